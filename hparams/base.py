@@ -1,0 +1,23 @@
+"""The paper's base model, and a smaller one of the same kind."""
+
+from t2t_revival import registry
+from t2t_revival.hparams.hparams import HParams
+
+
+@registry.register_hparams
+def base() -> HParams:
+    """The paper's base model (table 3, row "base"): 6+6 layers, 512/2048, 8 heads, post-norm."""
+    return HParams()
+
+
+@registry.register_hparams
+def small() -> HParams:
+    """4+4 layers, 256/1024, 4 heads, dropout 0.1: a corpus of 10,000 to 1 million pairs on a small machine."""
+    return base().replace(
+        num_hidden_layers=4,
+        hidden_size=256,
+        filter_size=1024,
+        num_heads=4,
+        effective_batch_size=0,
+        average_checkpoints=8,
+    )

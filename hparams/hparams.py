@@ -1,0 +1,239 @@
+"""`HParams`: every hyperparameter with its type, unit and source, and the override grammar.
+
+Field names are T2T's; the defaults are the paper's base model (section 3, table 3, section 5).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError, did_you_mean
+
+FILE_NAME = "hparams.json"
+POSITIONS = ("sinusoid", "timing", "emb")
+LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
+
+
+@dataclass(frozen=True)
+class HParams:
+    """Hyperparameters of model, loss, schedule, batches and training length. Immutable and typed."""
+
+    # Model (section 3)
+    num_hidden_layers: int = 6  # N, layers of the encoder and of the decoder
+    num_encoder_layers: int = 0  # layers of the encoder; 0: num_hidden_layers
+    num_decoder_layers: int = 0  # layers of the decoder; 0: num_hidden_layers
+    hidden_size: int = 512  # d_model, channels
+    filter_size: int = 2048  # d_ff, channels of the inner layer (3.3)
+    num_heads: int = 8  # h (3.2.2)
+    attention_key_channels: int = 0  # h * d_k, channels of all heads together; 0: hidden_size
+    attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
+    pos: str = "sinusoid"  # positions (3.5): "sinusoid" as printed, "timing" as T2T, "emb" learned
+    shared_embedding_and_softmax_weights: bool = True  # one matrix for both embeddings and softmax (3.4)
+    layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3), "none" (paper)
+    layer_postprocess_sequence: str = "dan"  # after: d dropout, a add, n norm; "dan" is the paper's (3.1)
+    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
+
+    # Regularisation (section 5.4)
+    layer_prepostprocess_dropout: float = 0.1  # P_drop on sub-layer outputs and embedding sums
+    attention_dropout: float = 0.0  # probability, on attention weights (T2T v2, v3)
+    relu_dropout: float = 0.0  # probability, inside the feed-forward network (T2T v2, v3)
+    label_smoothing: float = 0.1  # epsilon_ls, probability spread over the wrong classes
+
+    # Optimizer and learning rate (section 5.3)
+    optimizer_adam_beta1: float = 0.9
+    optimizer_adam_beta2: float = 0.98
+    optimizer_adam_epsilon: float = 1e-9
+    learning_rate_schedule: str = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"  # eq. (3), a product
+    learning_rate_constant: float = 1.0  # the factor `constant` of the schedule
+    learning_rate_warmup_steps: int = 4000  # steps
+
+    # Batches (section 5.1)
+    batch_size: int = 4096  # tokens per replica, padding included, over the longer of source and target
+    effective_batch_size: int = 25000  # tokens of one update over all replicas; 0: batch_size x replicas
+    max_length: int = 256  # tokens; longer training examples are dropped, longer inputs are cut
+    min_length_bucket: int = 8  # tokens, the shortest bucket's upper bound
+    length_bucket_step: float = 1.1  # ratio of one bucket's upper bound to the one before
+
+    # Length of the training (section 5.2) and what follows it (section 6.1)
+    train_steps: int = 100_000  # updates
+    average_checkpoints: int = 5  # how many of the last checkpoints are averaged
+
+    def __post_init__(self) -> None:
+        for problem in _faults(self):
+            raise T2TError(f"hparams: {problem}")
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the encoder."""
+        return self.num_encoder_layers or self.num_hidden_layers
+
+    @property
+    def decoder_layers(self) -> int:
+        """Layers of the decoder."""
+        return self.num_decoder_layers or self.num_hidden_layers
+
+    @property
+    def key_channels(self) -> int:
+        """h * d_k: channels of queries and keys of all heads together."""
+        return self.attention_key_channels or self.hidden_size
+
+    @property
+    def value_channels(self) -> int:
+        """h * d_v: channels of values of all heads together."""
+        return self.attention_value_channels or self.hidden_size
+
+    @property
+    def pre_norm(self) -> bool:
+        """Whether normalisation comes before a sub-layer (T2T v2, v3) and not after it (paper)."""
+        return self.layer_preprocess_sequence == "n"
+
+    def replace(self, **changes: Any) -> HParams:
+        """A copy with some fields changed.
+
+        Raises:
+            T2TError: a value does not fit.
+        """
+        return dataclasses.replace(self, **changes)
+
+    def override(self, text: str) -> HParams:
+        """A copy changed by `text`, as in "batch_size=2048,num_heads=4" (T2T's `--hparams`).
+
+        Raises:
+            T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type.
+        """
+        return self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
+
+    def to_json(self) -> str:
+        """All fields as JSON text."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str = FILE_NAME) -> HParams:
+        """The inverse of `to_json`; a field that `text` does not name has its default.
+
+        Raises:
+            T2TError: `text` is no JSON object, or a field is unknown or of the wrong type; names `where`.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise T2TError(f"{where}: not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise T2TError(f"{where}: not a JSON object")
+        types = {f.name: f.type for f in dataclasses.fields(cls)}
+        for name, value in values.items():
+            if name not in types:
+                raise T2TError(f"{where}: {did_you_mean(name, types, 'hparam')}")
+            if not _is_of_type(value, str(types[name])):
+                raise T2TError(f"{where}: {name}={value!r} is not of type {types[name]}")
+        try:
+            return cls(**values)
+        except T2TError as error:
+            raise T2TError(f"{where}: {error}") from error
+
+    def save(self, folder: Path) -> None:
+        """Writes `folder/hparams.json`, whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".{FILE_NAME}.tmp"
+        temporary.write_text(self.to_json(), encoding="utf-8")
+        temporary.replace(folder / FILE_NAME)
+
+    @classmethod
+    def load(cls, folder: Path) -> HParams | None:
+        """What `save` wrote, or None where there is no such file.
+
+        Raises:
+            T2TError: the file is damaged.
+        """
+        path = folder / FILE_NAME
+        if not path.exists():
+            return None
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise T2TError(f"{path}: not UTF-8 text: {error}") from error
+        return cls.from_json(text, where=str(path))
+
+
+def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
+    """Parses "name=value,name=value".
+
+    Args:
+        text: the overrides; empty for none.
+        types: for each name that may be set, its type as written: "int", "float", "bool" or "str".
+
+    Raises:
+        T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type.
+    """
+    values: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise T2TError(f"override {item!r}: expected name=value")
+        if name not in types:
+            raise T2TError(did_you_mean(name, types, "hparam"))
+        if name in values:
+            raise T2TError(f"hparam {name!r} is given twice")
+        values[name] = _parse_value(name, value, str(types[name]))
+    return values
+
+
+def _parse_value(name: str, value: str, kind: str) -> Any:
+    truth = {"true": True, "1": True, "false": False, "0": False}
+    try:
+        if kind == "bool":
+            return truth[value.lower()]
+        return {"int": int, "float": float, "str": str}[kind](value)
+    except (ValueError, KeyError) as error:
+        raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
+
+
+def _is_of_type(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "bool"
+    if kind == "float":
+        return isinstance(value, (int, float))
+    return type(value).__name__ == kind
+
+
+def _faults(h: HParams) -> list[str]:
+    """What is wrong with a set, in words; empty where it can be built and trained."""
+    positive = (
+        "num_hidden_layers hidden_size filter_size num_heads learning_rate_warmup_steps batch_size max_length"
+        " min_length_bucket train_steps average_checkpoints"
+    ).split()
+    probabilities = (
+        "layer_prepostprocess_dropout attention_dropout relu_dropout label_smoothing"
+        " optimizer_adam_beta1 optimizer_adam_beta2"
+    ).split()
+    faults = [f"{name}={getattr(h, name)} must be at least 1" for name in positive if getattr(h, name) < 1]
+    faults += [
+        f"{name}={getattr(h, name)} must be at least 0 and below 1"
+        for name in probabilities
+        if not 0 <= getattr(h, name) < 1
+    ]
+    if faults:
+        return faults
+    for name, channels in (
+        ("attention_key_channels", h.key_channels),
+        ("attention_value_channels", h.value_channels),
+    ):
+        if channels % h.num_heads:
+            faults.append(f"{name}={channels} is not divisible by num_heads={h.num_heads}")
+    if h.pos not in POSITIONS:
+        faults.append(f"pos={h.pos!r} is not one of {', '.join(POSITIONS)}")
+    if h.pos != "emb" and h.hidden_size % 2:
+        faults.append(f"hidden_size={h.hidden_size} must be even for pos={h.pos}")
+    sequences = (h.layer_preprocess_sequence, h.layer_postprocess_sequence)
+    if sequences not in LAYER_SEQUENCES:
+        known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())
+        faults.append(f"layer_preprocess_sequence/layer_postprocess_sequence must be {known}")
+    if h.length_bucket_step <= 1:
+        faults.append(f"length_bucket_step={h.length_bucket_step} must be above 1")
+    if h.batch_size < h.max_length:
+        faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
+    return faults

@@ -1,0 +1,53 @@
+"""Installation of t2t_revival.
+
+`problems/` and `hparams/` stand at the top of the checkout, where people look for them; they are
+installed as `t2t_revival.problems` and `t2t_revival.hparams`.
+"""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "trainer")
+
+setup(
+    name="t2t_revival",
+    version="0.1.0",
+    description="The Transformer of 'Attention Is All You Need', as tensor2tensor offered it, on Keras 3",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=[
+        *find_packages(include=["t2t_revival", "t2t_revival.*"]),
+        "t2t_revival.problems",
+        "t2t_revival.hparams",
+    ],
+    package_dir={"t2t_revival.problems": "problems", "t2t_revival.hparams": "hparams"},
+    package_data={"t2t_revival": ["py.typed"]},
+    install_requires=[
+        "absl-py>=2.1",
+        "importlib_resources>=6.0",  # tensorflow-datasets 4.9.10 imports it without declaring it
+        "keras>=3.15,<4",
+        "keras-nlp>=0.32",
+        "matplotlib>=3.8",
+        "numpy>=1.26",
+        "sacrebleu>=2.4",
+        "sacremoses>=0.1",
+        "sentencepiece>=0.2",
+        "tensorboard>=2.19",
+        "tensorflow>=2.21,<2.22",
+        "tensorflow-datasets>=4.9.10",
+        "tensorflow-text>=2.21,<2.22",
+    ],
+    extras_require={
+        "dev": ["hypothesis>=6.100", "mypy>=1.15", "pre-commit>=4.0", "pytest>=8.0", "ruff>=0.12"],
+        "jax": ["jax>=0.6"],
+    },
+    entry_points={
+        "console_scripts": [
+            f"t2t-{command.replace('_', '-')} = t2t_revival.cli.{command}:main" for command in COMMANDS
+        ]
+    },
+)

@@ -1,0 +1,28 @@
+"""The one exception class for what a user can cause and mend."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class T2TError(Exception):
+    """Bad input. The message is one clear line that says what is wrong and the way out.
+
+    Raised where the fault is seen; the commands print it in one place (`cli/common.py`) and exit with 1.
+    """
+
+
+def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
+    """One line that says that `name` is no known `kind`, with the nearest known names.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+        kind: what is named, as in "problem" or "hparams set".
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return f"unknown {kind} {name!r}; did you mean {' or '.join(near)}?"
+    return f"unknown {kind} {name!r}; known: {', '.join(names)}"
