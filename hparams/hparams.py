@@ -202,14 +202,8 @@ def _is_of_type(value: object, kind: str) -> bool:
 
 def _faults(h: HParams) -> list[str]:
     """What is wrong with a set, in words; empty where it can be built and trained."""
-    positive = (
-        "num_hidden_layers hidden_size filter_size num_heads learning_rate_warmup_steps batch_size max_length"
-        " min_length_bucket train_steps average_checkpoints"
-    ).split()
-    probabilities = (
-        "layer_prepostprocess_dropout attention_dropout relu_dropout label_smoothing"
-        " optimizer_adam_beta1 optimizer_adam_beta2"
-    ).split()
+    positive = ["num_hidden_layers", "hidden_size", "filter_size", "num_heads", "learning_rate_warmup_steps", "batch_size", "max_length", "min_length_bucket", "train_steps", "average_checkpoints"]
+    probabilities = ["layer_prepostprocess_dropout", "attention_dropout", "relu_dropout", "label_smoothing", "optimizer_adam_beta1", "optimizer_adam_beta2"]
     faults = [f"{name}={getattr(h, name)} must be at least 1" for name in positive if getattr(h, name) < 1]
     faults += [
         f"{name}={getattr(h, name)} must be at least 0 and below 1"
