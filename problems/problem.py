@@ -1,0 +1,243 @@
+"""`Problem`: what is learned, from which data, and how it is decoded and measured (T2T's contract)."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival import registry
+from t2t_revival.data import generation, records
+from t2t_revival.data.generation import Metadata, Recipe
+from t2t_revival.data.sources import Source, source
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from t2t_revival.hparams.hparams import HParams
+
+TRAIN, DEV, TEST = "train", "dev", "test"
+Progress = Callable[[str, int, int], None]
+SAMPLE_VOCAB_SIZE = 1000
+FOLDER_VOCAB_SIZES = ((500_000, 8_000), (2_000_000, 16_000))  # below so many pairs: that many pieces
+
+
+class Problem(abc.ABC):
+    """A task with its data: T2T's `Problem`.
+
+    Ids: PAD 0, EOS 1, no BOS. Splits are "train", "dev" and "test".
+
+    Args:
+        data_source: where the examples come from; None: what `data_dir` was made from, or the default.
+        vocab_size: pieces of the vocabulary; 0: chosen by the problem.
+        tmp_dir: where downloads and unpacked files may lie; None: the system's folder for such.
+    """
+
+    def __init__(
+        self, data_source: str | None = None, vocab_size: int = 0, tmp_dir: str | Path | None = None
+    ) -> None:
+        self.data_source = data_source
+        self.vocab_size = vocab_size
+        self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
+
+    @property
+    def name(self) -> str:
+        """The class name in snake_case, as in the registry."""
+        return registry.snake_case(type(self).__name__)
+
+    def dataset_filename(self) -> str:
+        """What the names of this problem's files in data_dir start with."""
+        return self.name
+
+    @abc.abstractmethod
+    def generate_data(
+        self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
+    ) -> Metadata:
+        """Makes vocabulary and shards in `data_dir`; does what is missing, and nothing twice.
+
+        Args:
+            data_dir: where the data goes; made if missing.
+            tmp_dir: overrides the problem's own.
+            progress: called as `progress(stage, done, total)`, in pairs.
+
+        Raises:
+            T2TError: the source cannot be read, or data_dir holds other data.
+        """
+
+    @abc.abstractmethod
+    def has_data(self, data_dir: str | Path) -> bool:
+        """Whether `generate_data` has finished in `data_dir`."""
+
+    @abc.abstractmethod
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+        """The vocabulary of "inputs" and that of "targets".
+
+        Raises:
+            T2TError: there is none, or it is damaged.
+        """
+
+    @abc.abstractmethod
+    def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
+        """Examples {"inputs", "targets"}, each int32 [length] with EOS, unbatched, in file order.
+
+        Raises:
+            T2TError: there is no data of that split in data_dir.
+        """
+
+    @property
+    @abc.abstractmethod
+    def approx_vocab_size(self) -> int:
+        """Pieces of the vocabulary where the corpus is large enough."""
+
+    def hparams(self, defaults: HParams) -> HParams:
+        """The set that this problem is trained with where `defaults` was asked for."""
+        return defaults
+
+    def eval_metrics(self) -> tuple[str, ...]:
+        """Names of what is measured on the dev split."""
+        return ("loss", "perplexity", "accuracy")
+
+    def decode_hparams(self) -> dict[str, Any]:
+        """How the problem is decoded if nobody says otherwise: beam_size, alpha, extra_length."""
+        return {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
+
+
+class Text2TextProblem(Problem):
+    """Text in, text out, one vocabulary for both.
+
+    A subclass says `source_lang`, `target_lang` and, for a default source, `tfds_default`; one with data
+    of another kind overrides `make_source`.
+
+    Example:
+        @registry.register_problem
+        class TranslateEncs(Text2TextProblem):
+            "English to Czech."
+            source_lang, target_lang, tfds_default = "en", "cs", "wmt16_translate/cs-en"
+    """
+
+    source_lang: str
+    target_lang: str
+    tfds_default: str = ""
+    default_source: str = "wmt14"
+    user_symbols: tuple[str, ...] = ()
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """T2T's 2**15, rounded."""
+        return 32_000
+
+    def eval_metrics(self) -> tuple[str, ...]:
+        """Loss, perplexity and accuracy per subword, and BLEU of real decoding."""
+        return (*super().eval_metrics(), "bleu")
+
+    def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
+        """The pairs behind a `--data_source`.
+
+        Raises:
+            T2TError: there is no such source, or it cannot be read.
+        """
+        return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
+
+    def default_vocab_size(self, data_source: Source) -> int:
+        """Pieces of the vocabulary where no `vocab_size` is given."""
+        if data_source.kind == "sample":
+            return SAMPLE_VOCAB_SIZE
+        if data_source.kind == "folder":
+            pairs = data_source.count(TRAIN)
+            return next((size for below, size in FOLDER_VOCAB_SIZES if pairs < below), self.approx_vocab_size)
+        return self.approx_vocab_size
+
+    def generate_data(
+        self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
+    ) -> Metadata:
+        """See `Problem.generate_data`."""
+        recipe = Recipe(
+            name=self.dataset_filename(),
+            data_source=self.data_source,
+            default_source=self.default_source,
+            make_source=self.make_source,
+            vocab_size=self.vocab_size,
+            default_vocab_size=self.default_vocab_size,
+            user_symbols=self.user_symbols,
+        )
+        tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
+        return generation.generate(recipe, _folder(data_dir), tmp, progress)
+
+    def has_data(self, data_dir: str | Path) -> bool:
+        """See `Problem.has_data`."""
+        return generation.metadata_path(_folder(data_dir), self.dataset_filename()).is_file()
+
+    def metadata(self, data_dir: str | Path) -> Metadata:
+        """What the data in `data_dir` is: source, vocabulary, and counts of each split.
+
+        Raises:
+            T2TError: there is none, or it was made from another source or with another vocabulary size
+                than this problem was asked for.
+        """
+        folder = _folder(data_dir)
+        if not self.has_data(folder):
+            raise T2TError(
+                f"no data for {self.name} in {folder}: run t2t-datagen --problem={self.name} --data_dir={folder}"
+            )
+        metadata = generation.load_metadata(folder, self.dataset_filename())
+        asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
+        generation.check_same(folder, metadata, asked, self.vocab_size)
+        return metadata
+
+    def vocabulary(self, data_dir: str | Path) -> Vocabulary:
+        """The shared vocabulary.
+
+        Raises:
+            T2TError: there is none, it is damaged, or is not the one that the shards were made with.
+        """
+        metadata = self.metadata(data_dir)
+        vocabulary = Vocabulary(_folder(data_dir) / metadata.vocab_file)
+        if vocabulary.fingerprint != metadata.vocab_fingerprint:
+            raise T2TError(
+                f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made with "
+                "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
+            )
+        return vocabulary
+
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+        """See `Problem.feature_encoders`; both are the same object."""
+        vocabulary = self.vocabulary(data_dir)
+        return {"inputs": vocabulary, "targets": vocabulary}
+
+    def shards(self, split: str, data_dir: str | Path) -> list[Path]:
+        """Paths of all shards of a split, in order.
+
+        Raises:
+            T2TError: there is no such split, or a shard is missing or has not its full size.
+        """
+        folder, metadata = _folder(data_dir), self.metadata(data_dir)
+        if split not in metadata.splits:
+            raise T2TError(
+                f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
+            )
+        paths = records.shard_paths(folder, self.dataset_filename(), split)
+        generation.check_sizes(paths, metadata.splits[split])
+        return paths
+
+    def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
+        """See `Problem.dataset`."""
+        paths = self.shards(split, data_dir)
+        self.vocabulary(data_dir)
+        return records.dataset(paths)
+
+    def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
+        """The sentence pairs of a split as they were read, by decoding the shards.
+
+        Raises:
+            T2TError: as `dataset`, or a shard is damaged.
+        """
+        vocabulary = self.vocabulary(data_dir)
+        for inputs, targets in records.read(self.shards(split, data_dir)):
+            yield vocabulary.decode(inputs), vocabulary.decode(targets)
+
+
+def _folder(path: str | Path) -> Path:
+    return Path(path).expanduser()

@@ -1,0 +1,18 @@
+"""WMT 2014 English to German (section 5.1), or any other corpus of this pair of languages."""
+
+from t2t_revival import registry
+from t2t_revival.problems.problem import Text2TextProblem
+
+
+@registry.register_problem
+class TranslateEnde(Text2TextProblem):
+    """English to German; by default WMT 2014, 4.5 million pairs."""
+
+    source_lang = "en"
+    target_lang = "de"
+    tfds_default = "wmt14_translate/de-en"
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """Section 5.1: about 37_000 pieces shared by both languages."""
+        return 37_000

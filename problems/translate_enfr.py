@@ -1,0 +1,18 @@
+"""WMT 2014 English to French (section 5.1), or any other corpus of this pair of languages."""
+
+from t2t_revival import registry
+from t2t_revival.problems.problem import Text2TextProblem
+
+
+@registry.register_problem
+class TranslateEnfr(Text2TextProblem):
+    """English to French; by default WMT 2014, 36 million pairs."""
+
+    source_lang = "en"
+    target_lang = "fr"
+    tfds_default = "wmt14_translate/fr-en"
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """Section 5.1: about 32_000 pieces shared by both languages."""
+        return 32_000
