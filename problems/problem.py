@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.data import generation, records
-from t2t_revival.data.generation import Metadata, Recipe
+from t2t_revival.data.generation import Progress, Recipe
+from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-Progress = Callable[[str, int, int], None]
 SAMPLE_VOCAB_SIZE = 1000
 FOLDER_VOCAB_SIZES = ((500_000, 8_000), (2_000_000, 16_000))  # below so many pairs: that many pieces
 
@@ -168,7 +168,7 @@ class Text2TextProblem(Problem):
 
     def has_data(self, data_dir: str | Path) -> bool:
         """See `Problem.has_data`."""
-        return generation.metadata_path(_folder(data_dir), self.dataset_filename()).is_file()
+        return metadata_path(_folder(data_dir), self.dataset_filename()).is_file()
 
     def metadata(self, data_dir: str | Path) -> Metadata:
         """What the data in `data_dir` is: source, vocabulary, and counts of each split.
@@ -180,12 +180,13 @@ class Text2TextProblem(Problem):
         folder = _folder(data_dir)
         if not self.has_data(folder):
             raise T2TError(
-                f"no data for {self.name} in {folder}: run t2t-datagen --problem={self.name} --data_dir={folder}"
+                f"no data for {self.name} in {folder}: "
+                f"run t2t-datagen --problem={self.name} --data_dir={folder}"
             )
-        metadata = generation.load_metadata(folder, self.dataset_filename())
+        found = Metadata.load(metadata_path(folder, self.dataset_filename()))
         asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
-        generation.check_same(folder, metadata, asked, self.vocab_size)
-        return metadata
+        check_same(folder, found, asked, self.vocab_size)
+        return found
 
     def vocabulary(self, data_dir: str | Path) -> Vocabulary:
         """The shared vocabulary.
@@ -219,7 +220,7 @@ class Text2TextProblem(Problem):
                 f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
             )
         paths = records.shard_paths(folder, self.dataset_filename(), split)
-        generation.check_sizes(paths, metadata.splits[split])
+        check_sizes(paths, metadata.splits[split])
         return paths
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:

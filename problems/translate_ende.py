@@ -14,5 +14,5 @@ class TranslateEnde(Text2TextProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Section 5.1: about 37_000 pieces shared by both languages."""
+        """Section 5.1: about 37,000 pieces shared by both languages."""
         return 37_000

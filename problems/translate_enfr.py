@@ -14,5 +14,5 @@ class TranslateEnfr(Text2TextProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Section 5.1: about 32_000 pieces shared by both languages."""
+        """Section 5.1: about 32,000 pieces shared by both languages."""
         return 32_000

@@ -236,7 +236,7 @@ def _index(path: Path, shown: Path) -> _Side:
     offsets, offset, number = [], 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if number % INDEX_STEP == 1:
+            if (number - 1) % INDEX_STEP == 0:
                 offsets.append(offset)
             offset += len(line)
             try:

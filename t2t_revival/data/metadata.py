@@ -1,0 +1,138 @@
+"""What lies in a data_dir: `PROBLEM.meta.json`, and the plan of a run that has not finished."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.records import writing
+from t2t_revival.errors import T2TError
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a split, or a part of one, holds. Token counts include EOS."""
+
+    examples: int = 0
+    skipped: int = 0  # pairs with an empty side
+    source_tokens: int = 0
+    target_tokens: int = 0
+    lengths: dict[int, int] = field(default_factory=dict)  # max(inputs, targets) in tokens -> examples
+    shard_bytes: tuple[int, ...] = ()  # size of each shard file
+
+    @property
+    def shards(self) -> int:
+        """How many files the split is cut into."""
+        return len(self.shard_bytes)
+
+    def __add__(self, other: Counts) -> Counts:
+        lengths = dict(self.lengths)
+        for length, examples in other.lengths.items():
+            lengths[length] = lengths.get(length, 0) + examples
+        return Counts(
+            self.examples + other.examples,
+            self.skipped + other.skipped,
+            self.source_tokens + other.source_tokens,
+            self.target_tokens + other.target_tokens,
+            dict(sorted(lengths.items())),
+            self.shard_bytes + other.shard_bytes,
+        )
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Counts:
+        """From what `dataclasses.asdict` and JSON make of it."""
+        lengths = {int(length): examples for length, examples in values["lengths"].items()}
+        return cls(**{**values, "lengths": lengths, "shard_bytes": tuple(values["shard_bytes"])})
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Where the data came from, the vocabulary it was made with, and what each split holds."""
+
+    name: str  # of the problem
+    source: str
+    source_lang: str
+    target_lang: str
+    pairs: dict[str, int]  # split -> pairs in the source
+    wanted_vocab_size: int = 0  # what was asked for; 0: the problem's choice
+    vocab_file: str = ""  # inside the data_dir; empty while there is none
+    vocab_fingerprint: str = ""  # SHA-256 of that file
+    vocab_size: int = 0
+    splits: dict[str, Counts] = field(default_factory=dict)  # empty in a plan
+    format_version: int = FORMAT_VERSION
+
+    def save(self, path: Path) -> None:
+        """Writes `path` as JSON, whole or not at all."""
+        with writing(path) as file:
+            file.write((json.dumps(dataclasses.asdict(self), indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Path) -> Metadata:
+        """Reads what `save` wrote.
+
+        Raises:
+            T2TError: the file is damaged, or of another version of this program.
+        """
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            if values["format_version"] != FORMAT_VERSION:
+                raise T2TError(
+                    f"{path}: format {values['format_version']}, and this program reads {FORMAT_VERSION}; "
+                    "generate the data again, in another --data_dir"
+                )
+            splits = {split: Counts.from_dict(counts) for split, counts in values["splits"].items()}
+            return cls(**{**values, "splits": splits})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise T2TError(f"{path}: damaged ({error}); use another --data_dir") from error
+
+
+def metadata_path(data_dir: Path, name: str) -> Path:
+    """Where a problem's metadata lies; it is written when all its data is complete."""
+    return data_dir / f"{name}.meta.json"
+
+
+def check_same(data_dir: Path, found: Metadata, source: str | None, vocab_size: int) -> None:
+    """Checks that the data in data_dir is what is asked for.
+
+    Args:
+        data_dir: named in the error.
+        found: what is there.
+        source: name of the source asked for; None: any.
+        vocab_size: pieces asked for; 0: any.
+
+    Raises:
+        T2TError: another source or another vocabulary size; both are named.
+    """
+    way_out = "give another --data_dir, or ask for what is there"
+    if source and source != found.source:
+        raise T2TError(
+            f"{data_dir} holds {found.name} made from {found.source}, not from {source}; {way_out}"
+        )
+    there = found.vocab_size or found.wanted_vocab_size
+    if vocab_size and there and vocab_size != there:
+        raise T2TError(
+            f"{data_dir} holds {found.name} made with --vocab_size={there}, not {vocab_size}; {way_out}"
+        )
+
+
+def check_sizes(paths: list[Path], counts: Counts) -> None:
+    """Checks that shards have the number and the sizes they were written with.
+
+    Raises:
+        T2TError: one has not; it is named.
+    """
+    if len(paths) != counts.shards:
+        raise T2TError(
+            f"{paths[0].parent}: {len(paths)} shards like {paths[0].name}, "
+            f"and the metadata says {counts.shards}"
+        )
+    for path, size in zip(paths, counts.shard_bytes, strict=True):
+        if path.stat().st_size != size:
+            raise T2TError(
+                f"{path}: {path.stat().st_size} bytes instead of {size}; remove it and run t2t-datagen again"
+            )

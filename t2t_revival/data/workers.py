@@ -1,0 +1,207 @@
+"""Makes shards in parallel: one task per shard, in one pool of processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.machinery
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from t2t_revival import registry
+from t2t_revival.data.metadata import Counts
+from t2t_revival.data.records import encode_example, shard_name, write_shard, writing
+from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import EOS, Vocabulary
+from t2t_revival.errors import T2TError
+
+SEED = 1
+PAIRS_PER_WORKER = 10_000  # fewer do not repay the start of a process
+CHUNK = 1000  # pairs that are encoded at once
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Task:
+    """One shard to make."""
+
+    name: str
+    split: str
+    index: int
+    shards: int
+    start: int
+    stop: int
+
+    @property
+    def file_name(self) -> str:
+        """The shard's own name."""
+        return shard_name(self.name, self.split, self.index, self.shards)
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where shards go, and where the notes of what is in them go."""
+
+    shards: Path
+    notes: Path
+
+    def shard(self, task: Task) -> Path:
+        """The shard's path."""
+        return self.shards / task.file_name
+
+    def note(self, task: Task) -> Path:
+        """The path of the shard's counts, as JSON; written when the shard is on the disk."""
+        return self.notes / f"{task.file_name}.json"
+
+
+@dataclass
+class Workplace:
+    """What a worker needs, and what it shares with the others."""
+
+    source: Source
+    vocabulary: Vocabulary
+    folders: Folders
+    stop: Any  # multiprocessing.Event: give up soon
+    done: Any  # multiprocessing.Value: pairs encoded
+
+
+_workplace: Workplace
+
+
+def make_shards(
+    tasks: list[Task], source: Source, vocabulary: Vocabulary, folders: Folders, report: Callable[[int], None]
+) -> None:
+    """Makes shards in as many processes as there are cores and work for them.
+
+    Args:
+        tasks: the shards to make.
+        source: where the pairs come from.
+        vocabulary: what they are encoded with.
+        folders: where shards and notes go.
+        report: called with the number of pairs done.
+
+    Raises:
+        T2TError: the source cannot be read, or a worker died.
+    """
+    work = sum(task.stop - task.start for task in tasks)
+    workers = min(_cores(), len(tasks), math.ceil(work / PAIRS_PER_WORKER))
+    context = multiprocessing.get_context("forkserver")
+    workplace = Workplace(source, vocabulary, folders, context.Event(), context.Value("q", 0))
+    if workers > 1:
+        _in_pool(tasks, workplace, workers, context, lambda: report(workplace.done.value))
+        return
+    for task in tasks:
+        make_shard(task, workplace)
+        report(workplace.done.value)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_pool(
+    tasks: list[Task], workplace: Workplace, workers: int, context: Any, report: Callable[[], None]
+) -> None:
+    context.set_forkserver_preload([__name__])
+    shared = (workplace.vocabulary.path, workplace.folders, workplace.stop, workplace.done)
+    start = (_usr_dir(workplace.source), pickle.dumps(workplace.source), *shared)
+    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+        pending = {pool.submit(_work, task) for task in tasks}
+        try:
+            while pending:
+                finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                report()
+        except BrokenProcessPool as error:
+            raise T2TError(
+                "a worker process died (out of memory?); what is done is kept, start again to go on. "
+                'In a script of your own, generate data only under `if __name__ == "__main__":`'
+            ) from error
+        finally:
+            workplace.stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _usr_dir(source: Source) -> str | None:
+    """The folder of the user's package that defines the source, where workers cannot import it by name."""
+    package = type(source).__module__.partition(".")[0]
+    if package in ("t2t_revival", "__main__") or importlib.machinery.PathFinder.find_spec(package):
+        return None
+    file = sys.modules[package].__file__
+    return str(Path(file).parent) if file else None
+
+
+def _start_worker(
+    usr_dir: str | None, source: bytes, vocabulary: Path, folders: Folders, stop: Any, done: Any
+) -> None:
+    """Prepares a worker: Ctrl-C is the parent's to handle, and the worker does not outlive it."""
+    global _workplace
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    if usr_dir:
+        registry.import_usr_dir(usr_dir)
+    _workplace = Workplace(pickle.loads(source), Vocabulary(vocabulary), folders, stop, done)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(task: Task) -> None:
+    make_shard(task, _workplace)
+
+
+def make_shard(task: Task, workplace: Workplace) -> None:
+    """Writes one shard, then its counts. Train shards are shuffled inside.
+
+    Raises:
+        T2TError: the source cannot be read.
+    """
+    examples: list[bytes] = []
+    counts = _encode(task, workplace, examples)
+    if task.split == "train":
+        random.Random(f"{SEED} {task.file_name}").shuffle(examples)
+    path = workplace.folders.shard(task)
+    write_shard(path, examples)
+    counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
+    with writing(workplace.folders.note(task)) as file:
+        file.write(json.dumps(dataclasses.asdict(counts)).encode())
+
+
+def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:
+    """Appends the task's serialised examples to `examples` and counts them."""
+    lengths: Counter[int] = Counter()
+    skipped = source_tokens = target_tokens = 0
+    pairs = workplace.source.pairs(task.split, task.start, task.stop)
+    while chunk := list(islice(pairs, CHUNK)):
+        if workplace.stop.is_set():
+            raise T2TError("stopped")
+        full = [pair for pair in chunk if all(side.strip() for side in pair)]
+        skipped += len(chunk) - len(full)
+        sides = [workplace.vocabulary.encode_batch([pair[side] for pair in full]) for side in (0, 1)]
+        for inputs, targets in zip(*sides, strict=True):
+            examples.append(encode_example([*inputs, EOS], [*targets, EOS]))
+            source_tokens += len(inputs) + 1
+            target_tokens += len(targets) + 1
+            lengths[max(len(inputs), len(targets)) + 1] += 1
+        with workplace.done.get_lock():
+            workplace.done.value += len(chunk)
+    return Counts(len(examples), skipped, source_tokens, target_tokens, dict(sorted(lengths.items())))
