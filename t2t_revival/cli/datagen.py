@@ -1,0 +1,86 @@
+"""`t2t-datagen`: makes vocabulary and shards of a problem."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival.cli import common, problem_flags
+
+if TYPE_CHECKING:
+    from t2t_revival.data.metadata import Metadata
+
+USAGE = """
+t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
+
+Makes the vocabulary and the TFRecord shards of a problem. What is there already is kept; after an
+interruption the same command goes on.
+"""
+COLUMNS = ("split", "pairs", "skipped", "shards", "source tokens", "target tokens")
+LARGE_CORPUS = 1_000_000  # pairs from which the paper's base model is worth its time
+
+
+def command_flags() -> flags.FlagValues:
+    """This command's flags."""
+    values = common.new_flags()
+    problem_flags.define(values)
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    return common.run(command_flags(), USAGE, _datagen, argv)
+
+
+def _datagen(values: flags.FlagValues) -> None:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return
+    problem = problem_flags.problem_from(values)
+    metadata = problem_flags.generate_data(problem, values)
+    print(
+        "\n".join([*_table(metadata), "", *_places(metadata, values), "", "next:", _next(metadata, values)])
+    )
+
+
+def _table(metadata: Metadata) -> list[str]:
+    rows = [COLUMNS]
+    for split, counts in metadata.splits.items():
+        numbers = (
+            counts.examples,
+            counts.skipped,
+            counts.shards,
+            counts.source_tokens,
+            counts.target_tokens,
+        )
+        rows.append((split, *(f"{number:,}" for number in numbers)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _places(metadata: Metadata, values: flags.FlagValues) -> list[str]:
+    folder = problem_flags.data_dir(values)
+    return [
+        f"source      {metadata.source} ({metadata.source_lang} to {metadata.target_lang})",
+        f"vocabulary  {metadata.vocab_size:,} pieces, {folder / metadata.vocab_file}",
+        f"shards      {folder}/{metadata.name}-*",
+    ]
+
+
+def _next(metadata: Metadata, values: flags.FlagValues) -> str:
+    """The command that trains on this data."""
+    large = metadata.splits["train"].examples >= LARGE_CORPUS
+    hparams_set = "tiny" if metadata.source == "sample" else "base" if large else "small"
+    words = ["t2t-trainer", f"--problem={values.problem}", f"--hparams_set={hparams_set}"]
+    if values.data_dir != problem_flags.DATA_DIR:
+        words.append(f"--data_dir={values.data_dir}")
+    if values.t2t_usr_dir:
+        words.append(f"--t2t_usr_dir={values.t2t_usr_dir}")
+    return shlex.join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""The flags about problem and data, which several commands have, and what follows from them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from absl import flags
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.metadata import Metadata
+    from t2t_revival.problems.problem import Problem
+
+DATA_DIR = "~/t2t_data"
+LOG_SECONDS, TERMINAL_SECONDS = 5.0, 0.2  # between two progress lines in a log, and on a terminal
+
+
+def define(values: flags.FlagValues) -> None:
+    """Adds the flags to a command's."""
+    flags.DEFINE_string("problem", None, "What is learned, such as translate_ende.", flag_values=values)
+    flags.DEFINE_string("data_dir", DATA_DIR, "Where vocabulary and shards lie.", flag_values=values)
+    flags.DEFINE_string(
+        "tmp_dir",
+        None,
+        "Where compressed files are unpacked; by default inside data_dir.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "data_source",
+        None,
+        "Where sentence pairs come from: a folder with train.en train.de dev.en dev.de [test.en test.de] "
+        "(your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG. By default what data_dir was made "
+        "from, or wmt14.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "vocab_size",
+        0,
+        "Pieces of the vocabulary; 0: chosen by problem and corpus.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "t2t_usr_dir", None, "Your package of problems and hparams sets; its code is run.", flag_values=values
+    )
+    flags.DEFINE_bool("registry_help", False, "List all problems and hparams sets.", flag_values=values)
+
+
+def problem_from(values: flags.FlagValues) -> Problem:
+    """The problem that the flags name, after the import of the user's package.
+
+    Raises:
+        T2TError: no or an unknown problem; the user's package cannot be imported.
+    """
+    if values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    if not values.problem:
+        raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
+    return registry.problem(
+        values.problem, data_source=values.data_source, vocab_size=values.vocab_size, tmp_dir=values.tmp_dir
+    )
+
+
+def data_dir(values: flags.FlagValues) -> Path:
+    """`--data_dir`, with ~ resolved."""
+    return Path(values.data_dir).expanduser()
+
+
+def print_registry(values: flags.FlagValues) -> None:
+    """Prints all problems and hparams sets, one line each, the user's among them (`--registry_help`)."""
+    if values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    for title, entries in (("Problems", registry.list_problems()), ("Hparams sets", registry.list_hparams())):
+        print(f"{title}:")
+        width = max(map(len, entries))
+        for name, summary in entries.items():
+            print(f"  {name:{width}}  {summary}".rstrip())
+
+
+def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
+    """Makes what is missing of the problem's data in `--data_dir`, with progress lines on stderr.
+
+    Raises:
+        T2TError: as `Problem.generate_data`.
+    """
+    progress = Progress(sys.stderr)
+    try:
+        return problem.generate_data(data_dir(values), progress=progress)
+    finally:
+        progress.end()
+
+
+class Progress:
+    """Says how far generation is: one line that changes on a terminal, a line now and then in a log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._stage = ""
+        self._shown = self._began = 0.0
+        self._before = 0  # pairs done when the stage began
+        self._width = 0  # of the line that stands on the terminal
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Takes note of a stage ("reading", "vocabulary", "pairs") and its pairs."""
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._began, self._before, self._shown = stage, now, done, now
+            self._line(self._text(done, total, 0.0), final=stage != "pairs")
+            return
+        if done < total and now - self._shown < (TERMINAL_SECONDS if self._terminal else LOG_SECONDS):
+            return
+        self._shown = now
+        self._line(self._text(done, total, now - self._began), final=False)
+
+    def end(self) -> None:
+        """Ends the line that stands on the terminal."""
+        if self._width:
+            self._stream.write("\n")
+            self._width = 0
+
+    def _text(self, done: int, total: int, seconds: float) -> str:
+        if self._stage == "reading":
+            return "reading the source"
+        if self._stage == "vocabulary":
+            return f"learning the vocabulary from a sample of {total:,} pairs"
+        text = f"{done:,} of {total:,} pairs ({100 * done // max(total, 1)}%)"
+        rate = (done - self._before) / seconds if seconds else 0.0
+        if not rate:
+            return text
+        return f"{text}, {rate:,.0f} pairs/s, {_duration((total - done) / rate)} left"
+
+    def _line(self, text: str, final: bool) -> None:
+        if not self._terminal:
+            self._stream.write(f"{text}\n")
+        else:
+            self._stream.write(f"\r{text:{self._width}}" + ("\n" if final else ""))
+            self._width = 0 if final else len(text)
+        self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    """65.2 -> "1:05", 3661 -> "1:01:01"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
