@@ -1,0 +1,190 @@
+"""Section 3.2: attention.
+
+Shapes: `batch` sentences, `heads` = h, `query` and `memory` positions, `key` = d_k and `value` = d_v
+channels of one head, `hidden` = d_model channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model.building import build_children
+from t2t_revival.model.regularization import Dropout
+
+MASKED = -1e9  # added to a score, it takes the position out of the softmax
+
+
+def padding_bias(ids: Any) -> Any:
+    """Bias that hides padding: [batch, memory] ids, 0 is padding -> float [batch, 1, 1, memory]."""
+    return ops.cast(ops.equal(ids, 0), keras.config.floatx())[:, None, None, :] * MASKED
+
+
+def causal_bias(length: Any) -> Any:
+    """Bias that hides later positions (section 3.2.3): float [1, 1, length, length]."""
+    positions = ops.arange(length)
+    later = ops.less(positions[:, None], positions[None, :])
+    return ops.cast(later, keras.config.floatx())[None, None] * MASKED
+
+
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, bias: Any = None, dropout: Dropout | None = None, training: bool = False
+) -> Any:
+    """Section 3.2.1, equation (1): softmax(Q K^T / sqrt(d_k)) V.
+
+    Args:
+        query: [batch, heads, query, key].
+        key: [batch, heads, memory, key].
+        value: [batch, heads, memory, value].
+        bias: added to the scaled scores; broadcasts to [batch, heads, query, memory].
+        dropout: applied to the attention weights (T2T's `attention_dropout`; the paper has none).
+        training: whether dropout is active.
+
+    Returns:
+        [batch, heads, query, value].
+    """
+    query = query * (query.shape[-1] ** -0.5)
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [batch, heads, query, memory]
+    if bias is not None:
+        scores = scores + ops.cast(bias, scores.dtype)
+    weights = ops.softmax(scores, axis=-1)
+    if dropout is not None:
+        weights = dropout(weights, training=training)
+    return ops.matmul(weights, value)
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Section 3.2.2: h heads attend side by side; their outputs are joined and projected.
+
+    Projections have no bias. W^Q, W^K and W^V of all heads stand side by side in one matrix, so that one
+    matrix product serves all of them; over an encoder's output, W^Q stands alone, since queries come
+    from elsewhere (section 3.2.3, first use).
+
+    Args:
+        hparams: reads `hidden_size`, `num_heads`, `key_channels`, `value_channels`, `attention_dropout`.
+        over_encoder: whether keys and values come from the encoder's output.
+    """
+
+    def __init__(self, hparams: HParams, over_encoder: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = hparams.num_heads
+        self.hidden_size = hparams.hidden_size
+        self.key_channels = hparams.key_channels
+        self.value_channels = hparams.value_channels
+        self.over_encoder = over_encoder
+        self.dropout = Dropout(hparams.attention_dropout, name="dropout")
+
+    def build(self, input_shape: Any = None) -> None:
+        query, key, value = self.key_channels, self.key_channels, self.value_channels
+        if self.over_encoder:
+            self.query_kernel = self._kernel("query", self.hidden_size, (query,))
+            self.key_value_kernel = self._kernel("key_value", self.hidden_size, (key, value))
+        else:
+            self.query_key_value_kernel = self._kernel(
+                "query_key_value", self.hidden_size, (query, key, value)
+            )
+        self.output_kernel = self._kernel("output", self.value_channels, (self.hidden_size,))
+        build_children(self)
+        self.built = True
+
+    def call(self, x: Any, encoded: Any = None, bias: Any = None, training: bool = False) -> Any:
+        """MultiHead(Q, K, V).
+
+        Args:
+            x: [batch, query, hidden]; also keys and values where there is no `encoded`.
+            encoded: the encoder's output, [batch, memory, hidden].
+            bias: broadcasts to [batch, heads, query, memory].
+            training: whether dropout is active.
+
+        Returns:
+            [batch, query, hidden].
+        """
+        batch, length = ops.shape(x)[:2]
+        if self.over_encoder:
+            query = self.query_heads(x)
+            key, value = self.key_value_heads(encoded)
+        else:
+            query, key, value = self._query_key_value_heads(x)
+        heads = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
+        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, query, heads, value]
+        joined = ops.reshape(joined, (batch * length, self.value_channels))
+        return ops.reshape(ops.matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
+
+    def query_heads(self, x: Any) -> Any:
+        """[batch, query, hidden] -> Q of all heads, [batch, heads, query, key]; only over an encoder."""
+        return self._project(x, self.query_kernel, (self.key_channels,))[0]
+
+    def key_value_heads(self, encoded: Any) -> tuple[Any, Any]:
+        """[batch, memory, hidden] -> K and V of all heads, [batch, heads, memory, key or value]."""
+        key, value = self._project(encoded, self.key_value_kernel, (self.key_channels, self.value_channels))
+        return key, value
+
+    def step(self, x: Any, cache: tuple[Any, Any]) -> tuple[Any, tuple[Any, Any]]:
+        """Attention of one new position over itself and the positions before it.
+
+        Args:
+            x: [rows, hidden], one position of each row.
+            cache: K and V of the positions before, [rows, heads, positions, key or value].
+
+        Returns:
+            [rows, hidden], and the cache with the new position.
+        """
+        query, key, value = self._query_key_value_heads(x[:, None, :])  # [rows, heads, 1, key or value]
+        key = ops.concatenate([cache[0], key], axis=2)
+        value = ops.concatenate([cache[1], value], axis=2)
+        heads = scaled_dot_product_attention(query, key, value)  # [rows, heads, 1, value]
+        joined = ops.reshape(heads, (-1, self.value_channels))
+        return ops.matmul(joined, self.output_kernel), (key, value)
+
+    def step_over_encoder(self, x: Any, key: Any, value: Any, bias: Any) -> Any:
+        """Attention of one new position of several beams over the encoder's output.
+
+        The beams of a sentence are so many queries to the same keys, which are therefore never repeated.
+
+        Args:
+            x: [batch, beams, hidden].
+            key: [batch, heads, memory, key].
+            value: [batch, heads, memory, value].
+            bias: [batch, 1, 1, memory].
+
+        Returns:
+            [batch, beams, hidden].
+        """
+        batch, beams = ops.shape(x)[:2]
+        heads = scaled_dot_product_attention(self.query_heads(x), key, value, bias)
+        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, beams, heads, value]
+        joined = ops.reshape(joined, (batch * beams, self.value_channels))
+        return ops.reshape(ops.matmul(joined, self.output_kernel), (batch, beams, self.hidden_size))
+
+    def _query_key_value_heads(self, x: Any) -> list[Any]:
+        sizes = (self.key_channels, self.key_channels, self.value_channels)
+        return self._project(x, self.query_key_value_kernel, sizes)
+
+    def _project(self, x: Any, kernel: Any, sizes: tuple[int, ...]) -> list[Any]:
+        """[batch, length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""
+        batch, length = ops.shape(x)[:2]
+        flat = ops.matmul(ops.reshape(x, (batch * length, self.hidden_size)), kernel)
+        if len(set(sizes)) > 1:
+            borders = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
+            return [self._split_heads(part, batch, length) for part in ops.split(flat, borders, axis=-1)]
+        parts = ops.reshape(flat, (batch, length, len(sizes), self.num_heads, sizes[0] // self.num_heads))
+        parts = ops.transpose(parts, (2, 0, 3, 1, 4))  # [parts, batch, heads, length, channels of a head]
+        return ops.unstack(parts, len(sizes), axis=0)
+
+    def _split_heads(self, flat: Any, batch: Any, length: Any) -> Any:
+        heads = ops.reshape(flat, (batch, length, self.num_heads, flat.shape[-1] // self.num_heads))
+        return ops.transpose(heads, (0, 2, 1, 3))  # [batch, heads, length, channels of a head]
+
+    def _kernel(self, name: str, rows: int, columns: tuple[int, ...]) -> Any:
+        """A matrix of several side by side, each initialised as if it stood alone."""
+        parts = [keras.initializers.GlorotUniform() for _ in columns]
+
+        def initializer(shape: Any, dtype: Any = None) -> Any:
+            return ops.concatenate(
+                [part((rows, size), dtype=dtype) for part, size in zip(parts, columns, strict=True)], axis=1
+            )
+
+        return self.add_weight(name=name, shape=(rows, sum(columns)), initializer=initializer)

@@ -1,0 +1,148 @@
+"""Figure 1: the Transformer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model.attention import padding_bias
+from t2t_revival.model.building import build_children
+from t2t_revival.model.embedding import Positions, TokenEmbedding
+from t2t_revival.model.regularization import Dropout
+from t2t_revival.model.stacks import Cache, Decoder, Encoder
+
+
+class DecoderState(NamedTuple):
+    """What decoding remembers between positions: one entry per layer.
+
+    Attributes:
+        self_caches: K and V of the positions so far, [batch * beams, heads, positions, key or value].
+        encoder_caches: K and V of the encoder's output, [batch, heads, source, key or value].
+        encoder_bias: hides the source's padding, [batch, 1, 1, source].
+    """
+
+    self_caches: list[Cache]
+    encoder_caches: list[Cache]
+    encoder_bias: Any
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class Transformer(keras.Model):
+    """The encoder-decoder of section 3. All weights exist once it is constructed.
+
+    Args:
+        hparams: the model's sizes; see `HParams`.
+        vocab_size: number of tokens of the vocabulary that source and target share.
+
+    Example:
+        model = Transformer(registry.hparams("base"), vocab_size=37000)
+        logits = model({"inputs": source_ids, "targets": target_ids})    # [batch, target, vocab]
+
+    Reference: Vaswani et al., 2017, "Attention Is All You Need", figure 1; T2T's `models/transformer.py`.
+    """
+
+    def __init__(self, hparams: HParams, vocab_size: int, name: str = "transformer", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.hparams = hparams
+        self.vocab_size = vocab_size
+        hidden_size = hparams.hidden_size
+        self.target_embedding = TokenEmbedding(vocab_size, hidden_size, name="target_embedding")
+        if hparams.shared_embedding_and_softmax_weights:
+            self.source_embedding = self.softmax_embedding = self.target_embedding
+        else:
+            self.source_embedding = TokenEmbedding(vocab_size, hidden_size, name="source_embedding")
+            self.softmax_embedding = TokenEmbedding(vocab_size, hidden_size, name="softmax_embedding")
+        self.source_positions = Positions(hparams, name="source_positions")
+        self.target_positions = Positions(hparams, name="target_positions")
+        self.source_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="source_dropout")
+        self.target_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="target_dropout")
+        self.encoder = Encoder(hparams, name="encoder")
+        self.decoder = Decoder(hparams, name="decoder")
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        build_children(self)
+        self.built = True
+
+    def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
+        """Scores of each next target token, given the target tokens before it.
+
+        Args:
+            inputs: "inputs", source ids [batch, source], and "targets", target ids [batch, target]; both
+                end with EOS and are padded with 0.
+            training: whether dropout is active.
+
+        Returns:
+            Logits, [batch, target, vocab]; position t has seen the targets before t.
+        """
+        encoded, bias = self.encode(inputs["inputs"], training)
+        return self.decode(inputs["targets"], encoded, bias, training)
+
+    def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
+        """Source ids [batch, source] -> encoded [batch, source, hidden], bias [batch, 1, 1, source]."""
+        bias = padding_bias(source)
+        x = self.source_positions(self.source_embedding(source))
+        x = self.source_dropout(x, training=training)
+        return self.encoder(x, bias, training=training), bias
+
+    def decode(self, targets: Any, encoded: Any, encoder_bias: Any, training: bool = False) -> Any:
+        """Teacher-forced decoding.
+
+        Args:
+            targets: ids [batch, target], not shifted.
+            encoded: [batch, source, hidden].
+            encoder_bias: [batch, 1, 1, source].
+            training: whether dropout is active.
+
+        Returns:
+            Logits, [batch, target, vocab].
+        """
+        x = self.target_embedding(targets)
+        x = ops.pad(x[:, :-1], [[0, 0], [1, 0], [0, 0]])  # shifted right: the first position sees zeros
+        x = self.target_dropout(self.target_positions(x), training=training)
+        x = self.decoder(x, encoded, encoder_bias, training=training)
+        return self.softmax_embedding.logits(x)
+
+    def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
+        """Encodes `source`, ids [batch, source], and returns the state before the first position."""
+        encoded, bias = self.encode(source)
+        h = self.hparams
+        rows = ops.shape(source)[0] * beams
+        empty = tuple(
+            ops.zeros((rows, h.num_heads, 0, channels // h.num_heads), dtype=self.compute_dtype)
+            for channels in (h.key_channels, h.value_channels)
+        )
+        return DecoderState(
+            self_caches=[empty for _ in self.decoder.layers],
+            encoder_caches=[
+                layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
+            ],
+            encoder_bias=bias,
+        )
+
+    def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
+        """Scores of the token at `position`.
+
+        Args:
+            last: ids [batch, beams] of the position before; not looked at where `position` is 0.
+            position: int scalar, counted from 0.
+            state: from `start_decoding` or from the step before.
+
+        Returns:
+            Logits, [batch, beams, vocab], and the new state.
+        """
+        x = self.target_embedding(last) * ops.cast(position > 0, self.compute_dtype)
+        x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)[None]
+        x, self_caches = self.decoder.step(x, state.self_caches, state.encoder_caches, state.encoder_bias)
+        return self.softmax_embedding.logits(x), state._replace(self_caches=self_caches)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Transformer:
+        return cls(HParams(**config["hparams"]), config["vocab_size"], config["name"])
