@@ -1,0 +1,106 @@
+"""The side of a contestant: a process that trains when it is told to, and answers in JSON.
+
+Commands, one a line on stdin: "go N" trains N steps on the next N batches; "loss" takes the loss on the
+held-out batches. An answer is one line on stdout; whatever libraries print goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from batches import Batch, read_batches
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a contestant builds and how it trains; every contestant gets the same but for `precision`."""
+
+    layers: int  # of the encoder and of the decoder
+    hidden_size: int  # channels
+    filter_size: int  # channels inside the feed-forward network
+    heads: int
+    vocab_size: int  # ids, PAD and EOS included
+    max_length: int  # tokens of the longest sentence
+    dropout: float  # on embedding sums and on the outputs of sub-layers
+    inner_dropout: float  # on attention weights and inside the feed-forward network
+    label_smoothing: float
+    learning_rate_constant: float  # factor of the paper's eq. (3)
+    learning_rate_warmup_steps: int
+    precision: str  # "float32" or "bfloat16" (mixed)
+    seed: int
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A model in training.
+
+    Attributes:
+        name: library and version.
+        parameters: number of trained parameters.
+        step: trains on the next training batch, returns its loss as the contestant itself defines it.
+        held_out_loss: the sum of -log p(token) in nats, without smoothing and dropout, over a batch's target
+            tokens.
+    """
+
+    name: str
+    parameters: int
+    step: Callable[[], Any]
+    held_out_loss: Callable[[Batch], float]
+
+
+def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
+    """Builds the contestant from the command line's --config and --batches, then obeys stdin until it ends.
+
+    Args:
+        build: makes the contestant; gets all training batches in the order of their use.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", type=json.loads, required=True)
+    parser.add_argument("--batches", type=Path, required=True)
+    args = parser.parse_args()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def answer(**values: Any) -> None:
+        print(json.dumps(values), file=answers, flush=True)
+
+    train, held_out = read_batches(args.batches)
+    contestant = build(Config(**args.config), train)
+    answer(name=contestant.name, parameters=contestant.parameters)
+    done = 0
+    for line in sys.stdin:
+        command, *count = line.split()
+        if command == "loss":
+            answer(loss=_mean_loss(contestant, held_out))
+            continue
+        steps = int(count[0])
+        answer(**_window(contestant, train[done : done + steps]))
+        done += steps
+
+
+def _window(contestant: Contestant, batches: list[Batch]) -> dict[str, float]:
+    cpu, start = time.process_time(), time.perf_counter()
+    for _ in batches:
+        loss = contestant.step()
+    loss = float(loss)  # waits for the device
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - cpu,
+        "target_tokens": sum(batch.target_tokens for batch in batches),
+        "training_loss": loss,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def _mean_loss(contestant: Contestant, batches: list[Batch]) -> float:
+    total = sum(contestant.held_out_loss(batch) for batch in batches)
+    return total / sum(batch.target_tokens for batch in batches)

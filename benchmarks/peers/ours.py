@@ -1,0 +1,74 @@
+"""Contestant: this project's model, compiled as its trainer compiles it, stepped as `fit` steps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from batches import PAD, Batch
+from contestant import Config, Contestant, serve
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training.loop import compile_model
+
+IDS = tf.TensorSpec([None, None], tf.int32)
+SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))
+
+
+def example(batch: Batch) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """A batch as `t2t_revival.data.batching` gives it: inputs, labels, weights of the labels."""
+    weights = (batch.targets != PAD) / np.float32(batch.target_tokens)
+    return batch._asdict(), batch.targets, weights.astype(np.float32)
+
+
+def hparams_of(config: Config) -> HParams:
+    """The same settings in this project's words."""
+    return HParams(
+        num_hidden_layers=config.layers,
+        hidden_size=config.hidden_size,
+        filter_size=config.filter_size,
+        num_heads=config.heads,
+        layer_prepostprocess_dropout=config.dropout,
+        attention_dropout=config.inner_dropout,
+        relu_dropout=config.inner_dropout,
+        label_smoothing=config.label_smoothing,
+        learning_rate_constant=config.learning_rate_constant,
+        learning_rate_warmup_steps=config.learning_rate_warmup_steps,
+        effective_batch_size=0,
+    )
+
+
+def build(config: Config, batches: list[Batch]) -> Contestant:
+    keras.utils.set_random_seed(config.seed)
+    keras.config.set_dtype_policy("float32" if config.precision == "float32" else "mixed_bfloat16")
+    hparams = hparams_of(config)
+    model = Transformer(hparams, config.vocab_size)
+    compile_model(model, hparams)
+
+    def examples() -> Iterator[Any]:
+        return (example(batch) for batch in batches)
+
+    waiting = iter(tf.data.Dataset.from_generator(examples, output_signature=SPEC).prefetch(2))
+    model._maybe_symbolic_build(data_batch=example(batches[0]))  # as `fit` does before its first step
+    model.make_train_function()
+
+    @tf.function(input_signature=[SPEC[0]])
+    def cross_entropy(ids: dict[str, Any]) -> Any:
+        logits = tf.cast(model(ids, training=False), tf.float32)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(ids["targets"], logits)
+        return tf.reduce_sum(losses * tf.cast(ids["targets"] != PAD, tf.float32))
+
+    return Contestant(
+        name=f"t2t_revival, Keras {keras.__version__}, TensorFlow {tf.__version__}",
+        parameters=model.count_params(),
+        step=lambda: model.train_function(waiting)["loss"],
+        held_out_loss=lambda batch: float(cross_entropy(example(batch)[0])),
+    )
+
+
+if __name__ == "__main__":
+    serve(build)
