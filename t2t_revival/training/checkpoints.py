@@ -1,0 +1,266 @@
+"""Checkpoints: weights, optimizer and place in the data, in one file, whole or not at all.
+
+A checkpoint is an .npz file (a zip of NumPy arrays, each with its CRC-32), which any NumPy reads:
+
+    model/<variable path>        weights and random states
+    optimizer/<variable path>    Adam's moments, number of updates
+    meta                         JSON: format, step, place in the data, tokens seen
+
+Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.errors import T2TError
+
+FORMAT = 1
+AVERAGED = "averaged"
+NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
+MODEL, OPTIMIZER, META = "model/", "optimizer/", "meta"
+
+
+@dataclass(frozen=True, order=True)
+class Checkpoint:
+    """A checkpoint's file.
+
+    Attributes:
+        step: updates it was trained for.
+        averaged: whether it is the average of several.
+        path: the file.
+    """
+
+    step: int
+    averaged: bool
+    path: Path
+
+
+def list_checkpoints(output_dir: Path) -> list[Checkpoint]:
+    """The checkpoints that a training wrote, oldest first; averaged ones are not among them."""
+    return _in_folder(Path(output_dir), averaged=False)
+
+
+def list_averaged(output_dir: Path) -> list[Checkpoint]:
+    """The averages that t2t-avg-all wrote, oldest first."""
+    return _in_folder(Path(output_dir) / AVERAGED, averaged=True)
+
+
+def _in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
+    if not folder.is_dir():
+        return []
+    names = ((NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted(Checkpoint(int(match[1]), averaged, path) for match, path in names if match)
+
+
+def to_decode(output_dir: Path, checkpoint_path: str | None = None) -> Checkpoint:
+    """The checkpoint that is decoded: the given one, or else the newest; at the same step, the average.
+
+    Args:
+        output_dir: of the training.
+        checkpoint_path: a checkpoint's file, with or without ".npz", or a folder of checkpoints.
+
+    Raises:
+        T2TError: there is none.
+    """
+    if checkpoint_path:
+        path = Path(checkpoint_path).expanduser()
+        if path.is_dir():
+            output_dir = path
+        else:
+            return _given(path)
+    found = list_checkpoints(output_dir) + list_averaged(output_dir)
+    if not found:
+        raise T2TError(f"no checkpoint in {output_dir}: train with t2t-trainer, or give --checkpoint_path")
+    return max(found)
+
+
+def _given(path: Path) -> Checkpoint:
+    for candidate in (path, path.with_name(path.name + ".npz")):
+        match = NAME.fullmatch(candidate.name)
+        if candidate.is_file():
+            step = int(match[1]) if match else int(_read_meta(candidate)["step"])
+            return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
+    raise T2TError(f"no checkpoint {path}")
+
+
+def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    """Writes a checkpoint under a temporary name, forces it to the disk and gives it its name.
+
+    Raises:
+        T2TError: it cannot be written; what was there before stays as it was.
+    """
+    text = json.dumps({"format": FORMAT, **meta})
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            np.savez(file, **{META: np.frombuffer(text.encode(), np.uint8)}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise T2TError(
+            f"cannot write checkpoint {path}: {error.strerror or error}; older checkpoints are untouched, "
+            "start the same command again to go on from the newest"
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:
+    """Reads a checkpoint, checksums verified.
+
+    Args:
+        path: its file.
+        prefixes: which names to read.
+
+    Returns:
+        The arrays by name, and the meta data.
+
+    Raises:
+        T2TError: the file is missing, truncated, damaged or of a format that this version cannot read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            meta = json.loads(file[META].tobytes())
+            arrays = {name: file[name] for name in file.files if name.startswith(prefixes)}
+    except FileNotFoundError:
+        raise T2TError(f"no checkpoint {path}") from None
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
+        raise T2TError(
+            f"{path}: damaged checkpoint ({error}); move it away, and the one before it is used"
+        ) from error
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT or not isinstance(meta.get("step"), int):
+        raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
+    return arrays, meta
+
+
+def _read_meta(path: Path) -> dict:
+    return load(path, prefixes=("no arrays",))[1]
+
+
+def model_arrays(model: Any) -> dict[str, np.ndarray]:
+    """A model's weights and random states, by the names that they have in a checkpoint."""
+    return {MODEL + v.path: np.asarray(v) for v in model.variables if not _is_transient(v)}
+
+
+def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
+    """An optimizer's state, by the names that it has in a checkpoint."""
+    return {OPTIMIZER + v.path: np.asarray(v) for v in optimizer.variables}
+
+
+def _is_transient(variable: Any) -> bool:
+    """Metrics and the optimizer are among a compiled model's variables; they are not weights."""
+    return not variable.path.startswith("transformer/")
+
+
+def restore_weights(model: Any, path: Path) -> int:
+    """Gives `model` a checkpoint's weights.
+
+    Returns:
+        The step of the checkpoint.
+
+    Raises:
+        T2TError: the file is damaged, or of another model; names the first difference.
+    """
+    arrays, meta = load(path, prefixes=(MODEL,))
+    assign([v for v in model.trainable_variables], arrays, MODEL, path)
+    return meta["step"]
+
+
+def restore(model: Any, path: Path) -> dict:
+    """Gives a compiled `model` a checkpoint's weights, random states and optimizer state.
+
+    Returns:
+        The checkpoint's meta data.
+
+    Raises:
+        T2TError: the file is damaged, an average, or of another model; names the first difference.
+    """
+    arrays, meta = load(path)
+    assign([v for v in model.variables if not _is_transient(v)], arrays, MODEL, path)
+    assign(model.optimizer.variables, arrays, OPTIMIZER, path)
+    return meta
+
+
+def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
+    """Gives each variable the array of its name.
+
+    Raises:
+        T2TError: an array is missing or of another shape; nothing was changed then.
+    """
+    variables = list(variables)
+    for variable in variables:
+        array = arrays.get(prefix + variable.path)
+        if array is None:
+            raise T2TError(f"{path}: a checkpoint of another model: it has no {variable.path}")
+        if tuple(array.shape) != tuple(variable.shape):
+            raise T2TError(
+                f"{path}: a checkpoint of another model: {variable.path} is {tuple(array.shape)} there, "
+                f"and {tuple(variable.shape)} here"
+            )
+    for variable in variables:
+        variable.assign(arrays[prefix + variable.path])
+
+
+def keep_newest(output_dir: Path, count: int) -> None:
+    """Removes all but the newest `count` checkpoints."""
+    for checkpoint in list_checkpoints(output_dir)[:-count]:
+        checkpoint.path.unlink()
+
+
+def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
+    """Section 6.1: the mean of the weights of several checkpoints, written beside them.
+
+    Args:
+        checkpoints: at least one.
+        output_dir: of the training; the average goes to its folder `averaged`.
+
+    Returns:
+        The average, whose step is that of the newest.
+
+    Raises:
+        T2TError: a checkpoint is damaged, or they are of different models.
+    """
+    total: dict[str, np.ndarray] = {}
+    for checkpoint in checkpoints:
+        arrays, _ = load(checkpoint.path, prefixes=(MODEL,))
+        arrays = {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
+        for name, array in arrays.items():
+            if total and (name not in total or total[name].shape != array.shape):
+                raise T2TError(
+                    f"{checkpoint.path}: {name} is not as in {checkpoints[0].path}: different models"
+                )
+        total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in arrays.items()}
+    newest = max(checkpoints)
+    path = Path(output_dir) / AVERAGED / newest.path.name
+    mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
+    save(path, mean, {"step": newest.step, "averaged": [c.path.name for c in checkpoints]})
+    return Checkpoint(newest.step, True, path)
