@@ -103,6 +103,7 @@ class Progress:
         self._terminal = stream.isatty()
         self._stage = ""
         self._shown = self._began = 0.0
+        self._complete = False
         self._before = 0  # pairs done when the stage began
         self._width = 0  # of the line that stands on the terminal
 
@@ -115,7 +116,9 @@ class Progress:
             return
         if done < total and now - self._shown < (TERMINAL_SECONDS if self._terminal else LOG_SECONDS):
             return
-        self._shown = now
+        if self._complete:
+            return
+        self._shown, self._complete = now, done == total
         self._line(self._text(done, total, now - self._began), final=False)
 
     def end(self) -> None:

@@ -137,7 +137,7 @@ def naming_damage(paths: Sequence[Path]) -> Iterator[None]:
     """Turns TensorFlow's error about a damaged record, raised inside, into one that names the shard.
 
     Raises:
-        T2TError: one of `paths` is damaged; with the byte where the damaged record begins.
+        T2TError: one of `paths` is damaged; with the byte that TensorFlow names.
     """
     import tensorflow as tf
 

@@ -1,0 +1,238 @@
+import gzip
+import pickle
+import shutil
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data import sources
+from t2t_revival.data.sources import source
+from t2t_revival.errors import T2TError
+
+PAIRS = {
+    "train": [("one", "eins"), ("two\u2028lines ", " zwei"), ("three\rthree", "drei")],
+    "dev": [("a dog", "ein Hund")],
+}
+
+
+def write(folder, split, pairs, end="\n"):
+    for side, language in enumerate(("en", "de")):
+        text = "".join(pair[side] + end for pair in pairs)
+        (folder / f"{split}.{language}").write_bytes(text.encode())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for split, pairs in PAIRS.items():
+        write(corpus, split, pairs)
+    return corpus
+
+
+def opened(name, **more):
+    return source(str(name), "en", "de", **more)
+
+
+def all_pairs(opened_source, split="train"):
+    return list(opened_source.pairs(split, 0, opened_source.count(split)))
+
+
+def test_a_folder_is_read_as_it_is(folder):
+    corpus = opened(folder)
+    assert corpus.splits() == ("train", "dev")
+    assert {split: all_pairs(corpus, split) for split in corpus.splits()} == PAIRS
+    assert corpus.name == str(folder.resolve())
+
+
+def test_a_test_split_is_found(folder):
+    write(folder, "test", [("x", "y")])
+    assert opened(folder).splits() == ("train", "dev", "test")
+
+
+@pytest.mark.parametrize("last_line_ended", [True, False])
+def test_windows_line_ends_and_byte_order_marks_are_taken_off(folder, last_line_ended):
+    content = b"\xef\xbb\xbfone\r\n\xef\xbb\xbfkept\r\nthree" + b"\r\n" * last_line_ended
+    (folder / "train.en").write_bytes(content)
+    assert [pair[0] for pair in all_pairs(opened(folder))] == ["one", "\ufeffkept", "three"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff")), min_size=1)
+)
+def test_every_range_of_lines_is_that_of_the_whole(tmp_path_factory, lines):
+    folder = tmp_path_factory.mktemp("corpus")
+    for split in ("train", "dev"):
+        write(folder, split, [(line, line) for line in lines])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "INDEX_STEP", 2)
+        corpus = opened(folder)
+        assert corpus.count("train") == len(lines)
+        for start in range(len(lines) + 1):
+            for stop in range(start, len(lines) + 2):
+                assert [pair[0] for pair in corpus.pairs("train", start, stop)] == lines[start:stop]
+
+
+def test_compressed_sides_are_unpacked_once_and_cleaned_away(folder, tmp_path):
+    for plain in list(folder.iterdir()):
+        with gzip.open(f"{plain}.gz", "wb") as packed:
+            packed.write(plain.read_bytes())
+        plain.unlink()
+    corpus = opened(folder, tmp_dir=tmp_path / "tmp")
+    assert all_pairs(corpus) == PAIRS["train"]
+    assert len(list((tmp_path / "tmp").iterdir())) == 4
+    corpus.close()
+    assert not any((tmp_path / "tmp").iterdir())
+
+
+def test_a_damaged_gzip_file_is_named(folder, tmp_path):
+    packed = gzip.compress(b"one\ntwo\nthree\n" * 100)
+    (folder / "train.en").unlink()
+    (folder / "train.en.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(T2TError, match=r"train\.en\.gz: damaged gzip file"):
+        opened(folder, tmp_dir=tmp_path / "tmp").splits()
+    assert not any((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.parametrize("name", ["folder", "sample", "tfds:x/y"])
+def test_a_source_does_nothing_before_it_is_asked_and_travels(name, folder):
+    corpus = opened(folder if name == "folder" else name)
+    assert pickle.loads(pickle.dumps(corpus)).name == corpus.name
+
+
+def test_a_copy_in_another_process_needs_not_count_again(folder):
+    corpus = opened(folder)
+    corpus.splits()
+    copy = pickle.loads(pickle.dumps(corpus))
+    (folder / "dev.en").unlink()
+    assert all_pairs(copy) == PAIRS["train"]
+
+
+@pytest.mark.parametrize("name", ["train.en", "dev.de"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(T2TError, match=rf"{name}: no such file, nor {name}\.gz"):
+        opened(folder).splits()
+
+
+def test_half_a_test_split_is_an_error(folder):
+    (folder / "test.de").write_text("x\n")
+    with pytest.raises(T2TError, match=r"test\.en: no such file"):
+        opened(folder).splits()
+
+
+def test_an_empty_corpus_is_named(folder):
+    write(folder, "train", [])
+    with pytest.raises(T2TError, match=r"train\.en: the file is empty"):
+        opened(folder).splits()
+
+
+def test_text_that_is_not_utf8_is_named_with_its_line(folder):
+    (folder / "train.de").write_bytes("eins\nz\xfcwei\ndrei\n".encode("latin-1"))
+    with pytest.raises(T2TError, match=r"train\.de, line 2: not UTF-8"):
+        opened(folder).splits()
+
+
+def test_sides_of_different_length_are_named_with_both_counts(folder):
+    (folder / "train.de").write_text("eins\nzwei\n")
+    with pytest.raises(T2TError, match=r"train\.en has 3 lines, .*train\.de has 2"):
+        opened(folder).splits()
+
+
+def test_an_unknown_source_is_an_error_with_the_choices():
+    with pytest.raises(T2TError, match=r"--data_source=wmt41: no such folder; .*a folder.*sample.*tfds:"):
+        opened("wmt41").splits()
+
+
+def test_wmt14_needs_a_set_for_the_languages():
+    with pytest.raises(T2TError, match="no WMT 2014 set from en to de"):
+        opened("wmt14")
+    assert opened("wmt14", tfds_default="wmt14_translate/de-en").name == "tfds:wmt14_translate/de-en"
+
+
+def test_the_sample_is_aligned_and_repeatable():
+    pytest.importorskip("t2t_revival.data.grammar", reason="the sample corpus is another piece")
+    sample = opened("sample")
+    assert sample.splits() == ("train", "dev", "test")
+    part = list(sample.pairs("dev", 10, 20))
+    assert part == all_pairs(opened("sample"), "dev")[10:20]
+    assert len(part) == 10
+    with pytest.raises(T2TError, match="it has en, de, fr, not 'cs'"):
+        next(source("sample", "en", "cs").pairs("dev", 0, 1))
+
+
+@pytest.fixture(scope="module")
+def tfds_set(tmp_path_factory):
+    """A translation set made on disk by TFDS itself, read back by its real loading code."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+    import tensorflow as tf
+
+    folder = tmp_path_factory.mktemp("tfds")
+    splits = {"train": 25, "validation": 3}
+
+    def sentences(split, text):
+        return [f"{split} {number}{text}" for number in range(splits[split])]
+
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="tiny_translate",
+        version="1.0.0",
+        data_dir=folder,
+        features=tfds.features.FeaturesDict({"de": tfds.features.Text(), "en": tfds.features.Text()}),
+        split_datasets={
+            split: tf.data.Dataset.from_tensor_slices(
+                {"en": sentences(split, "\ndog "), "de": sentences(split, " Hünd")}
+            )
+            for split in splits
+        },
+    )
+    tfds.core.add_data_dir(folder)
+    return "tiny_translate"
+
+
+def test_a_prepared_tfds_set_is_read_whatever_its_direction(tfds_set):
+    forward = opened(f"tfds:{tfds_set}")
+    assert forward.splits() == ("train", "dev")
+    assert forward.count("train") == 25
+    pairs = all_pairs(forward)
+    assert sorted(pairs) == sorted((f"train {n} dog ", f"train {n} Hünd") for n in range(25))
+    assert all_pairs(source(f"tfds:{tfds_set}", "de", "en")) == [pair[::-1] for pair in pairs]
+    assert [list(forward.pairs("train", n, n + 5)) for n in range(0, 25, 5)] == [
+        pairs[n : n + 5] for n in range(0, 25, 5)
+    ]
+    assert list(pickle.loads(pickle.dumps(forward)).pairs("dev", 0, 3)) == all_pairs(forward, "dev")
+
+
+def test_a_tfds_set_without_the_language_says_which_it_has(tfds_set):
+    with pytest.raises(T2TError, match="it has de, en, not 'fr'"):
+        next(source(f"tfds:{tfds_set}", "en", "fr").pairs("train", 0, 1))
+
+
+def test_a_set_that_tfds_does_not_know_is_an_error_with_the_choices(monkeypatch):
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    def unreachable(name):
+        raise ConnectionError(f"cannot reach the mirror of {name}\nand more")
+
+    monkeypatch.setattr(tfds, "builder", unreachable)
+    with pytest.raises(T2TError) as raised:
+        opened("tfds:nowhere/de-en").splits()
+    message = str(raised.value)
+    assert "tfds:nowhere/de-en: cannot be loaded (ConnectionError: cannot reach the mirror" in message
+    assert "\n" not in message
+    assert all(choice in message for choice in ("a folder", "sample", "TFDS_DATA_DIR"))
+
+
+def test_importing_sources_loads_no_tensorflow():
+    import subprocess
+
+    code = "import sys, t2t_revival.data.generation; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_folder_may_be_gone_when_only_its_name_is_needed(folder):
+    corpus = opened(folder)
+    shutil.rmtree(folder)
+    assert corpus.name == str(folder)

@@ -1,0 +1,182 @@
+import pickle
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data.vocabulary import ESCAPE, SPACE_MARK, Vocabulary, VocabularyTooLargeError
+from t2t_revival.errors import T2TError
+
+TEXT = [
+    f"the {adjective} {noun} sees {number} houses . das {noun}haus sieht grüne Bäume !"
+    for adjective in ("old", "young", "green")
+    for noun in ("dog", "cat", "house")
+    for number in range(5)
+]
+LINES = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40)
+ODD_LINES = [
+    "",
+    " ",
+    "  two  spaces ",
+    "\t tab\t",
+    "a\x00b",
+    "\x00",
+    "\x1b[0m\x7f",
+    "no\u00a0break",
+    "line\u2028separator\u2029",
+    "carriage\r",
+    "\ufeffmark",
+    "👩‍👩‍👧 emoji",
+    "\u0301 lone accent",
+    "</s>",
+    "<unk>",
+    "<pad>",
+    "<0x41>",
+    "\u2047 \u2585",
+    SPACE_MARK,
+    f"a {SPACE_MARK}b",
+    ESCAPE,
+    f"{ESCAPE}0{ESCAPE}1{SPACE_MARK}{ESCAPE}",
+    "\U0010ffff\ufffd\ufffe",
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    return Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 340)
+
+
+def check_lossless_in_python_and_graph(vocabulary, lines):
+    import tensorflow as tf
+
+    ids = vocabulary.encode_batch(lines)
+    ragged = vocabulary.encode_in_graph(tf.constant([line.encode() for line in lines]))
+    assert ragged.to_list() == ids
+    assert vocabulary.decode_batch(ids) == lines
+    assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
+    assert all(token > 2 for line in ids for token in line)  # neither PAD nor EOS nor UNK
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(LINES, min_size=1, max_size=3))
+def test_any_line_is_lossless_with_the_same_ids_in_python_and_graph(vocabulary, lines):
+    check_lossless_in_python_and_graph(vocabulary, lines)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet=f"{ESCAPE}{SPACE_MARK}01 a\t", max_size=8))
+def test_the_escape_is_injective(vocabulary, line):
+    check_lossless_in_python_and_graph(vocabulary, [line])
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_odd_lines_are_lossless(vocabulary, line):
+    check_lossless_in_python_and_graph(vocabulary, [line])
+
+
+def test_training_on_odd_lines_keeps_them_lossless(tmp_path):
+    vocabulary = Vocabulary.train(TEXT + ODD_LINES * 3, tmp_path / "v.spm", 350)
+    check_lossless_in_python_and_graph(vocabulary, ODD_LINES)
+
+
+def test_ids_are_t2ts(vocabulary):
+    assert vocabulary.size == 340
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.proto)
+    assert (processor.pad_id(), processor.eos_id(), processor.unk_id(), processor.bos_id()) == (0, 1, 2, -1)
+
+
+def test_pieces_are_subwords_with_marked_spaces(vocabulary):
+    pieces = vocabulary.pieces("the old dog")
+    assert "".join(pieces) == "the▁old▁dog"
+    assert 1 < len(pieces) < len("the old dog")
+
+
+def test_encode_batch_is_encode_of_each(vocabulary):
+    assert vocabulary.encode_batch(TEXT) == [vocabulary.encode(line) for line in TEXT]
+
+
+def test_decode_stops_at_eos_and_skips_pad(vocabulary):
+    import tensorflow as tf
+
+    dog, cat = vocabulary.encode("dog"), vocabulary.encode("cat")
+    ids = [*dog, 0, *cat, 1, *dog, 1, 0]
+    assert vocabulary.decode(ids) == "dogcat"
+    batch = tf.ragged.constant([ids, [1], [], [0, 0], dog], dtype=tf.int32)
+    decoded = [text.decode() for text in vocabulary.decode_in_graph(batch).numpy()]
+    assert decoded == ["dogcat", "", "", "", "dog"] == vocabulary.decode_batch(batch.to_list())
+
+
+def test_the_graph_side_can_be_first_used_inside_a_function(vocabulary):
+    import tensorflow as tf
+
+    fresh = Vocabulary(vocabulary.path)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def there_and_back(texts):
+        return fresh.decode_in_graph(fresh.encode_in_graph(texts))
+
+    assert there_and_back(tf.constant(["the ▁ dog", ""])).numpy().tolist() == ["the ▁ dog".encode(), b""]
+    assert fresh.encode_in_graph(tf.constant(["dog"])).to_list() == [vocabulary.encode("dog")]
+
+
+def test_training_is_deterministic(vocabulary, tmp_path):
+    again = Vocabulary.train(iter(TEXT), tmp_path / "v.spm", 340)
+    assert again.fingerprint == vocabulary.fingerprint
+    assert len(again.fingerprint) == 64
+
+
+def test_a_vocabulary_travels_to_other_processes(vocabulary):
+    copy = pickle.loads(pickle.dumps(vocabulary))
+    assert copy.encode(TEXT[0]) == vocabulary.encode(TEXT[0])
+
+
+def test_user_symbols_are_one_piece(tmp_path):
+    vocabulary = Vocabulary.train(
+        TEXT, tmp_path / "v.spm", 350, user_symbols=("(NP", ")NP", f"{SPACE_MARK},x")
+    )
+    assert vocabulary.pieces("(NPdog)NP")[0] == "(NP"
+    assert len(vocabulary.encode(f"{SPACE_MARK},x")) == 1
+    check_lossless_in_python_and_graph(vocabulary, [f"(NP the dog )NP{SPACE_MARK},x"])
+
+
+def test_a_vocabulary_too_large_for_the_text_names_the_largest(tmp_path):
+    path = tmp_path / "v.spm"
+    with pytest.raises(
+        VocabularyTooLargeError, match=r"--vocab_size=50000: .* --vocab_size=\d+ or less"
+    ) as raised:
+        Vocabulary.train(TEXT, path, 50_000)
+    assert not any(tmp_path.iterdir())
+    assert Vocabulary.train(TEXT, path, raised.value.largest).size == raised.value.largest
+
+
+def test_a_vocabulary_smaller_than_its_characters_is_refused(tmp_path):
+    with pytest.raises(T2TError, match=r"--vocab_size=100: too small, .* need \d+"):
+        Vocabulary.train(TEXT, tmp_path / "v.spm", 100)
+
+
+def test_no_text_is_refused(tmp_path):
+    with pytest.raises(T2TError, match="every line is empty"):
+        Vocabulary.train(["", ""], tmp_path / "v.spm", 300)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", "half"])
+def test_a_damaged_file_is_named(vocabulary, tmp_path, content):
+    path = tmp_path / "bad.spm"
+    path.write_bytes(vocabulary.proto[: len(vocabulary.proto) // 2 + 1] if content == "half" else content)
+    with pytest.raises(T2TError, match=r"bad\.spm: damaged"):
+        Vocabulary(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(T2TError, match=r"none\.spm: no such vocabulary"):
+        Vocabulary(tmp_path / "none.spm")
+
+
+def test_a_model_with_other_ids_is_refused(tmp_path):
+    with (tmp_path / "other.spm").open("wb") as model:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXT), model_writer=model, vocab_size=60, model_type="bpe", minloglevel=2
+        )
+    with pytest.raises(T2TError, match=r"other\.spm: a vocabulary must have PAD 0 and EOS 1"):
+        Vocabulary(tmp_path / "other.spm")
