@@ -138,40 +138,38 @@ def _found(recipe: Recipe, data_dir: Path) -> Metadata | None:
 
 
 def _planned(recipe: Recipe, data_dir: Path, source: Source, plan: Metadata | None) -> Metadata:
-    """The plan, written to the disk if there was none."""
+    """The plan that was found, or a new one, not yet on the disk."""
     pairs = {split: source.count(split) for split in source.splits()}
     if plan and plan.pairs != pairs:
         raise T2TError(
             f"{source.name} has changed since {data_dir} was begun: it had {plan.pairs} pairs and "
             f"has {pairs}; give another --data_dir"
         )
-    folder = unfinished_dir(data_dir, recipe.name)
-    folder.mkdir(exist_ok=True)
-    if plan:
-        return plan
-    plan = Metadata(
-        recipe.name, source.name, source.source_lang, source.target_lang, pairs, recipe.vocab_size
-    )
-    plan.save(folder / "plan.json")
-    return plan
+    return plan or Metadata(recipe.name, source.name, source.source_lang, source.target_lang, pairs)
 
 
 def _with_vocabulary(
     recipe: Recipe, data_dir: Path, source: Source, plan: Metadata, report: Progress
 ) -> Metadata:
-    """The plan with a vocabulary that is on the disk: the one it names, or a new one."""
-    if plan.vocab_file and (data_dir / plan.vocab_file).exists():
-        found = Vocabulary(data_dir / plan.vocab_file)
-        if found.fingerprint != plan.vocab_fingerprint:
+    """The plan with its vocabulary, both on the disk.
+
+    A new vocabulary gets its own name when the plan that goes with it has been written: until then
+    nothing binds the data_dir to a source or a size.
+    """
+    path = data_dir / plan.vocab_file
+    if plan.vocab_file and path.exists():
+        if Vocabulary(path).fingerprint != plan.vocab_fingerprint:
             raise T2TError(
-                f"{found.path}: not the vocabulary that {data_dir} was begun with; put the right file back "
+                f"{path}: not the vocabulary that {data_dir} was begun with; put the right file back "
                 "or use another --data_dir"
             )
         return plan
-    vocabulary = _train_vocabulary(recipe, data_dir, source, plan, report)
+    notes = unfinished_dir(data_dir, recipe.name)
+    notes.mkdir(exist_ok=True)
+    vocabulary = _new_vocabulary(recipe, data_dir, source, plan, report)
     if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
         raise T2TError(
-            f"{vocabulary.path} was missing, and {source.name} yields another one than before; "
+            f"{path} was missing, and {source.name} yields another vocabulary than before; "
             "put the old file back or use another --data_dir"
         )
     plan = dataclasses.replace(
@@ -180,32 +178,29 @@ def _with_vocabulary(
         vocab_fingerprint=vocabulary.fingerprint,
         vocab_size=vocabulary.size,
     )
-    if not plan.splits:
-        plan.save(unfinished_dir(data_dir, recipe.name) / "plan.json")
+    plan.save(notes / "plan.json")
+    vocabulary.path.replace(data_dir / plan.vocab_file)
     return plan
 
 
-def _train_vocabulary(
+def _new_vocabulary(
     recipe: Recipe, data_dir: Path, source: Source, plan: Metadata, report: Progress
 ) -> Vocabulary:
-    """A new vocabulary, or the one of the right name that someone has put there (as T2T does)."""
-    wanted = plan.wanted_vocab_size or recipe.vocab_size
-    size = wanted or plan.vocab_size or recipe.default_vocab_size(source)
-
-    def path(pieces: int) -> Path:
-        return data_dir / f"vocab.{recipe.name}.{pieces}.spm"
-
-    if path(size).exists():
-        return Vocabulary(path(size))
-    total = min(source.count("train"), plan.pairs["train"])
-    report("vocabulary", 0, total)
-    lines = list(sample_lines(source, total))
+    """A new one beside the plan, or the one of that name that someone has put into data_dir (as in T2T)."""
+    size = recipe.vocab_size or plan.vocab_size or recipe.default_vocab_size(source)
+    file_name = f"vocab.{recipe.name}.{{}}.spm"
+    if (data_dir / file_name.format(size)).exists():
+        return Vocabulary(data_dir / file_name.format(size))
+    report("vocabulary", 0, plan.pairs["train"])
+    lines = list(sample_lines(source, plan.pairs["train"]))
+    notes = unfinished_dir(data_dir, recipe.name)
     try:
-        return Vocabulary.train(lines, path(size), size, recipe.user_symbols)
+        return Vocabulary.train(lines, notes / file_name.format(size), size, recipe.user_symbols)
     except VocabularyTooLargeError as error:
-        if wanted:
+        if recipe.vocab_size:
             raise
-        return Vocabulary.train(lines, path(error.largest), error.largest, recipe.user_symbols)
+        size = error.largest
+        return Vocabulary.train(lines, notes / file_name.format(size), size, recipe.user_symbols)
 
 
 def sample_lines(source: Source, pairs: int, characters: int = VOCABULARY_CHARACTERS) -> Iterator[str]:
@@ -251,6 +246,7 @@ def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progre
     report("pairs", before, total)
     vocabulary = Vocabulary(data_dir / plan.vocab_file)
     folders = _folders(plan, data_dir)
+    folders.notes.mkdir(exist_ok=True)
     make_shards(missing, source, vocabulary, folders, lambda done: report("pairs", before + done, total))
 
 

@@ -59,8 +59,7 @@ class Metadata:
     source_lang: str
     target_lang: str
     pairs: dict[str, int]  # split -> pairs in the source
-    wanted_vocab_size: int = 0  # what was asked for; 0: the problem's choice
-    vocab_file: str = ""  # inside the data_dir; empty while there is none
+    vocab_file: str = ""  # inside the data_dir
     vocab_fingerprint: str = ""  # SHA-256 of that file
     vocab_size: int = 0
     splits: dict[str, Counts] = field(default_factory=dict)  # empty in a plan
@@ -113,10 +112,10 @@ def check_same(data_dir: Path, found: Metadata, source: str | None, vocab_size: 
         raise T2TError(
             f"{data_dir} holds {found.name} made from {found.source}, not from {source}; {way_out}"
         )
-    there = found.vocab_size or found.wanted_vocab_size
-    if vocab_size and there and vocab_size != there:
+    if vocab_size not in (0, found.vocab_size):
         raise T2TError(
-            f"{data_dir} holds {found.name} made with --vocab_size={there}, not {vocab_size}; {way_out}"
+            f"{data_dir} holds {found.name} made with --vocab_size={found.vocab_size}, "
+            f"not {vocab_size}; {way_out}"
         )
 
 
