@@ -46,6 +46,11 @@ class Checkpoint:
     path: Path
 
 
+def file_name(step: int) -> str:
+    """A checkpoint's file name."""
+    return f"model.ckpt-{step}.npz"
+
+
 def list_checkpoints(output_dir: Path) -> list[Checkpoint]:
     """The checkpoints that a training wrote, oldest first; averaged ones are not among them."""
     return _in_folder(Path(output_dir), averaged=False)
@@ -191,7 +196,7 @@ def restore_weights(model: Any, path: Path) -> int:
         T2TError: the file is damaged, or of another model; names the first difference.
     """
     arrays, meta = load(path, prefixes=(MODEL,))
-    assign([v for v in model.trainable_variables], arrays, MODEL, path)
+    assign(model.trainable_variables, arrays, MODEL, path)
     return meta["step"]
 
 

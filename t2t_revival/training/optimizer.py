@@ -18,6 +18,10 @@ class FusedAdam(keras.optimizers.Adam):
     of a base model on a CPU.
     """
 
+    def learning_rate_at(self, step: int) -> Any:
+        """The learning rate of update number `step`, counted from 1."""
+        return self._learning_rate(step - 1) if callable(self._learning_rate) else self._learning_rate
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if keras.backend.backend() != "tensorflow" or self.amsgrad:
             super().update_step(gradient, variable, learning_rate)
@@ -61,4 +65,5 @@ def make_optimizer(hparams: HParams, accumulate: int = 1) -> FusedAdam:
         beta_2=hparams.optimizer_adam_beta2,
         epsilon=hparams.optimizer_adam_epsilon,
         gradient_accumulation_steps=accumulate if accumulate > 1 else None,
+        name="adam",
     )

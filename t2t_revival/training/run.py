@@ -20,7 +20,21 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
 FILE_NAME = "run.json"
-MODEL_FIELDS = ["num_hidden_layers", "num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size", "num_heads", "attention_key_channels", "attention_value_channels", "pos", "shared_embedding_and_softmax_weights", "layer_preprocess_sequence", "layer_postprocess_sequence", "norm_epsilon"]
+MODEL_FIELDS = [
+    "num_hidden_layers",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "hidden_size",
+    "filter_size",
+    "num_heads",
+    "attention_key_channels",
+    "attention_value_channels",
+    "pos",
+    "shared_embedding_and_softmax_weights",
+    "layer_preprocess_sequence",
+    "layer_postprocess_sequence",
+    "norm_epsilon",
+]
 
 
 @dataclass(frozen=True)

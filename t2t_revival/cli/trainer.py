@@ -1,0 +1,182 @@
+"""`t2t-trainer`: trains a problem's model."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.hparams.hparams import HParams
+    from t2t_revival.training.loop import Result
+    from t2t_revival.training.session import Evaluated, Saved, Step
+
+USAGE = """
+t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG]
+
+Trains a problem's model; makes the problem's data first where it is missing. Ctrl-C (SIGINT) and SIGTERM
+save and stop; the same command goes on from there.
+"""
+EXIT_STATUS = {"SIGINT": common.EXIT_INTERRUPTED, "SIGTERM": 143}
+
+
+def command_flags() -> flags.FlagValues:
+    """The flags of t2t-trainer; names and meanings are T2T's where T2T had them."""
+    values = common.new_flags()
+    problem_flags.define(values)
+    run_flags.define(values)
+    for name, default, text in (
+        ("hparams", "", 'Changes to the hparams set, as in "batch_size=2048,num_heads=4".'),
+        (
+            "eval_early_stopping_metric",
+            "loss",
+            "Score that early stopping watches: loss, perplexity, accuracy, bleu.",
+        ),
+    ):
+        flags.DEFINE_string(name, default, text, flag_values=values)
+    for name, default, text in (
+        ("train_steps", 0, "Updates; 0: as the hparams set says."),
+        ("local_eval_frequency", 1000, "Updates between two evaluations, each with a checkpoint."),
+        ("save_checkpoints_secs", 600, "Seconds between two checkpoints."),
+        ("keep_checkpoint_max", 20, "Newest checkpoints that are kept."),
+        ("log_step_count_steps", 100, "Updates between two progress lines."),
+        ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU; 0: none."),
+        ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
+        ("random_seed", 1, "Seed of weights, dropout and order of the data."),
+    ):
+        flags.DEFINE_integer(name, default, text, lower_bound=0, flag_values=values)
+    flags.DEFINE_float(
+        "eval_early_stopping_metric_delta",
+        0.0,
+        "By how much a better score must be better.",
+        lower_bound=0.0,
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "strategy",
+        "auto",
+        ["auto", "default", "mirrored"],
+        "default: one device; mirrored: all GPUs; auto: mirrored where there are several.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "mixed_bfloat16"],
+        "What the model computes in; weights are float32 always.",
+        flag_values=values,
+    )
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of `t2t-trainer`."""
+    status = 0
+
+    def command(values: flags.FlagValues) -> None:
+        nonlocal status
+        status = _train(values)
+
+    return common.run(FLAGS, USAGE, command, argv) or status
+
+
+def _train(values: flags.FlagValues) -> int:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return 0
+    problem = problem_flags.problem_from(values)
+    output_dir = run_flags.output_dir(values)
+    hparams = _hparams(values, output_dir)
+    if not problem.has_data(problem_flags.data_dir(values)):
+        problem_flags.generate_data(problem, values)
+
+    from t2t_revival.experiment import Experiment
+    from t2t_revival.training.session import Settings
+
+    settings = Settings(
+        output_dir=output_dir,
+        strategy=values.strategy,
+        precision=values.precision,
+        seed=values.random_seed,
+        eval_frequency=max(1, values.local_eval_frequency),
+        save_seconds=values.save_checkpoints_secs,
+        keep_checkpoints=max(1, values.keep_checkpoint_max),
+        log_steps=max(1, values.log_step_count_steps),
+        patience=values.eval_early_stopping_steps,
+        patience_score=values.eval_early_stopping_metric,
+        patience_delta=values.eval_early_stopping_metric_delta,
+    )
+    experiment = Experiment(
+        problem,
+        hparams,
+        values.hparams_set,
+        problem_flags.data_dir(values),
+        settings,
+        values.eval_bleu_sentences,
+    )
+    print(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}", file=sys.stderr)
+    result = experiment.run(_report)
+    _tell_end(values, output_dir, result)
+    return EXIT_STATUS.get(result.stopped_by or "", 0)
+
+
+def _hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
+    """The stored set where a run goes on, else the named one; with the overrides of the command line."""
+    from t2t_revival import registry
+    from t2t_revival.hparams.hparams import HParams
+
+    named = registry.hparams(run_flags.hparams_set(values))
+    hparams = (HParams.load(output_dir) or named).override(values.hparams)
+    return hparams.replace(train_steps=values.train_steps) if values.train_steps else hparams
+
+
+def _report(news: Step | Evaluated | Saved) -> None:
+    print(_line(news), file=sys.stderr, flush=True)
+
+
+def _line(news: Step | Evaluated | Saved) -> str:
+    from t2t_revival.training.session import Evaluated, Step
+
+    if isinstance(news, Step):
+        width = len(str(news.train_steps))
+        return (
+            f"step {news.step:{width}}/{news.train_steps}  loss {news.loss:6.3f}  "
+            f"{news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}  "
+            f"{problem_flags.duration(news.seconds_left)} left"
+        )
+    if isinstance(news, Evaluated):
+        scores = "  ".join(f"{name} {value:.4g}" for name, value in news.scores.items())
+        return f"step {news.step}  dev: {scores}  ({news.seconds:.0f} s)"
+    return f"step {news.step}  saved {news.path.name}"
+
+
+def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> None:
+    seen = result.seen
+    print(
+        f"step {result.step}: {seen.target_tokens:,} target tokens in {problem_flags.duration(seen.seconds)}"
+        + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
+    )
+    print(f"output_dir: {output_dir}")
+    try:
+        from t2t_revival.visualization.learning_curve import draw_learning_curve
+
+        print(f"learning curve: {draw_learning_curve(output_dir, f'{values.problem}, {values.hparams_set}')}")
+    except T2TError as error:
+        print(error, file=sys.stderr)
+    where = f"--problem={values.problem} --hparams_set={values.hparams_set} --output_dir={shlex.quote(str(output_dir))}"
+    if result.stopped_by in EXIT_STATUS:
+        print("next: the same command goes on from here")
+    else:
+        print(f"next: t2t-avg-all {where}")
+
+
+FLAGS = command_flags()
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Loss, perplexity and accuracy per subword (table 3's "PPL (dev)")."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+
+class TeacherForced:
+    """Scores of a model that is given the reference up to each token.
+
+    Args:
+        model: gives logits [batch, target, vocab]; its weights may change between calls.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._sums = tf.function(lambda inputs, labels: _sums(model, inputs, labels), reduce_retracing=True)
+
+    def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
+        """Scores of the batches' non-pad target tokens, without label smoothing.
+
+        Args:
+            batches: elements ({"inputs", "targets"}, labels [batch, target], ...), padded with 0.
+
+        Returns:
+            "loss", the mean negative log-probability in nats; "perplexity", its exponential; "accuracy",
+            the share of tokens that were the likeliest.
+        """
+        log_loss = correct = tokens = 0.0
+        for inputs, labels, *_ in batches:
+            sums = self._sums(inputs, labels)
+            log_loss, correct, tokens = (
+                total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
+            )
+        loss = log_loss / max(tokens, 1.0)
+        return {
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700.0)),
+            "accuracy": correct / max(tokens, 1.0),
+        }
+
+
+def _sums(model: Any, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
+    mask = tf.cast(labels > 0, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
+    right = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
+    return tf.reduce_sum(losses * mask), tf.reduce_sum(right * mask), tf.reduce_sum(mask)

@@ -1,0 +1,100 @@
+"""A whole training of a problem, as `t2t-trainer` runs it: data, model, dev scores, output_dir."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.batching import evaluation_batches
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.evaluation.perplexity import TeacherForced
+from t2t_revival.hparams import HParams
+from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
+from t2t_revival.training.loop import Result, train
+from t2t_revival.training.run import Run, open_run
+from t2t_revival.training.session import Report, Scores, Settings
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A problem, what to learn it with, and where.
+
+    Attributes:
+        problem: what is learned.
+        hparams: what it is learned with.
+        hparams_set: the name of the set that `hparams` started from.
+        data_dir: where the problem's data is.
+        settings: how the training runs; its output_dir is where everything goes.
+        bleu_sentences: dev sentences that an evaluation decodes; 0: none.
+
+    Example:
+        problem = registry.problem("translate_ende", data_source="sample")
+        problem.generate_data("data")
+        Experiment(problem, registry.hparams("tiny"), "tiny", Path("data"), Settings(Path("out"))).run()
+        print(Translator.load("out").translate(["The old dog sleeps."]))
+    """
+
+    problem: Text2TextProblem
+    hparams: HParams
+    hparams_set: str
+    data_dir: Path
+    settings: Settings
+    bleu_sentences: int = 200
+
+    def run(self, report: Report | None = None) -> Result:
+        """Trains, going on where an earlier run in the same output_dir stopped.
+
+        Args:
+            report: is told the news; see `train`.
+
+        Raises:
+            T2TError: there is no data; output_dir holds another run; and as `train`.
+        """
+        hparams = self.problem.hparams(self.hparams)
+        vocabulary = self.problem.vocabulary(self.data_dir)
+        shards = self.problem.shards(TRAIN, self.data_dir)
+        run = Run(
+            problem=self.problem.name,
+            hparams_set=self.hparams_set,
+            data_dir=str(self.data_dir.resolve()),
+            vocabulary=vocabulary.path.name,
+            fingerprint=vocabulary.fingerprint,
+            decode_hparams=self.problem.decode_hparams(),
+        )
+        open_run(self.settings.output_dir, run, hparams, vocabulary.path)
+        evaluate = self._evaluator(hparams, vocabulary)
+        return train(shards, hparams, vocabulary.size, self.settings, evaluate, report)
+
+    def _evaluator(self, hparams: HParams, vocabulary: Vocabulary) -> Callable[[Any], Scores]:
+        """Scores on the dev split. What depends on the model is made when it is first seen."""
+        batches = evaluation_batches(self.problem.shards(DEV, self.data_dir), hparams).cache()
+        pairs = self._dev_sample()
+        tools: list[tuple[TeacherForced, Translator]] = []
+
+        def evaluate(model: Any) -> Scores:
+            if not tools:
+                options = DecodeHParams.from_problem(self.problem)
+                tools.append(
+                    (TeacherForced(model), Translator(model, vocabulary, options, hparams.max_length))
+                )
+            teacher_forced, translator = tools[0]
+            scores = teacher_forced(batches)
+            if pairs and "bleu" in self.problem.eval_metrics():
+                outputs = translator.translate([source for source, _ in pairs])
+                scores["bleu"] = sacrebleu_score(outputs, [target for _, target in pairs]).score
+            return scores
+
+        return evaluate
+
+    def _dev_sample(self) -> list[tuple[str, str]]:
+        """At most `bleu_sentences` of the dev split, evenly spread over it."""
+        if self.bleu_sentences < 1:
+            return []
+        pairs = list(self.problem.text(DEV, self.data_dir))
+        stride = max(1, -(-len(pairs) // self.bleu_sentences))
+        return pairs[::stride]

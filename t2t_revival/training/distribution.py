@@ -1,0 +1,41 @@
+"""Section 5.2: on which devices a model trains."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+
+STRATEGIES = ("auto", "default", "mirrored")
+
+
+def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
+    """The strategy of that name.
+
+    Args:
+        name: "default" for one device, "mirrored" for all GPUs (without any: all logical CPUs), "auto" for
+            "mirrored" where there are several GPUs and "default" elsewhere.
+
+    Raises:
+        T2TError: there is no such strategy.
+    """
+    if name not in STRATEGIES:
+        raise T2TError(f"--strategy={name} is not one of {', '.join(STRATEGIES)}")
+    gpus = tf.config.list_logical_devices("GPU")
+    if name == "default" or (name == "auto" and len(gpus) < 2):
+        return tf.distribute.get_strategy()
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def accumulation(hparams: HParams, replicas: int) -> int:
+    """Micro-batches of one update, so that it sees about `effective_batch_size` tokens.
+
+    Args:
+        hparams: reads `batch_size` (tokens per replica) and `effective_batch_size` (0: no accumulation).
+        replicas: how many replicas share each micro-batch.
+    """
+    return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))

@@ -1,0 +1,298 @@
+"""What happens after each update of a training: news, evaluation, checkpoints, stopping."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.errors import T2TError
+from t2t_revival.training import checkpoints
+from t2t_revival.training.curves import DEV, TRAIN, Curves
+from t2t_revival.training.state import Seen, TrainingState
+
+LOWER_IS_BETTER = ("loss", "perplexity")
+
+Scores = dict[str, float]
+Evaluate = Callable[[Any], Scores]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a training runs; what it computes is said by the hparams.
+
+    Attributes:
+        output_dir: where checkpoints and curves go.
+        strategy: see `make_strategy`.
+        precision: "float32" or "mixed_bfloat16".
+        seed: of weights, dropout and the order of the data.
+        eval_frequency: updates between two evaluations.
+        save_seconds: seconds between two checkpoints, besides one at each evaluation.
+        keep_checkpoints: how many of the newest checkpoints are kept.
+        log_steps: updates between two reports.
+        patience: updates without a better score after which training stops; 0: never.
+        patience_score: name of that score; lower is better for "loss" and "perplexity".
+        patience_delta: by how much a better score must be better.
+    """
+
+    output_dir: Path
+    strategy: str = "auto"
+    precision: str = "float32"
+    seed: int = 1
+    eval_frequency: int = 1000
+    save_seconds: float = 600.0
+    keep_checkpoints: int = 20
+    log_steps: int = 100
+    patience: int = 0
+    patience_score: str = "loss"
+    patience_delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """News of an update.
+
+    Attributes:
+        step: its number.
+        train_steps: the last one's.
+        loss: label-smoothed, per target token, mean of the updates since the last news.
+        tokens_per_second: target tokens without padding, evaluations left out.
+        learning_rate: of this update.
+        seconds_left: estimated, evaluations included.
+    """
+
+    step: int
+    train_steps: int
+    loss: float
+    tokens_per_second: float
+    learning_rate: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """News of an evaluation: its scores by name, and the seconds it took."""
+
+    step: int
+    scores: Scores
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Saved:
+    """News of a checkpoint."""
+
+    step: int
+    path: Path
+
+
+Report = Callable[[Step | Evaluated | Saved], None]
+
+
+class Patience:
+    """Early stopping: says when a score has not become better for long enough.
+
+    Args:
+        settings: reads `patience`, `patience_score` and `patience_delta`.
+        history: earlier evaluations, each with its "step".
+    """
+
+    def __init__(self, settings: Settings, history: list[Scores]) -> None:
+        self._settings = settings
+        self._best, self._best_step = math.inf, 0
+        for scores in history:
+            self.exhausted(int(scores["step"]), scores)
+
+    def exhausted(self, step: int, scores: Scores) -> bool:
+        """Whether to stop after the evaluation of `step`.
+
+        Raises:
+            T2TError: the score that is watched is not measured.
+        """
+        if not self._settings.patience:
+            return False
+        name = self._settings.patience_score
+        if name not in scores:
+            raise T2TError(f"--eval_early_stopping_metric={name} is not measured; known: {', '.join(scores)}")
+        score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
+        if score < self._best - self._settings.patience_delta:
+            self._best, self._best_step = score, step
+        return step - self._best_step >= self._settings.patience
+
+
+class Session(keras.callbacks.Callback):
+    """From the start of a training, or from its resumption, to its end or interruption.
+
+    Args:
+        settings: how the training runs.
+        start: where it stands.
+        batches: what it is fed with.
+        accumulate: micro-batches of one update.
+        train_steps: number of the last update.
+        curves: get a point for each news and each evaluation.
+        patience: for early stopping.
+        evaluate: gives the scores of the model on the dev split; None: no evaluation.
+        report: is told the news.
+
+    Attributes:
+        step: updates done.
+        scores: the last evaluation's.
+        stopped_by: why training stops before its end; None while it does not.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        start: TrainingState,
+        batches: TrainingBatches,
+        accumulate: int,
+        train_steps: int,
+        curves: Curves,
+        patience: Patience,
+        evaluate: Evaluate | None = None,
+        report: Report | None = None,
+    ) -> None:
+        super().__init__()
+        self.step = start.step
+        self.scores: Scores = {}
+        self.stopped_by: str | None = None
+        self._settings = settings
+        self._start = start
+        self._batches = batches
+        self._accumulate = accumulate
+        self._train_steps = train_steps
+        self._curves = curves
+        self._patience = patience
+        self._evaluate = evaluate
+        self._report = report or (lambda news: None)
+        self._began = self._window_began = self._saved_at = time.monotonic()
+        self._window_tokens = 0
+        self._window_losses: list[float] = []
+        self._saved_step = start.step
+
+    @property
+    def seconds(self) -> float:
+        """Since this session began."""
+        return time.monotonic() - self._began
+
+    @property
+    def state(self) -> TrainingState:
+        """Where the training stands after the last update."""
+        done = (self.step - self._start.step) * self._accumulate
+        now, before = self._batches.tokens(done), self._start.seen
+        seen = Seen(
+            before.target_tokens + now.target_tokens,
+            before.source_tokens + now.source_tokens,
+            before.examples + now.examples,
+            before.seconds + self.seconds,
+        )
+        return TrainingState(self.step, self._batches.position(done), seen)
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Inside, SIGINT and SIGTERM stop after the update at hand; a second one stops at once."""
+        heard = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self._hear) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: Any) -> None:
+        if self.stopped_by is not None:
+            raise KeyboardInterrupt
+        self.stopped_by = signal.Signals(number).name
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._window_losses.append(float(logs["loss"]))
+        if (batch + 1) % self._accumulate == 0:
+            self.step += 1
+            self._after_update()
+
+    def _after_update(self) -> None:
+        last = self.step == self._train_steps
+        if last or self.step % self._settings.log_steps == 0 or self.step == self._start.step + 1:
+            self._tell()
+        if last or self.step % self._settings.eval_frequency == 0:
+            self.save()
+            self._score()
+        elif time.monotonic() - self._saved_at >= self._settings.save_seconds:
+            self.save()
+        if self.stopped_by is not None:
+            self.model.stop_training = True
+
+    def _tell(self) -> None:
+        state, done = self.state, self.step - self._start.step
+        tokens = state.seen.target_tokens - self._start.seen.target_tokens
+        news = Step(
+            step=self.step,
+            train_steps=self._train_steps,
+            loss=float(np.mean(self._window_losses)),
+            tokens_per_second=(tokens - self._window_tokens)
+            / max(time.monotonic() - self._window_began, 1e-9),
+            learning_rate=float(self.model.optimizer.learning_rate_at(self.step)),
+            seconds_left=(self._train_steps - self.step) * self.seconds / done,
+        )
+        self._curves.add(
+            TRAIN,
+            self.step,
+            state.seen,
+            {
+                "loss": news.loss,
+                "learning_rate": news.learning_rate,
+                "tokens_per_second": news.tokens_per_second,
+            },
+        )
+        self._report(news)
+        self._window_losses, self._window_tokens, self._window_began = [], tokens, time.monotonic()
+
+    def save(self) -> None:
+        """Writes a checkpoint of the last update, once.
+
+        Raises:
+            T2TError: it cannot be written.
+        """
+        if self.step == self._saved_step:
+            return
+        with self._apart_from_training():
+            path = self._settings.output_dir / checkpoints.file_name(self.step)
+            arrays = {
+                **checkpoints.model_arrays(self.model),
+                **checkpoints.optimizer_arrays(self.model.optimizer),
+            }
+            checkpoints.save(path, arrays, dataclasses.asdict(self.state))
+            checkpoints.keep_newest(self._settings.output_dir, self._settings.keep_checkpoints)
+        self._saved_step, self._saved_at = self.step, time.monotonic()
+        self._report(Saved(self.step, path))
+
+    def _score(self) -> None:
+        if self._evaluate is None:
+            return
+        began = time.monotonic()
+        with self._apart_from_training():
+            self.scores = self._evaluate(self.model)
+        self._curves.add(DEV, self.step, self.state.seen, self.scores)
+        self._report(Evaluated(self.step, self.scores, time.monotonic() - began))
+        if self._patience.exhausted(self.step, self.scores) and self.stopped_by is None:
+            self.stopped_by = "early stopping"
+
+    @contextmanager
+    def _apart_from_training(self) -> Iterator[None]:
+        """Time spent inside does not count into tokens per second."""
+        began = time.monotonic()
+        yield
+        self._window_began += time.monotonic() - began

@@ -1,0 +1,54 @@
+"""Where a training stands, apart from its weights: what a checkpoint's meta data holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.batching import Position
+from t2t_revival.errors import T2TError
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Data consumed since the first session of a training.
+
+    Attributes:
+        target_tokens: without padding.
+        source_tokens: without padding.
+        examples: sentence pairs.
+        seconds: spent in training, evaluations included.
+    """
+
+    target_tokens: int = 0
+    source_tokens: int = 0
+    examples: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Where a training stands.
+
+    Attributes:
+        step: updates done.
+        position: the next batch.
+        seen: data consumed.
+    """
+
+    step: int = 0
+    position: Position = field(default_factory=Position)
+    seen: Seen = field(default_factory=Seen)
+
+    @classmethod
+    def from_meta(cls, meta: dict[str, Any], path: Path) -> TrainingState:
+        """From a checkpoint's meta data.
+
+        Raises:
+            T2TError: `path` is an average, from which no training goes on, or its meta data is damaged.
+        """
+        try:
+            return cls(meta["step"], Position(**meta["position"]), Seen(**meta["seen"]))
+        except (KeyError, TypeError) as error:
+            raise T2TError(f"{path}: no checkpoint that a training can go on from ({error})") from error

@@ -1,0 +1,60 @@
+"""A picture of a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.curves import DEV, TRAIN, read_curve
+
+FILE_NAME = "learning_curve.png"
+TRAIN_COLOUR, DEV_COLOUR, BLEU_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"
+
+
+def draw_learning_curve(output_dir: Path, title: str) -> Path:
+    """Draws loss and dev BLEU against target tokens seen.
+
+    Args:
+        output_dir: of a training; its CSV files are read.
+        title: above the picture.
+
+    Returns:
+        The PNG file, in output_dir.
+
+    Raises:
+        T2TError: there is no curve.
+    """
+    train, dev = read_curve(output_dir, TRAIN), read_curve(output_dir, DEV)
+    if not train:
+        raise T2TError(f"no learning curve in {output_dir}")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
+    loss_axes = figure.add_subplot()
+    loss_axes.plot(*_points(train, "loss"), color=TRAIN_COLOUR, label="train loss (label-smoothed)")
+    if dev:
+        loss_axes.plot(*_points(dev, "loss"), "o-", color=DEV_COLOUR, markersize=3, label="dev loss")
+    loss_axes.set_xlabel("target tokens seen (millions)")
+    loss_axes.set_ylabel("nats per target token")
+    loss_axes.set_title(title)
+    loss_axes.grid(alpha=0.3)
+    lines = list(loss_axes.get_lines())
+    if dev and "bleu" in dev[-1]:
+        lines += _draw_bleu(loss_axes, dev)
+    loss_axes.legend(handles=lines, loc="center right", frameon=False)
+    path = output_dir / FILE_NAME
+    figure.savefig(path)
+    return path
+
+
+def _draw_bleu(loss_axes: Any, dev: list[dict[str, float]]) -> list[Any]:
+    axes = loss_axes.twinx()
+    axes.set_ylabel("BLEU")
+    return axes.plot(
+        *_points(dev, "bleu"), "s-", color=BLEU_COLOUR, markersize=3, label="dev BLEU (right axis)"
+    )
+
+
+def _points(rows: list[dict[str, float]], name: str) -> tuple[list[float], list[float]]:
+    return [row["target_tokens"] / 1e6 for row in rows], [row[name] for row in rows]
