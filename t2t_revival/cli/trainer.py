@@ -169,7 +169,8 @@ def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> Non
         print(f"learning curve: {draw_learning_curve(output_dir, f'{values.problem}, {values.hparams_set}')}")
     except T2TError as error:
         print(error, file=sys.stderr)
-    where = f"--problem={values.problem} --hparams_set={values.hparams_set} --output_dir={shlex.quote(str(output_dir))}"
+    where = f"--problem={values.problem} --hparams_set={values.hparams_set}"
+    where += f" --output_dir={shlex.quote(str(output_dir))}"
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command goes on from here")
     else:

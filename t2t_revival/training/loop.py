@@ -122,8 +122,8 @@ def train(
     state = _resume(model, settings.output_dir)
     if state.step >= hparams.train_steps:
         raise T2TError(
-            f"{settings.output_dir} is at step {state.step} already, and train_steps is {hparams.train_steps}: "
-            "give a larger --train_steps to go on"
+            f"{settings.output_dir} is at step {state.step} already, and train_steps is "
+            f"{hparams.train_steps}: give a larger --train_steps to go on"
         )
     batches = TrainingBatches(
         shards, hparams, replicas=replicas, accumulate=accumulate, seed=settings.seed, start=state.position

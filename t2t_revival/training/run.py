@@ -152,7 +152,8 @@ def _check_same_run(output_dir: Path, run: Run, hparams: HParams) -> None:
         old, new = getattr(found, field), getattr(run, field)
         if old != new:
             raise T2TError(
-                f"{output_dir} holds a run with {what} {old}, not {new}: give another --output_dir, or remove it"
+                f"{output_dir} holds a run with {what} {old}, not {new}: "
+                "give another --output_dir, or remove it"
             )
     for field in MODEL_FIELDS:
         old, new = getattr(stored, field), getattr(hparams, field)
