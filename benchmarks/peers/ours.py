@@ -12,8 +12,7 @@ from batches import PAD, Batch
 from contestant import Config, Contestant, serve
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
-from t2t_revival.training.loop import compile_model
+from t2t_revival.training.loop import build_model, compile_model
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))
@@ -44,10 +43,9 @@ def hparams_of(config: Config) -> HParams:
 
 def build(config: Config, batches: list[Batch]) -> Contestant:
     keras.utils.set_random_seed(config.seed)
-    keras.config.set_dtype_policy("float32" if config.precision == "float32" else "mixed_bfloat16")
     hparams = hparams_of(config)
-    model = Transformer(hparams, config.vocab_size)
-    compile_model(model, hparams)
+    precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
+    model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
 
     def examples() -> Iterator[Any]:
         return (example(batch) for batch in batches)
