@@ -1,0 +1,48 @@
+# make demo   trains, decodes and scores a small translator on the built-in sample corpus
+# make test   format, lint, types, tests
+# Both need python3 (3.10 or newer) and a package index; they install into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?= dev
+BIN := $(VENV)/bin
+
+DEMO ?= .demo
+RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.installed
+	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
+	$(BIN)/t2t-avg-all $(RUN)
+	$(BIN)/t2t-decoder $(RUN) --data_dir=$(DEMO)/data --dataset_split=test \
+	    --decode_to_file=$(DEMO)/test.de
+	@echo
+	@echo "corpus and vocabulary   $(DEMO)/data"
+	@echo "model and checkpoints   $(DEMO)/model"
+	@echo "learning curve          $(DEMO)/model/learning_curve.png"
+	@echo "translations            $(DEMO)/test.de"
+	@echo "try it yourself         $(BIN)/t2t-decoder $(RUN) --decode_interactive"
+
+test: lint
+	$(BIN)/pytest
+
+lint: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	rm -rf build/typed
+	$(BIN)/python setup.py -q build_py --build-lib build/typed
+	cd build/typed && $(abspath $(BIN))/mypy --config-file $(CURDIR)/pyproject.toml -p t2t_revival
+
+$(VENV)/.installed: setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip setuptools
+	$(BIN)/pip install -q -e .
+	touch $@
+
+$(VENV)/.installed-$(EXTRAS): $(VENV)/.installed
+	$(BIN)/pip install -q -e ".[$(EXTRAS)]"
+	touch $@
+
+clean:
+	rm -rf build $(DEMO)

@@ -1,0 +1,142 @@
+"""Checkpoints are whole or absent, verified, and fit the model or are refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import Checkpoint
+
+
+def write(folder: Path, step: int, value: float = 0.0) -> Path:
+    path = folder / checkpoints.file_name(step)
+    arrays = {"model/transformer/w": np.full((2, 3), value, np.float32), "optimizer/m": np.zeros(3, np.float32)}
+    checkpoints.save(path, arrays, {"step": step})
+    return path
+
+
+class Variable:
+    """What `assign` needs of a Keras variable."""
+
+    def __init__(self, path: str, shape: tuple[int, ...]) -> None:
+        self.path, self.shape, self.value = path, shape, None
+
+    def assign(self, value: np.ndarray) -> None:
+        self.value = value
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    arrays, meta = checkpoints.load(write(tmp_path, 7, 2.5))
+    np.testing.assert_array_equal(arrays["model/transformer/w"], np.full((2, 3), 2.5, np.float32))
+    assert meta["step"] == 7
+
+
+def test_no_temporary_file_remains(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.ckpt-1.npz"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, 1, 1.0)
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints.os, "fsync", full_disk)
+    with pytest.raises(T2TError, match="No space left on device"):
+        write(tmp_path, 1, 9.0)
+    assert checkpoints.load(path)[0]["model/transformer/w"][0, 0] == 1.0
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_listed_by_step_not_by_name(tmp_path: Path) -> None:
+    for step in (9, 100, 20):
+        write(tmp_path, step)
+    (tmp_path / "model.ckpt-5.npz.part").touch()
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [9, 20, 100]
+    checkpoints.keep_newest(tmp_path, 2)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [20, 100]
+
+
+@pytest.mark.parametrize("offset", [10, 80, 150, 300, -40])
+def test_a_flipped_bit_is_found(tmp_path: Path, offset: int) -> None:
+    path = write(tmp_path, 1, 1.0)
+    content = bytearray(path.read_bytes())
+    before = checkpoints.load(path)
+    content[offset] ^= 0x10
+    path.write_bytes(content)
+    try:
+        after = checkpoints.load(path)
+    except T2TError as error:
+        assert str(path) in str(error)
+    else:  # a byte that carries nothing, such as a file time inside the zip
+        assert after[1] == before[1]
+        for name, array in before[0].items():
+            np.testing.assert_array_equal(after[0][name], array)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -1])
+def test_a_truncated_file_is_named(tmp_path: Path, keep: int) -> None:
+    path = write(tmp_path, 1)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(T2TError, match="damaged") as caught:
+        checkpoints.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_pickle_is_not_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "model.ckpt-1.npz"
+    np.savez(path, meta=np.array([{"step": 1}], dtype=object))
+    with pytest.raises(T2TError):
+        checkpoints.load(path)
+
+
+def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
+    arrays, _ = checkpoints.load(write(tmp_path, 1))
+    fits, other = Variable("transformer/w", (2, 3)), Variable("transformer/w", (2, 4))
+    with pytest.raises(T2TError, match=r"transformer/w is \(2, 3\) there, and \(2, 4\) here"):
+        checkpoints.assign([other], arrays, checkpoints.MODEL, tmp_path)
+    with pytest.raises(T2TError, match="has no transformer/v"):
+        checkpoints.assign([fits, Variable("transformer/v", (1,))], arrays, checkpoints.MODEL, tmp_path)
+    assert fits.value is None, "a refused checkpoint must change nothing"
+
+
+def test_average_is_the_mean_and_lies_beside(tmp_path: Path) -> None:
+    for step, value in ((1, 1.0), (2, 2.0), (3, 6.0)):
+        write(tmp_path, step, value)
+    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    assert averaged == Checkpoint(3, True, tmp_path / "averaged" / "model.ckpt-3.npz")
+    arrays, meta = checkpoints.load(averaged.path)
+    np.testing.assert_array_equal(arrays["model/transformer/w"], np.full((2, 3), 3.0, np.float32))
+    assert meta["averaged"] == ["model.ckpt-1.npz", "model.ckpt-2.npz", "model.ckpt-3.npz"]
+    assert len(checkpoints.list_checkpoints(tmp_path)) == 3
+
+
+def test_average_of_different_models_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    other = tmp_path / checkpoints.file_name(2)
+    checkpoints.save(other, {"model/transformer/w": np.zeros((4,), np.float32)}, {"step": 2})
+    with pytest.raises(T2TError, match="different models"):
+        checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+
+
+def test_the_newest_is_decoded_and_the_average_where_it_is_as_new(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match="no checkpoint"):
+        checkpoints.to_decode(tmp_path)
+    write(tmp_path, 1)
+    checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    assert checkpoints.to_decode(tmp_path).averaged
+    write(tmp_path, 2)
+    assert checkpoints.to_decode(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
+
+
+def test_a_given_checkpoint_is_decoded(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    write(tmp_path, 2)
+    for given in ("model.ckpt-1", "model.ckpt-1.npz"):
+        assert checkpoints.to_decode(tmp_path, str(tmp_path / given)).step == 1
+    assert checkpoints.to_decode(tmp_path / "elsewhere", str(tmp_path)).step == 2
+    with pytest.raises(T2TError, match="no checkpoint"):
+        checkpoints.to_decode(tmp_path, str(tmp_path / "model.ckpt-9"))
