@@ -12,7 +12,7 @@ def base() -> HParams:
 
 @registry.register_hparams
 def small() -> HParams:
-    """4+4 layers, 256/1024, 4 heads, dropout 0.1: a corpus of 10,000 to 1 million pairs on a small machine."""
+    """4+4 layers, 256/1024, 4 heads, dropout 0.1: for 10,000 to 1 million pairs on a small machine."""
     return base().replace(
         num_hidden_layers=4,
         hidden_size=256,

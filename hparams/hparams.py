@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -200,18 +201,62 @@ def _is_of_type(value: object, kind: str) -> bool:
     return type(value).__name__ == kind
 
 
+AT_LEAST_1 = (
+    "num_hidden_layers",
+    "hidden_size",
+    "filter_size",
+    "num_heads",
+    "learning_rate_warmup_steps",
+    "batch_size",
+    "max_length",
+    "min_length_bucket",
+    "train_steps",
+    "average_checkpoints",
+)
+AT_LEAST_0 = (
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "attention_key_channels",
+    "attention_value_channels",
+    "effective_batch_size",
+)
+ABOVE_0 = ("norm_epsilon", "optimizer_adam_epsilon", "learning_rate_constant")
+PROBABILITIES = (
+    "layer_prepostprocess_dropout",
+    "attention_dropout",
+    "relu_dropout",
+    "label_smoothing",
+    "optimizer_adam_beta1",
+    "optimizer_adam_beta2",
+)
+
+
 def _faults(h: HParams) -> list[str]:
     """What is wrong with a set, in words; empty where it can be built and trained."""
-    positive = ["num_hidden_layers", "hidden_size", "filter_size", "num_heads", "learning_rate_warmup_steps", "batch_size", "max_length", "min_length_bucket", "train_steps", "average_checkpoints"]
-    probabilities = ["layer_prepostprocess_dropout", "attention_dropout", "relu_dropout", "label_smoothing", "optimizer_adam_beta1", "optimizer_adam_beta2"]
-    faults = [f"{name}={getattr(h, name)} must be at least 1" for name in positive if getattr(h, name) < 1]
+    return _range_faults(h) or _combination_faults(h)
+
+
+def _range_faults(h: HParams) -> list[str]:
+    """Numbers out of their range; a comparison that is written to be false for NaN finds that too."""
+    faults = [f"{name}={getattr(h, name)} must be at least 1" for name in AT_LEAST_1 if getattr(h, name) < 1]
+    faults += [f"{name}={getattr(h, name)} must be at least 0" for name in AT_LEAST_0 if getattr(h, name) < 0]
+    faults += [
+        f"{name}={getattr(h, name)} must be above 0"
+        for name in ABOVE_0
+        if not 0 < getattr(h, name) < math.inf
+    ]
     faults += [
         f"{name}={getattr(h, name)} must be at least 0 and below 1"
-        for name in probabilities
+        for name in PROBABILITIES
         if not 0 <= getattr(h, name) < 1
     ]
-    if faults:
-        return faults
+    if not 1 < h.length_bucket_step < math.inf:
+        faults.append(f"length_bucket_step={h.length_bucket_step} must be above 1")
+    return faults
+
+
+def _combination_faults(h: HParams) -> list[str]:
+    faults = []
     for name, channels in (
         ("attention_key_channels", h.key_channels),
         ("attention_value_channels", h.value_channels),
@@ -226,8 +271,6 @@ def _faults(h: HParams) -> list[str]:
     if sequences not in LAYER_SEQUENCES:
         known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())
         faults.append(f"layer_preprocess_sequence/layer_postprocess_sequence must be {known}")
-    if h.length_bucket_step <= 1:
-        faults.append(f"length_bucket_step={h.length_bucket_step} must be above 1")
     if h.batch_size < h.max_length:
         faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
     return faults

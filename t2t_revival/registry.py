@@ -103,11 +103,17 @@ def import_usr_dir(usr_dir: str) -> None:
     This runs the user's code: it is the one door through which code outside this package runs.
 
     Raises:
-        T2TError: the folder is missing, has no `__init__.py`, or fails while it is imported.
+        T2TError: the folder is missing, has no `__init__.py`, is named as a module that is in use, or
+            fails while it is imported.
     """
     folder = Path(usr_dir).expanduser().resolve()
     if not (folder / "__init__.py").is_file():
         raise T2TError(f"--t2t_usr_dir={usr_dir}: no __init__.py there; it must be a Python package")
+    namesake = sys.modules.get(folder.name)
+    if namesake is not None and getattr(namesake, "__file__", None) != str(folder / "__init__.py"):
+        raise T2TError(
+            f"--t2t_usr_dir={usr_dir}: a module named {folder.name!r} is in use; rename the folder"
+        )
     spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
@@ -115,7 +121,8 @@ def import_usr_dir(usr_dir: str) -> None:
     sys.modules[folder.name] = module
     try:
         spec.loader.exec_module(module)
-    except T2TError:
-        raise
     except Exception as error:
+        del sys.modules[folder.name]
+        if isinstance(error, T2TError):
+            raise
         raise T2TError(f"--t2t_usr_dir={usr_dir}: {type(error).__name__}: {error}") from error

@@ -111,7 +111,7 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
         joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, query, heads, value]
         joined = ops.reshape(joined, (batch * length, self.value_channels))
-        return ops.reshape(ops.matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
+        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
 
     def query_heads(self, x: Any) -> Any:
         """[batch, query, hidden] -> Q of all heads, [batch, heads, query, key]; only over an encoder."""
@@ -137,7 +137,7 @@ class MultiHeadAttention(keras.layers.Layer):
         value = ops.concatenate([cache[1], value], axis=2)
         heads = scaled_dot_product_attention(query, key, value)  # [rows, heads, 1, value]
         joined = ops.reshape(heads, (-1, self.value_channels))
-        return ops.matmul(joined, self.output_kernel), (key, value)
+        return self._matmul(joined, self.output_kernel), (key, value)
 
     def step_over_encoder(self, x: Any, key: Any, value: Any, bias: Any) -> Any:
         """Attention of one new position of several beams over the encoder's output.
@@ -157,7 +157,7 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = scaled_dot_product_attention(self.query_heads(x), key, value, bias)
         joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, beams, heads, value]
         joined = ops.reshape(joined, (batch * beams, self.value_channels))
-        return ops.reshape(ops.matmul(joined, self.output_kernel), (batch, beams, self.hidden_size))
+        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, beams, self.hidden_size))
 
     def _query_key_value_heads(self, x: Any) -> list[Any]:
         sizes = (self.key_channels, self.key_channels, self.value_channels)
@@ -166,7 +166,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def _project(self, x: Any, kernel: Any, sizes: tuple[int, ...]) -> list[Any]:
         """[batch, length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""
         batch, length = ops.shape(x)[:2]
-        flat = ops.matmul(ops.reshape(x, (batch * length, self.hidden_size)), kernel)
+        flat = self._matmul(ops.reshape(x, (batch * length, self.hidden_size)), kernel)
         if len(set(sizes)) > 1:
             borders = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
             return [self._split_heads(part, batch, length) for part in ops.split(flat, borders, axis=-1)]
@@ -177,6 +177,10 @@ class MultiHeadAttention(keras.layers.Layer):
     def _split_heads(self, flat: Any, batch: Any, length: Any) -> Any:
         heads = ops.reshape(flat, (batch, length, self.num_heads, flat.shape[-1] // self.num_heads))
         return ops.transpose(heads, (0, 2, 1, 3))  # [batch, heads, length, channels of a head]
+
+    def _matmul(self, x: Any, kernel: Any) -> Any:
+        """In the layer's precision: Keras casts weights inside `call` only, not inside `step`."""
+        return ops.matmul(x, ops.cast(kernel, self.compute_dtype))
 
     def _kernel(self, name: str, rows: int, columns: tuple[int, ...]) -> Any:
         """A matrix of several side by side, each initialised as if it stood alone."""

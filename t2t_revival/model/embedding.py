@@ -42,7 +42,8 @@ class TokenEmbedding(keras.layers.Layer):
         """[..., hidden] -> scores of all tokens before the softmax, [..., vocab]."""
         shape = ops.shape(x)
         flat = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
-        logits = ops.matmul(flat, ops.transpose(self.embeddings))  # [positions, vocab]
+        embeddings = ops.cast(self.embeddings, self.compute_dtype)  # outside `call`, Keras casts no weights
+        logits = ops.matmul(flat, ops.transpose(embeddings))  # [positions, vocab]
         return ops.reshape(logits, (*shape[:-1], self.vocab_size))
 
 

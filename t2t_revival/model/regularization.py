@@ -24,7 +24,7 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
-        self.dropped_levels = round(rate * LEVELS)
+        self.dropped_levels = min(round(rate * LEVELS), LEVELS - 1)
 
     def build(self, input_shape: Any = None) -> None:
         if self.dropped_levels:

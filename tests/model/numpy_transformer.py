@@ -1,0 +1,143 @@
+"""Section 3 of the paper once more, in plain NumPy float64 and loops: what the model is held against."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.hparams import HParams
+
+Array = np.ndarray
+
+
+def softmax(x: Array) -> Array:
+    exponentials = np.exp(x - x.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def attention(query: Array, key: Array, value: Array, visible: Array) -> Array:
+    """Equation (1) of one head: [query, d_k], [memory, d_k], [memory, d_v], bool [query, memory]."""
+    scores = query @ key.T / math.sqrt(query.shape[-1])
+    return softmax(np.where(visible, scores, -np.inf)) @ value
+
+
+def multi_head(x: Array, memory: Array, matrices: dict[str, Array], heads: int, visible: Array) -> Array:
+    """Section 3.2.2 of one sentence: [query, hidden], [memory, hidden] -> [query, hidden]."""
+    outputs = []
+    for head in range(heads):
+        query, key, value = (
+            source @ np.split(matrices[name], heads, axis=1)[head]
+            for name, source in (("query", x), ("key", memory), ("value", memory))
+        )
+        outputs.append(attention(query, key, value, visible))
+    return np.concatenate(outputs, axis=-1) @ matrices["output"]
+
+
+def feed_forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
+    """Equation (2)."""
+    return np.maximum(0, x @ w1 + b1) @ w2 + b2
+
+
+def layer_norm(x: Array, gamma: Array, beta: Array, epsilon: float = 1e-6) -> Array:
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + epsilon) * gamma + beta
+
+
+def sinusoids(length: int, hidden_size: int) -> Array:
+    """Section 3.5 as printed."""
+    table = np.zeros((length, hidden_size))
+    for pos in range(length):
+        for i in range(hidden_size // 2):
+            angle = pos / 10000 ** (2 * i / hidden_size)
+            table[pos, 2 * i], table[pos, 2 * i + 1] = math.sin(angle), math.cos(angle)
+    return table
+
+
+def split_columns(fused: Array, *sizes: int) -> list[Array]:
+    return np.split(fused, np.cumsum(sizes)[:-1], axis=1)
+
+
+def self_matrices(weights: dict[str, Array], prefix: str, h: HParams) -> dict[str, Array]:
+    """W^Q, W^K, W^V and W^O out of the one matrix in which the model keeps the first three."""
+    parts = split_columns(
+        weights[f"{prefix}/query_key_value"], h.key_channels, h.key_channels, h.value_channels
+    )
+    return dict(zip(("query", "key", "value"), parts, strict=True), output=weights[f"{prefix}/output"])
+
+
+def cross_matrices(weights: dict[str, Array], prefix: str, h: HParams) -> dict[str, Array]:
+    key, value = split_columns(weights[f"{prefix}/key_value"], h.key_channels, h.value_channels)
+    query, output = weights[f"{prefix}/query"], weights[f"{prefix}/output"]
+    return {"query": query, "key": key, "value": value, "output": output}
+
+
+class NumpyTransformer:
+    """Figure 1 with the weights of a model, one sentence pair at a time.
+
+    Args:
+        model: a `Transformer`; its weights are read by path.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.h: HParams = model.hparams
+        self.weights = {w.path.removeprefix("transformer/"): np.array(w, "float64") for w in model.weights}
+
+    def __call__(self, source: Array, targets: Array) -> Array:
+        """Ids [source] and [target], both padded with 0 -> logits [target, vocab]."""
+        shared = self.h.shared_embedding_and_softmax_weights
+        into, out = ("target", "target") if shared else ("source", "softmax")
+        visible = np.broadcast_to(source != 0, (len(source), len(source)))
+        x = self._embed(source, into) + self._positions("source", len(source))
+        encoded = self._stack("encoder", x, visible)
+        x = self._embed(targets, "target")
+        x = np.concatenate([np.zeros((1, self.h.hidden_size)), x[:-1]])
+        x = x + self._positions("target", len(targets))
+        earlier = np.tril(np.ones((len(targets), len(targets)), bool))
+        encoder_visible = np.broadcast_to(source != 0, (len(targets), len(source)))
+        x = self._stack("decoder", x, earlier, encoded, encoder_visible)
+        return x @ self.weights[f"{out}_embedding/embeddings"].T
+
+    def _embed(self, ids: Array, side: str) -> Array:
+        return self.weights[f"{side}_embedding/embeddings"][ids] * math.sqrt(self.h.hidden_size)
+
+    def _positions(self, side: str, length: int) -> Array:
+        if self.h.pos == "emb":
+            return self.weights[f"{side}_positions/embeddings"][:length]
+        return sinusoids(length, self.h.hidden_size)
+
+    def _norm(self, x: Array, prefix: str) -> Array:
+        return layer_norm(x, self.weights[f"{prefix}/gamma"], self.weights[f"{prefix}/beta"])
+
+    def _residual(self, x: Array, prefix: str, sublayer: Any) -> Array:
+        if self.h.pre_norm:
+            return x + sublayer(self._norm(x, f"{prefix}_residual/norm"))
+        return self._norm(x + sublayer(x), f"{prefix}_residual/norm")
+
+    def _stack(
+        self,
+        stack: str,
+        x: Array,
+        visible: Array,
+        encoded: Array | None = None,
+        encoder_visible: Array | None = None,
+    ) -> Array:
+        w, h = self.weights, self.h
+        for i in range(h.num_hidden_layers):
+            prefix = f"{stack}/layer_{i}/self_attention"
+            matrices = self_matrices(w, prefix, h)
+            x = self._residual(x, prefix, lambda x, m=matrices: multi_head(x, x, m, h.num_heads, visible))
+            if encoded is not None:
+                prefix = f"{stack}/layer_{i}/encoder_attention"
+                matrices = cross_matrices(w, prefix, h)
+                x = self._residual(
+                    x,
+                    prefix,
+                    lambda x, m=matrices: multi_head(x, encoded, m, h.num_heads, encoder_visible),
+                )
+            prefix = f"{stack}/layer_{i}/feed_forward"
+            ffn = [w[f"{prefix}/{name}"] for name in ("kernel_1", "bias_1", "kernel_2", "bias_2")]
+            x = self._residual(x, prefix, lambda x, ffn=ffn: feed_forward(x, *ffn))
+        return self._norm(x, f"{stack}/final_norm") if h.pre_norm else x

@@ -1,0 +1,116 @@
+"""Table 3's last column, the formula behind it, and tensor2tensor's own counts."""
+
+import json
+from pathlib import Path
+
+import keras
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+VOCAB = 37_000
+PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+
+# Table 3, last column, in millions.
+PAPER = {
+    "base": 65,
+    "table3_b_dk16": 58,
+    "table3_b_dk32": 60,
+    "table3_c_n2": 36,
+    "table3_c_n4": 50,
+    "table3_c_n8": 80,
+    "table3_c_d256": 28,
+    "table3_c_d1024": 168,
+    "table3_c_ff1024": 53,
+    "table3_c_ff4096": 90,
+    "big": 213,
+}
+# Its rows without a figure.
+BLANK = [
+    "table3_a_h1",
+    "table3_a_h4",
+    "table3_a_h16",
+    "table3_a_h32",
+    "table3_d_drop0",
+    "table3_d_drop2",
+    "table3_d_ls0",
+    "table3_d_ls2",
+    "table3_e_learned",
+]
+# Our set -> what tensor2tensor calls it; its sets are pre-norm, but for transformer_base_v1.
+T2T = {
+    "base": "transformer_base",
+    "big": "transformer_big",
+    "table3_b_dk16": "transformer_k128",
+    "table3_b_dk32": "transformer_k256",
+    "table3_c_n2": "transformer_l2",
+    "table3_c_n4": "transformer_l4",
+    "table3_c_n8": "transformer_l8",
+    "table3_c_d256": "transformer_hs256",
+    "table3_c_d1024": "transformer_hs1024",
+    "table3_c_ff1024": "transformer_ff1024",
+    "table3_c_ff4096": "transformer_ff4096",
+}
+TARGET_SPACES = 32  # rows of tensor2tensor's embedding of the target's kind, which the paper does not have
+
+
+def formula(h: HParams, vocab: int) -> int:
+    """The paper's matrices and vectors, summed; h * d_k and h * d_v are channels of all heads together."""
+    d, d_ff, layers = h.hidden_size, h.filter_size, h.num_hidden_layers
+    d_k = (h.attention_key_channels or d) // h.num_heads
+    d_v = (h.attention_value_channels or d) // h.num_heads
+    attention = h.num_heads * (2 * d * d_k + d * d_v) + h.num_heads * d_v * d  # 3.2.2: W^Q, W^K, W^V, W^O
+    feed_forward = d * d_ff + d_ff + d_ff * d + d  # equation (2)
+    norm = 2 * d
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    final_norms = 2 * norm if h.layer_preprocess_sequence == "n" else 0
+    positions = 2 * h.max_length * d if h.pos == "emb" else 0
+    embeddings = vocab * d * (1 if h.shared_embedding_and_softmax_weights else 3)  # 3.4
+    return embeddings + positions + layers * (encoder_layer + decoder_layer) + final_norms
+
+
+@pytest.fixture(autouse=True)
+def forget_variables():
+    yield
+    keras.utils.clear_session()
+
+
+def count(h: HParams) -> int:
+    """Counts without filling the weights: only their shapes are made."""
+    with keras.StatelessScope(initialize_variables=False):
+        return Transformer(h, VOCAB).count_params()
+
+
+def test_a_real_base_model_counts_at_once() -> None:
+    assert Transformer(registry.hparams("base"), VOCAB).count_params() == 63_045_632
+
+
+@pytest.mark.parametrize("name", [*PAPER, *BLANK])
+def test_counts_follow_the_formula(name: str) -> None:
+    h = registry.hparams(name)
+    assert count(h) == formula(h, VOCAB)
+    pre_norm = h.replace(**PRE, shared_embedding_and_softmax_weights=False)
+    assert count(pre_norm) == formula(pre_norm, VOCAB)
+
+
+def test_counts_beside_table_3() -> None:
+    """The paper does not say its exact vocabulary; 7% is what that leaves open."""
+    counts = {name: count(registry.hparams(name)) for name in PAPER}
+    print("\nparameters, million   paper     ours     off")
+    for name, ours in counts.items():
+        print(f"{name:20} {PAPER[name]:>6} {ours / 1e6:>8.2f} {ours / 1e6 / PAPER[name] - 1:>+7.1%}")
+    for name, ours in counts.items():
+        assert abs(ours / 1e6 / PAPER[name] - 1) < 0.07, name
+
+
+def test_counts_are_those_of_tensor2tensor(reference_dir: Path) -> None:
+    known = json.loads((reference_dir / "param_counts.json").read_text())
+    assert known["vocab"] == VOCAB
+    for name, t2t_name in T2T.items():
+        h = registry.hparams(name).replace(**PRE)
+        assert count(h) == known["params"][t2t_name] - TARGET_SPACES * h.hidden_size, name
+    base = registry.hparams("base")
+    assert count(base) == known["params"]["transformer_base_v1"] - TARGET_SPACES * base.hidden_size

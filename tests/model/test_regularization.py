@@ -1,0 +1,92 @@
+"""Section 5.4: dropout."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+
+from t2t_revival.model.regularization import Dropout
+
+
+def dropped(rate: float, *shape: int, seed: int = 1) -> np.ndarray:
+    keras.utils.set_random_seed(seed)
+    layer = Dropout(rate)
+    layer.build()
+    return ops.convert_to_numpy(layer(np.ones(shape, "float32"), training=True))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
+def test_share_and_scale(rate: float) -> None:
+    out = dropped(rate, 400, 501)
+    deviation = (rate * (1 - rate) / out.size) ** 0.5
+    assert abs((out == 0).mean() - rate) < 5 * deviation
+    assert np.unique(out[out > 0]).size == 1
+    assert out.max() == pytest.approx(1 / (1 - rate), rel=1e-4)
+    assert abs(out.mean() - 1) < 5 * deviation / (1 - rate)
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 500, 501])
+def test_neighbours_are_independent(lag: int) -> None:
+    """Two elements share a random word, so that lag 1 is the one to look at."""
+    kept = (dropped(0.3, 400, 501) > 0).ravel().astype("float64")
+    kept = (kept - kept.mean()) / kept.std()
+    assert abs((kept[:-lag] * kept[lag:]).mean()) < 5 / kept.size**0.5
+
+
+def test_calls_differ_and_a_seed_repeats_them() -> None:
+    keras.utils.set_random_seed(7)
+    layer = Dropout(0.5)
+    layer.build()
+    x = np.ones((9, 9), "float32")
+    first, second = (ops.convert_to_numpy(layer(x, training=True)) for _ in range(2))
+    assert (first != second).any()
+    assert (dropped(0.5, 9, 9, seed=7) == first).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_any_shape(shape: list[int]) -> None:
+    out = dropped(0.5, *shape)
+    assert out.shape == tuple(shape)
+    assert set(np.unique(out)) <= {0.0, 2.0}
+
+
+@pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.0, True)])
+def test_off(rate: float, training: bool) -> None:
+    layer = Dropout(rate)
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    assert (ops.convert_to_numpy(layer(x, training=training)) == x).all()
+
+
+def test_a_rate_just_below_1_drops_nearly_all() -> None:
+    assert (dropped(1 - 1e-9, 10, 10) == 0).mean() > 0.9
+
+
+def test_the_gradient_is_masked_alike() -> None:
+    layer = Dropout(0.4)
+    layer.build()
+    x = tf.ones((30, 31))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        out = layer(x, training=True)
+    assert (tape.gradient(out, x).numpy() == out.numpy()).all()
+
+
+def test_bfloat16_stays_bfloat16() -> None:
+    layer = Dropout(0.5, dtype="mixed_bfloat16")
+    out = layer(ops.ones((4, 4), dtype="bfloat16"), training=True)
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert set(np.unique(tf.cast(out, tf.float32).numpy())) <= {0.0, 2.0}
+
+
+def test_unknown_shapes_in_a_graph() -> None:
+    layer = Dropout(0.5)
+    layer.build()
+    call = tf.function(
+        lambda x: layer(x, training=True), input_signature=[tf.TensorSpec([None, None, 4], tf.float32)]
+    )
+    for length in (3, 4):
+        assert call(tf.ones((2, length, 4))).shape == (2, length, 4)

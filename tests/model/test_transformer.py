@@ -1,0 +1,246 @@
+"""The whole model: its forward pass, what it may not see, steps, saving, precision and names."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+from numpy_transformer import NumpyTransformer
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+VOCAB = 11
+PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+VARIANTS = {
+    "post-norm": {},
+    "pre-norm": PRE,
+    "learned positions": {"pos": "emb", "max_length": 16},
+    "three matrices": {"shared_embedding_and_softmax_weights": False},
+    "narrow keys": {"attention_key_channels": 4, "attention_value_channels": 12, **PRE},
+}
+SOURCE = np.array([[3, 4, 5, 6, 1], [7, 8, 1, 0, 0]], "int32")
+TARGETS = np.array([[9, 2, 10, 1], [3, 1, 0, 0]], "int32")
+IDS = {"inputs": SOURCE, "targets": TARGETS}
+
+
+@pytest.fixture(params=VARIANTS.values(), ids=VARIANTS.keys())
+def model(request: pytest.FixtureRequest, tiny_hparams: HParams) -> Transformer:
+    return make(tiny_hparams.replace(**request.param))
+
+
+def make(hparams: HParams) -> Transformer:
+    """A model whose norms and biases matter: all weights random."""
+    keras.utils.set_random_seed(4)
+    model = Transformer(hparams, VOCAB)
+    rng = np.random.default_rng(4)
+    for weight in model.trainable_weights:
+        if len(weight.shape) == 1:
+            weight.assign(ops.convert_to_numpy(weight) + 0.3 * rng.standard_normal(weight.shape))
+    return model
+
+
+def logits(model: Transformer, source: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    return ops.convert_to_numpy(model({"inputs": source, "targets": targets}))
+
+
+def test_forward_equals_numpy(model: Transformer) -> None:
+    got = logits(model, SOURCE, TARGETS)
+    assert got.shape == (2, 4, VOCAB)
+    numpy_model = NumpyTransformer(model)
+    for b in range(2):
+        np.testing.assert_allclose(got[b], numpy_model(SOURCE[b], TARGETS[b]), atol=3e-5)
+
+
+def test_later_targets_cannot_be_seen(model: Transformer) -> None:
+    """Position t has seen the targets before t, not t itself."""
+    before = logits(model, SOURCE, TARGETS)
+    for t in range(4):
+        changed = TARGETS.copy()
+        changed[:, t:] = np.random.default_rng(t).integers(2, VOCAB, changed[:, t:].shape)
+        after = logits(model, SOURCE, changed)
+        np.testing.assert_array_equal(after[:, : t + 1], before[:, : t + 1])
+        if t < 3:
+            assert (np.abs(after - before)[:, t + 1] > 1e-3).any()
+
+
+def test_padding_of_the_source_cannot_be_seen(model: Transformer) -> None:
+    before = logits(model, SOURCE, TARGETS)
+    longer = np.concatenate([SOURCE, np.zeros((2, 6), "int32")], axis=1)
+    np.testing.assert_allclose(logits(model, longer, TARGETS), before, atol=1e-5)
+    for b in range(2):
+        alone = SOURCE[b : b + 1, : np.count_nonzero(SOURCE[b])]
+        np.testing.assert_allclose(logits(model, alone, TARGETS[b : b + 1])[0], before[b], atol=1e-5)
+
+
+def test_padding_of_the_targets_cannot_be_seen(model: Transformer) -> None:
+    before = logits(model, SOURCE, TARGETS)
+    longer = np.concatenate([TARGETS, np.zeros((2, 5), "int32")], axis=1)
+    np.testing.assert_allclose(logits(model, SOURCE, longer)[:, :4], before, atol=1e-5)
+
+
+def test_the_vector_of_padding_in_the_source_is_never_used(tiny_hparams: HParams) -> None:
+    model = make(tiny_hparams.replace(shared_embedding_and_softmax_weights=False))
+    before = logits(model, SOURCE, TARGETS)
+    table = ops.convert_to_numpy(model.source_embedding.embeddings).copy()
+    table[0] += 5
+    model.source_embedding.embeddings.assign(table)
+    np.testing.assert_array_equal(logits(model, SOURCE, TARGETS), before)
+
+
+def test_gradients_do_not_reach_what_cannot_be_seen(tiny_hparams: HParams) -> None:
+    """The loss of the first two targets, by the vectors of each id: each id stands in one place only."""
+    model = make(tiny_hparams.replace(shared_embedding_and_softmax_weights=False))
+    source = np.array([[2, 3, 1, 0, 0]], "int32")
+    targets = np.array([[4, 5, 6, 7]], "int32")
+    tables = [model.source_embedding.embeddings.value, model.target_embedding.embeddings.value]
+    with tf.GradientTape() as tape:
+        value = tf.reduce_sum(tf.nn.log_softmax(model({"inputs": source, "targets": targets}))[:, :2, 3])
+    by_source, by_target = (
+        np.abs(tf.convert_to_tensor(g).numpy()).sum(1) for g in tape.gradient(value, tables)
+    )
+    assert set(np.flatnonzero(by_source)) == {1, 2, 3}
+    assert set(np.flatnonzero(by_target)) == {4}
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_steps_equal_the_teacher_forced_pass(model: Transformer, beams: int) -> None:
+    """Each beam gets targets of its own; the beams of a sentence share its encoding."""
+    targets = np.random.default_rng(5).integers(1, VOCAB, (2, beams, 6)).astype("int32")
+    state = model.start_decoding(SOURCE, beams)
+    last = np.zeros((2, beams), "int32")
+    steps = []
+    for t in range(6):
+        scores, state = model.decode_step(last, t, state)
+        assert scores.shape == (2, beams, VOCAB)
+        steps.append(ops.convert_to_numpy(scores))
+        last = targets[:, :, t]
+    for beam in range(beams):
+        expected = logits(model, SOURCE, targets[:, beam])
+        got = np.stack([step[:, beam] for step in steps], axis=1)
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_the_first_step_does_not_look_at_the_token_before(tiny_hparams: HParams) -> None:
+    model = make(tiny_hparams)
+    first, second = (
+        ops.convert_to_numpy(model.decode_step(np.full((2, 1), i), 0, model.start_decoding(SOURCE))[0])
+        for i in (0, 7)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_save_and_load_round_trip(model: Transformer, tmp_path: Path) -> None:
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, Transformer)
+    assert loaded.hparams == model.hparams
+    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), logits(model, SOURCE, TARGETS))
+
+
+def test_config_round_trip(model: Transformer) -> None:
+    config = model.get_config()
+    again = Transformer.from_config(config)
+    assert again.get_config() == config
+    assert [(w.path, w.shape) for w in again.weights] == [(w.path, w.shape) for w in model.weights]
+
+
+@pytest.fixture
+def mixed_precision():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.usefixtures("mixed_precision")
+def test_bfloat16_is_close_to_float32(tiny_hparams: HParams) -> None:
+    model = make(tiny_hparams)
+    assert {w.dtype for w in model.trainable_weights} == {"float32"}
+    got = model(IDS)
+    assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"
+    expected = np.stack([NumpyTransformer(model)(SOURCE[b], TARGETS[b]) for b in range(2)])
+    assert np.abs(tf.cast(got, tf.float64).numpy() - expected).max() < 0.15
+    assert np.abs(expected).max() > 1.5
+
+
+@pytest.mark.usefixtures("mixed_precision")
+def test_steps_stay_in_bfloat16(tiny_hparams: HParams) -> None:
+    """A loop in a graph takes no cache whose type changes after the first step."""
+    model = make(tiny_hparams)
+    state = model.start_decoding(SOURCE, beams=2)
+    scores, after = model.decode_step(np.zeros((2, 2), "int32"), 0, state)
+    types = {
+        keras.backend.standardize_dtype(tensor.dtype)
+        for tensor in (scores, *(t for s in (state, after) for c in (*s[0], *s[1]) for t in c))
+    }
+    assert types == {"bfloat16"}
+    expected = tf.cast(model(IDS)[:, 0], tf.float32).numpy()
+    np.testing.assert_allclose(tf.cast(scores, tf.float32).numpy()[:, 0], expected, atol=0.05)
+
+
+def test_dropout_is_active_in_training_only(tiny_hparams: HParams) -> None:
+    model = make(
+        tiny_hparams.replace(layer_prepostprocess_dropout=0.3, attention_dropout=0.1, relu_dropout=0.1)
+    )
+    still = make(tiny_hparams)
+    still.set_weights(model.get_weights())
+    np.testing.assert_array_equal(logits(model, SOURCE, TARGETS), logits(still, SOURCE, TARGETS))
+    first, second = (ops.convert_to_numpy(model(IDS, training=True)) for _ in range(2))
+    assert np.abs(first - second).max() > 0.01
+
+
+def test_all_weights_exist_at_construction_under_unique_names(tiny_hparams: HParams) -> None:
+    model = Transformer(tiny_hparams, VOCAB)
+    paths = [v.path for v in model.variables]
+    model(IDS)
+    assert [v.path for v in model.variables] == paths
+    assert len(set(paths)) == len(paths)
+
+
+SELF = ["self_attention/query_key_value", "self_attention/output"]
+OVER = ["encoder_attention/query", "encoder_attention/key_value", "encoder_attention/output"]
+FFN = [f"feed_forward/{name}" for name in ("kernel_1", "bias_1", "kernel_2", "bias_2")]
+
+
+def norms(*sublayers: str) -> list[str]:
+    return [f"{sublayer}_residual/norm/{name}" for sublayer in sublayers for name in ("gamma", "beta")]
+
+
+GOLDEN = [
+    "transformer/target_embedding/embeddings",
+    *(
+        f"transformer/encoder/layer_0/{name}"
+        for name in [*SELF, *FFN, *norms("self_attention", "feed_forward")]
+    ),
+    *(
+        f"transformer/decoder/layer_0/{name}"
+        for name in [*SELF, *OVER, *FFN, *norms("self_attention", "encoder_attention", "feed_forward")]
+    ),
+]
+GOLDEN_CHANGES = {
+    "paper": ({}, []),
+    "pre-norm": (
+        PRE,
+        [f"transformer/{s}/final_norm/{w}" for s in ("encoder", "decoder") for w in ("gamma", "beta")],
+    ),
+    "learned positions": (
+        {"pos": "emb"},
+        [f"transformer/{s}_positions/embeddings" for s in ("source", "target")],
+    ),
+    "three matrices": (
+        {"shared_embedding_and_softmax_weights": False},
+        [f"transformer/{s}_embedding/embeddings" for s in ("source", "softmax")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "more"), GOLDEN_CHANGES.values(), ids=GOLDEN_CHANGES.keys())
+def test_names_that_checkpoints_rely_on(changes: dict, more: list[str], tiny_hparams: HParams) -> None:
+    """A change here makes checkpoints that people have unreadable."""
+    keras.utils.clear_session()
+    model = Transformer(tiny_hparams.replace(num_hidden_layers=1, **changes), VOCAB)
+    assert sorted(w.path for w in model.weights) == sorted(GOLDEN + more)
+    second = Transformer(model.hparams, VOCAB)
+    assert [w.path for w in second.weights] == [w.path for w in model.weights]
