@@ -59,7 +59,7 @@ TRANSITIVE = tuple(verb for verb in ACTIONS if verb.objects and not verb.recipie
 DITRANSITIVE = tuple(verb for verb in ACTIONS if verb.recipients)
 SAYING = tuple(verb for verb in VERBS if "clause" in verb.notes)
 DIRECT = tuple(verb for verb in TRANSITIVE if verb.plain)
-GARMENTS = tuple(noun for noun in NOUNS if "wear" in noun.classes)
+GARMENTS = tuple(noun for noun in NOUNS if "wear" in noun.classes and noun.name not in ("skirt", "dress"))
 DESCRIBED = tuple(noun for noun in NOUNS if not noun.mass and len(SUITING[noun.name]) > 4)
 
 
@@ -218,7 +218,7 @@ class ClauseDrawer:
         return self._phrase(self._noun(PERSON), ("the", "a", *POSSESSIVES), light=True)
 
     def _with_time(self, clause: Clause, first: float = 0.45) -> Clause:
-        busy = clause.frequency or (clause.modifier and clause.manner) or "live" in clause.verb.name
+        busy = clause.frequency or (clause.modifier and clause.manner) or "state" in clause.verb.notes
         if busy or _has_relative(clause.object) or not self._chance(0.45):
             return clause
         time = self._pick([time for time in TIMES if clause.tense in time.tenses])
@@ -262,20 +262,11 @@ class ClauseDrawer:
         ):
             determiner = "the"
         phrase = Phrase(noun, determiner, plural, self._adjectives(noun, 0.3 if light else 0.45))
-        if (
-            not light
-            and determiner == "the"
-            and not noun.mass
-            and noun.name not in UNOWNED
-            and self._chance(0.14)
-        ):
+        owned = determiner == "the" and not (light or noun.mass or noun.name in UNOWNED)
+        if owned and self._chance(0.14):
             phrase = replace(phrase, owner=self._owner(noun))
         elif (
-            not light
-            and noun.person
-            and not plural
-            and determiner in ("the", "a", "this")
-            and self._chance(0.1)
+            self._chance(0.1) and noun.person and not (light or plural) and determiner in ("the", "a", "this")
         ):
             phrase = replace(phrase, garment=self._garment())
         elif relative and determiner in ("the", "a", "my") and not noun.mass and self._chance(0.16):

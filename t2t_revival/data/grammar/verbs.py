@@ -50,7 +50,7 @@ wash | waschen wäscht wusch | laver | person : wear pet food | place manner
 clean | putzen | nettoyer nettoie nettoie nettoyons nettoient nettoyé nettoier | person : machine open room | manner
 paint | malen | peindre peins peint peignons peignent peint peindr | person : person animal sight picture | place benefit
 draw draws drew | zeichnen zeichnet zeichnete | dessiner | person : person animal sight picture | place manner benefit
-carry | tragen trägt trug | porter | person : thing | manner
+carry | tragen trägt trug | porter | person : give | manner
 wear wears wore | tragen trägt trug | porter | person : wear | state
 forget forgets forgot | vergessen vergisst vergaß | oublier | person : person thing wear text song |
 lose loses lost | verlieren verliert verlor | perdre perds perd perdons perdent perdu perdr | person : thing wear | place
