@@ -1,0 +1,320 @@
+"""From shards of examples to batches of ids (section 5.1; T2T's `data_reader.batching_scheme`).
+
+Examples of about the same length are batched together, as many as `batch_size` tokens hold. The order is
+a pure function of the seed and the epoch, so that a stopped run goes on at the very batch it was at.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Pairs, chunks, interleave, parse, read_shard
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import HParams
+
+CHUNK = 2**19  # examples that are held and shuffled together
+PREFETCH = 64  # batches made ahead: they bridge the pause in which the next chunk is read
+HISTORY = 4096  # produced batches whose position is remembered
+
+Element = tuple[np.ndarray, np.ndarray, np.float32]  # inputs, targets, weight of a target token
+
+
+def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_step: float) -> list[int]:
+    """Upper bounds in tokens of the length buckets, ascending; the last is `max_length` (T2T's rule)."""
+    bounds = []
+    bound = min_length_bucket
+    while bound < max_length:
+        bounds.append(bound)
+        bound = max(bound + 1, int(bound * length_bucket_step))
+    return [*bounds, max_length]
+
+
+def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
+    """Examples per replica of each bucket: what `batch_size` tokens hold at its bound, at least one."""
+    return [max(1, batch_size // bound) for bound in bounds]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands in its data: the next batch to take. `dataclasses.asdict` is its JSON."""
+
+    epoch: int = 0
+    chunk: int = 0
+    batch: int = 0  # micro-batches consumed of that chunk
+
+
+class Progress(NamedTuple):
+    """What was consumed: tokens without padding, examples, positions of both sides that held padding."""
+
+    target_tokens: int = 0
+    source_tokens: int = 0
+    examples: int = 0
+    padded_positions: int = 0
+
+
+class TrainingBatches:
+    """An endless, resumable stream of training batches.
+
+    Each epoch takes the shards in a new order, up to 16 side by side, and every example once. Examples are
+    shuffled within chunks of about `chunk` examples; batches hold examples of similar length, and their
+    order within the chunk is random. Examples longer than `max_length` on either side are dropped.
+
+    Args:
+        shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS.
+        hparams: `batch_size`, `max_length` and the bucket fields are read.
+        replicas: the number of rows of every batch is a multiple of this.
+        accumulate: micro-batches of one update; weights are made for them together.
+        seed: of the order.
+        start: where to begin, always at the border of a group of `accumulate` micro-batches.
+        pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there are
+            only as many shapes as buckets (XLA compiles each shape anew).
+        chunk: examples shuffled together.
+
+    Attributes:
+        error: what ended the stream, as raised; TensorFlow shows the consumer only a copy of its text.
+
+    Raises:
+        T2TError: there are no shards.
+    """
+
+    def __init__(
+        self,
+        shards: list[Path],
+        hparams: HParams,
+        *,
+        replicas: int = 1,
+        accumulate: int = 1,
+        seed: int = 0,
+        start: Position = Position(),
+        pad_to_bucket: bool = False,
+        chunk: int = CHUNK,
+    ) -> None:
+        if not shards:
+            raise T2TError("there are no training shards; generate the data first with t2t-datagen")
+        self.error: Exception | None = None
+        self._shards = sorted(shards)
+        self._bounds = bucket_boundaries(
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
+        )
+        self._rows = [replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
+        self._replicas = replicas
+        self._accumulate = accumulate
+        self._seed = seed
+        self._start = start
+        self._pad_to_bucket = pad_to_bucket
+        self._chunk = chunk
+        self._history: dict[int, tuple[Position, Progress]] = {0: (start, Progress())}
+
+    def dataset(self) -> tf.data.Dataset:
+        """Endless batches of n examples with s source and t target positions, padded with 0.
+
+        Returns:
+            Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
+            float32 [n, t]). The labels are the targets. A weight is accumulate / T at the T non-pad target
+            positions of the micro-batches of one update, so that a loss summed over each global batch and
+            averaged over these micro-batches is the mean per target token.
+
+        Raises:
+            tf.errors.OpError: while it is read, with the original exception in `error`: a T2TError if a
+                shard is missing or damaged or if no example is short enough.
+        """
+        data = _dataset(self._elements).apply(
+            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        )
+        return data.prefetch(PREFETCH)
+
+    def position(self, batches_consumed: int) -> Position:
+        """Where a run must start to go on after that many micro-batches, counted from `start`.
+
+        Raises:
+            ValueError: that is not a multiple of `accumulate`, not produced yet, or 4,096 batches ago.
+        """
+        if batches_consumed % self._accumulate:
+            raise ValueError(f"{batches_consumed} batches end within a group of {self._accumulate}")
+        return self._at(batches_consumed)[0]
+
+    def tokens(self, batches_consumed: int) -> Progress:
+        """What the first `batches_consumed` micro-batches after `start` held together.
+
+        Raises:
+            ValueError: that is not produced yet, or 4,096 batches ago.
+        """
+        return self._at(batches_consumed)[1]
+
+    def _at(self, batches_consumed: int) -> tuple[Position, Progress]:
+        try:
+            return self._history[batches_consumed]
+        except KeyError:
+            raise ValueError(f"batch {batches_consumed} is not produced yet, or too long ago") from None
+
+    def _elements(self) -> Iterator[Element]:
+        """Yields inputs, targets and the weight of a target token."""
+        try:
+            batches = self._batches()
+            number, total = 0, Progress()
+            while True:
+                group = list(islice(batches, self._accumulate))
+                weight = np.float32(self._accumulate / sum(batch.size.target_tokens for _, batch in group))
+                for position, batch in group:
+                    number, total = number + 1, Progress(*np.add(total, batch.size).tolist())
+                    self._history[number] = (position, total)
+                    self._history.pop(number - HISTORY, None)
+                    yield batch.inputs, batch.targets, weight
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _batches(self) -> Iterator[tuple[Position, _Batch]]:
+        """Batches without end, each with the position that follows it."""
+        position = self._start
+        while True:
+            steps = self._epoch(position)
+            first = next(steps, None)
+            if first is not None:
+                yield first
+                yield from steps
+            elif position == Position(position.epoch):
+                raise T2TError(
+                    f"{self._shards[0].parent}: no training example has at most "
+                    f"max_length={self._bounds[-1]} tokens on both sides; raise max_length"
+                )
+            position = Position(position.epoch + 1)
+
+    def _epoch(self, start: Position) -> Iterator[tuple[Position, _Batch]]:
+        order = _generator(self._seed, start.epoch).permutation(len(self._shards))
+        blocks = interleave([self._shards[i] for i in order], max(1, min(BLOCK, self._chunk // OPEN_SHARDS)))
+        skip = start.batch
+        for chunk, records in islice(enumerate(chunks(blocks, self._chunk)), start.chunk, None):
+            pairs = parse(records)
+            cuts = self._cut(pairs, _generator(self._seed, start.epoch, chunk + 1))
+            for batch in range(skip, len(cuts)):
+                yield Position(start.epoch, chunk, batch + 1), self._assemble(pairs, *cuts[batch])
+            skip = 0
+
+    def _cut(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
+        """Batches of a chunk: the rows of `pairs` in each and its bucket. At most one is not full."""
+        source, target = pairs.inputs.lengths, pairs.targets.lengths
+        longest = np.maximum(source, target)
+        kept = generator.permutation(np.flatnonzero(longest <= self._bounds[-1]))
+        buckets = np.searchsorted(self._bounds, longest[kept])
+        # By target length, then by source length, up and down in turn so that neighbours are alike.
+        order = target * (2 * self._bounds[-1]) + np.where(target % 2, source, self._bounds[-1] - source)
+        batches: list[tuple[np.ndarray, int]] = []
+        left = kept[:0]
+        for bucket, rows in enumerate(self._rows):
+            members = np.concatenate([left, kept[buckets == bucket]])
+            members = members[np.argsort(order[members], kind="stable")]
+            full = len(members) // rows * rows
+            batches += [(batch, bucket) for batch in members[:full].reshape(-1, rows)]
+            left = members[full:]
+        if len(left):
+            batches.append((left, len(self._rows) - 1))
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def _assemble(self, pairs: Pairs, members: np.ndarray, bucket: int) -> _Batch:
+        if self._pad_to_bucket:
+            return _batch(pairs, members, self._rows[bucket], width=self._bounds[bucket])
+        return _batch(pairs, members, self._replicas)
+
+
+def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:
+    """Every example once, the longest first, nothing dropped or cut; read at the call and held in memory.
+
+    Args:
+        shards: as in `TrainingBatches`.
+        hparams: `batch_size` is read.
+        replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
+
+    Returns:
+        Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the
+        cardinality is known.
+
+    Raises:
+        T2TError: there are no shards or no examples, or a shard is missing or damaged.
+    """
+    blocks = [(shard, records) for shard in sorted(shards) for records in read_shard(shard, BLOCK)]
+    if not blocks:
+        raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
+    pairs = parse(blocks)
+    source, target = pairs.inputs.lengths, pairs.targets.lengths
+    longest = np.maximum(source, target)
+    order = np.lexsort((source, target, longest))[::-1]
+    cuts, begin = [], 0
+    while begin < len(order):
+        rows = replicas * bucket_batch_sizes([int(longest[order[begin]])], hparams.batch_size)[0]
+        cuts.append(order[begin : begin + rows])
+        begin += rows
+
+    def elements() -> Iterator[Element]:
+        for members in cuts:
+            batch = _batch(pairs, members, replicas)
+            yield batch.inputs, batch.targets, np.float32(1)
+
+    return _dataset(elements).apply(tf.data.experimental.assert_cardinality(len(cuts))).prefetch(PREFETCH)
+
+
+class _Batch(NamedTuple):
+    inputs: np.ndarray  # int32 [n, s]
+    targets: np.ndarray  # int32 [n, t]
+    size: Progress
+
+
+def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> _Batch:
+    rows = -(-len(members) // multiple) * multiple
+    inputs, targets = (side.padded(members, rows, width) for side in pairs)
+    source, target = (side.tokens(members) for side in pairs)
+    padding = inputs.size + targets.size - source - target
+    return _Batch(inputs, targets, Progress(target, source, len(members), padding))
+
+
+def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
+    """`elements` yields inputs int32 [n, s], targets int32 [n, t] and a target token's weight, float32 []."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+    data = tf.data.Dataset.from_generator(
+        lambda: _until_exit(elements()), output_signature=(ids, ids, tf.TensorSpec([], tf.float32))
+    )
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return data.map(_with_weights).with_options(options)
+
+
+def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
+    """`elements`, ended before Python exits: TensorFlow's prefetching thread would wait for it for ever."""
+    stop, busy = threading.Event(), threading.Lock()
+
+    def end() -> None:
+        stop.set()
+        with busy:
+            pass
+        time.sleep(0.1)  # TensorFlow asks once more and hears that there is nothing more
+
+    atexit.register(end)
+    try:
+        while not stop.is_set():
+            with busy:
+                element = next(elements, None)
+            if element is None:
+                break
+            yield element
+    finally:
+        if not stop.is_set():
+            atexit.unregister(end)
+
+
+def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weight: tf.Tensor) -> tuple:
+    weights = tf.cast(targets != 0, tf.float32) * weight
+    return {"inputs": inputs, "targets": targets}, targets, weights
+
+
+def _generator(seed: int, *stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed % 2**64, *stream])
