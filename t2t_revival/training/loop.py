@@ -85,6 +85,10 @@ def compile_model(model: Transformer, hparams: HParams, accumulate: int = 1) -> 
         jit_compile=False,
     )
     model.optimizer.build(model.trainable_variables)
+    # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
+    # several replicas.
+    logits = keras.ops.zeros((1, 1, model.vocab_size))
+    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model
 
 

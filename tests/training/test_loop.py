@@ -1,0 +1,238 @@
+"""Training as `t2t-trainer` runs it: what is learned, resumed, accumulated, distributed and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.data import records
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints
+from t2t_revival.training.curves import DEV, TRAIN, read_curve
+from t2t_revival.training.loop import train
+from t2t_revival.training.session import Evaluated, Patience, Saved, Settings, Step
+
+VOCAB = 20
+EOS = 1
+HPARAMS = HParams(
+    num_hidden_layers=1,
+    hidden_size=32,
+    filter_size=64,
+    num_heads=2,
+    layer_prepostprocess_dropout=0.1,
+    learning_rate_warmup_steps=40,
+    batch_size=256,
+    effective_batch_size=0,
+    max_length=16,
+    train_steps=8,
+)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A copy task: the target is the source."""
+    folder = tmp_path_factory.mktemp("copy")
+    generator = np.random.default_rng(3)
+    paths = []
+    for index in range(2):
+        path = folder / records.shard_name("copy", "train", index, 2)
+        rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(300)]
+        records.write_shard(path, [records.encode_example(row, row) for row in rows])
+        paths.append(path)
+    return paths
+
+
+def final_arrays(folder: Path) -> dict[str, np.ndarray]:
+    return checkpoints.load(checkpoints.list_checkpoints(folder)[-1].path)[0]
+
+
+def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
+    news: list = []
+    hparams = HPARAMS.replace(train_steps=500, layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
+    result = train(shards, hparams, VOCAB, Settings(tmp_path, log_steps=50), report=news.append)
+    losses = [n.loss for n in news if isinstance(n, Step)]
+    assert result.step == 500
+    assert losses[0] > 2.0
+    assert losses[-1] < 0.25, "a model that attends to its source copies it"
+    assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 501, 50)]
+
+
+def test_a_resumed_run_ends_with_the_same_bits(shards: list[Path], tmp_path: Path) -> None:
+    whole, parts = Settings(tmp_path / "whole"), Settings(tmp_path / "parts")
+    train(shards, HPARAMS, VOCAB, whole)
+    train(shards, HPARAMS.replace(train_steps=3), VOCAB, parts)
+    result = train(shards, HPARAMS, VOCAB, parts)
+    expected, found = final_arrays(whole.output_dir), final_arrays(parts.output_dir)
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert result.seen.examples > 0
+
+
+def test_seen_counts_all_sessions(shards: list[Path], tmp_path: Path) -> None:
+    whole = train(shards, HPARAMS, VOCAB, Settings(tmp_path / "whole")).seen
+    train(shards, HPARAMS.replace(train_steps=5), VOCAB, Settings(tmp_path / "parts"))
+    parts = train(shards, HPARAMS, VOCAB, Settings(tmp_path / "parts")).seen
+    assert (whole.target_tokens, whole.examples) == (parts.target_tokens, parts.examples)
+
+
+def test_accumulated_updates_see_the_effective_batch(shards: list[Path], tmp_path: Path) -> None:
+    one = train(shards, HPARAMS, VOCAB, Settings(tmp_path / "one")).seen.target_tokens
+    four = train(
+        shards, HPARAMS.replace(effective_batch_size=1024), VOCAB, Settings(tmp_path / "four")
+    ).seen.target_tokens
+    assert 3.5 < four / one < 4.5
+    assert int(final_arrays(tmp_path / "four")["optimizer/adam/iteration"]) == 8 * 4
+
+
+def test_evaluation_saves_reports_and_draws(shards: list[Path], tmp_path: Path) -> None:
+    news: list = []
+    scores = iter([{"loss": 3.0}, {"loss": 2.0}, {"loss": 2.5}])
+    settings = Settings(tmp_path, eval_frequency=3, log_steps=2, keep_checkpoints=2)
+    result = train(shards, HPARAMS, VOCAB, settings, lambda model: next(scores), news.append)
+    assert [n.step for n in news if isinstance(n, Evaluated)] == [3, 6, 8]
+    assert [n.step for n in news if isinstance(n, Saved)] == [3, 6, 8]
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [6, 8]
+    assert [row["loss"] for row in read_curve(tmp_path, DEV)] == [3.0, 2.0, 2.5]
+    assert result.scores == {"loss": 2.5}
+    assert any(path.name.startswith("events") for path in (tmp_path / "eval").iterdir())
+
+
+def test_early_stopping(shards: list[Path], tmp_path: Path) -> None:
+    scores = iter([{"bleu": 10.0}, {"bleu": 9.0}, {"bleu": 10.0}, {"bleu": 11.0}])
+    settings = Settings(tmp_path, eval_frequency=1, patience=2, patience_score="bleu")
+    result = train(shards, HPARAMS, VOCAB, settings, lambda model: next(scores))
+    assert (result.step, result.stopped_by) == (3, "early stopping")
+
+
+def test_patience_remembers_earlier_sessions(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, patience=20)
+    history = [{"step": 10.0, "loss": 1.0}, {"step": 20.0, "loss": 1.2}]
+    assert not Patience(settings, history).exhausted(25, {"loss": 1.1})
+    assert Patience(settings, history).exhausted(30, {"loss": 1.1})
+    assert not Patience(settings, history).exhausted(30, {"loss": 0.9})
+
+
+def test_an_unknown_early_stopping_metric_names_the_known(shards: list[Path], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, eval_frequency=1, patience=2, patience_score="blue")
+    with pytest.raises(T2TError, match=r"blue is not measured; known: loss, bleu"):
+        train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0, "bleu": 1.0})
+
+
+def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    with pytest.raises(T2TError, match="already at step 8|at step 8 already"):
+        train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+
+
+def test_another_model_in_output_dir(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    with pytest.raises(T2TError, match=r"another model: transformer/target_embedding/embeddings is \(20, 32\)"):
+        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, Settings(tmp_path))
+
+
+def test_a_damaged_shard_is_named(shards: list[Path], tmp_path: Path) -> None:
+    damaged = tmp_path / shards[0].name
+    damaged.write_bytes(shards[0].read_bytes()[:-7])
+    with pytest.raises(T2TError, match=damaged.name):
+        train([damaged], HPARAMS, VOCAB, Settings(tmp_path / "out"))
+
+
+def test_a_damaged_checkpoint_is_named_and_kept(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    path = checkpoints.list_checkpoints(tmp_path)[-1].path
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(T2TError, match=path.name):
+        train(shards, HPARAMS.replace(train_steps=9), VOCAB, Settings(tmp_path))
+    assert path.exists()
+
+
+def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
+    news: list = []
+    hparams = HPARAMS.replace(train_steps=500, layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
+    settings = Settings(tmp_path, precision="mixed_bfloat16", log_steps=50)
+    train(shards, hparams, VOCAB, settings, report=news.append)
+    assert [n.loss for n in news if isinstance(n, Step)][-1] < 0.8
+    assert {a.dtype.name for n, a in final_arrays(tmp_path).items() if "kernel" in n} == {"float32"}
+
+
+SCRIPT = """
+import json, sys
+import keras, tensorflow as tf
+from pathlib import Path
+from t2t_revival.hparams import HParams
+from t2t_revival.training.loop import train
+from t2t_revival.training.session import Settings, Step
+
+job = json.load(open(sys.argv[1]))
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job["devices"])
+losses = []
+def report(news):
+    if isinstance(news, Step):
+        losses.append(news.loss)
+        print("step", news.step, flush=True)
+result = train([Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
+               Settings(Path(job["out"]), strategy=job["strategy"], log_steps=1), report=report)
+print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
+"""
+
+
+def start(folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str) -> subprocess.Popen:
+    folder.mkdir()
+    job = {
+        "shards": [str(path) for path in shards],
+        "hparams": json.loads(hparams.to_json()),
+        "vocab": VOCAB,
+        "out": str(folder / "out"),
+        "devices": devices,
+        "strategy": strategy,
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder / "job.json")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+
+
+@pytest.mark.slow
+def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path) -> None:
+    """The same global batches, tokens shared unequally between the replicas, no dropout."""
+    plain = HPARAMS.replace(
+        layer_prepostprocess_dropout=0.0, train_steps=6, max_length=9, min_length_bucket=9, batch_size=9 * 28
+    )
+    one = start(tmp_path / "one", shards, plain.replace(batch_size=2 * 9 * 28), 1, "default")
+    two = start(tmp_path / "two", shards, plain, 2, "mirrored")
+    outcomes = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in (one, two)]
+    arrays = [final_arrays(tmp_path / name / "out") for name in ("one", "two")]
+    np.testing.assert_allclose(outcomes[0]["losses"], outcomes[1]["losses"], rtol=1e-5)
+    for name, array in arrays[0].items():
+        if name.startswith("model/") and array.dtype.kind == "f":
+            np.testing.assert_allclose(arrays[1][name], array, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path / "run", shards, HPARAMS.replace(train_steps=100_000), 1, "default")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("step 3"):
+        assert process.poll() is None
+    process.send_signal(number)
+    began = time.monotonic()
+    outcome = json.loads(process.communicate(timeout=60)[0].splitlines()[-1])
+    assert time.monotonic() - began < 30
+    assert outcome["stopped_by"] == number.name
+    found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
+    assert [c.step for c in found] == [outcome["step"]]
