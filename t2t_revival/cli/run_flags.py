@@ -1,0 +1,58 @@
+"""The flags about a training run, which several commands have, and what follows from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from absl import flags
+
+from t2t_revival.errors import T2TError
+
+TRAIN_DIR = "~/t2t_train"
+
+
+def define(values: flags.FlagValues) -> None:
+    """Adds the flags to a command's, which has `--problem` already."""
+    flags.DEFINE_string(
+        "hparams_set", None, "Named set of hyperparameters, such as base or big.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        f"Where the run's checkpoints lie; by default {TRAIN_DIR}/PROBLEM/HPARAMS.",
+        flag_values=values,
+    )
+
+
+def define_checkpoint_path(values: flags.FlagValues) -> None:
+    """Adds `--checkpoint_path` to the flags of a command that uses a trained model."""
+    flags.DEFINE_string(
+        "checkpoint_path",
+        None,
+        "A checkpoint's file or a folder of them; by default output_dir's newest, its average where made.",
+        flag_values=values,
+    )
+
+
+def hparams_set(values: flags.FlagValues) -> str:
+    """`--hparams_set`.
+
+    Raises:
+        T2TError: it is not given.
+    """
+    if not values.hparams_set:
+        raise T2TError("--hparams_set is missing, such as base or big; --registry_help lists all")
+    return values.hparams_set
+
+
+def output_dir(values: flags.FlagValues) -> Path:
+    """`--output_dir` with ~ resolved, or the default, which problem and hparams set name.
+
+    Raises:
+        T2TError: none of these is given.
+    """
+    if values.output_dir:
+        return Path(values.output_dir).expanduser()
+    if not values.problem:
+        raise T2TError("--problem is missing, or --output_dir")
+    return Path(TRAIN_DIR).expanduser() / values.problem / hparams_set(values)

@@ -1,0 +1,52 @@
+"""`DecodeHParams`: how to decode (T2T's `--decode_hparams`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import parse_overrides
+
+
+@dataclass(frozen=True)
+class DecodeHParams:
+    """How to decode. Field names are T2T's; the defaults are the paper's for translation (section 6.1)."""
+
+    beam_size: int = 4  # hypotheses kept at each position; 1: greedy
+    alpha: float = 0.6  # exponent of the length penalty
+    extra_length: int = 50  # tokens that an output may have more than its input
+    batch_size: int = 2048  # input tokens decoded at once, padding included (in T2T: sentences)
+    return_beams: bool = False  # return all beam_size outputs, and not only the best
+    write_beam_scores: bool = False  # write each output's score behind it
+
+    def __post_init__(self) -> None:
+        for name, least in (("beam_size", 1), ("extra_length", 0), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise T2TError(f"decode_hparams: {name}={getattr(self, name)} must be at least {least}")
+        if not abs(self.alpha) <= 100:
+            raise T2TError(f"decode_hparams: alpha={self.alpha} must be between -100 and 100")
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs an input has."""
+        return self.beam_size if self.return_beams else 1
+
+    @classmethod
+    def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> DecodeHParams:
+        """From `text` such as "beam_size=4,alpha=0.6,return_beams=True".
+
+        Args:
+            text: overrides; empty for none.
+            defaults: the problem's own (`Problem.decode_hparams`).
+
+        Raises:
+            T2TError: an unknown name (the nearest is named), a name given twice, a value that does not fit.
+        """
+        types = {field.name: field.type for field in dataclasses.fields(cls)}
+        try:
+            return cls(**{**(defaults or {}), **parse_overrides(text, types)})
+        except (T2TError, TypeError) as error:
+            raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error

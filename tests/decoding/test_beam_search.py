@@ -1,0 +1,232 @@
+import functools
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+PAD, EOS = 0, 1
+TINY = HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2)
+
+
+@functools.cache
+def compiled(vocab_size, hparams):
+    """One model and its search for all tests: only the weights change."""
+    model = Transformer(hparams, vocab_size)
+    return model, BeamSearch(model)
+
+
+def tiny(vocab_size, seed=0, hparams=TINY, scale=3.0):
+    """A model with random weights, and its search; the larger `scale`, the surer is the model."""
+    keras.utils.set_random_seed(seed)
+    model, search = compiled(vocab_size, hparams)
+    model.set_weights(Transformer(hparams, vocab_size).get_weights())
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * scale)
+    return model, search
+
+
+def log_probs_of(model, source, outputs):
+    """Log-probability of each token of `outputs` [n, length] by the whole model, in NumPy."""
+    sources = np.repeat(np.array([source], np.int32), len(outputs), axis=0)
+    logits = np.asarray(model({"inputs": sources, "targets": np.asarray(outputs)}), np.float64)
+    logits -= logits.max(-1, keepdims=True)
+    logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+    return np.take_along_axis(logits, np.asarray(outputs)[:, :, None], axis=2)[:, :, 0]
+
+
+def scores_of(model, source, outputs, alpha):
+    log_probs = log_probs_of(model, source, outputs) * (np.asarray(outputs) != PAD)
+    lengths = (np.asarray(outputs) != PAD).sum(1)
+    return log_probs.sum(1) / ((5 + lengths) / 6) ** alpha
+
+
+def all_outputs(vocab_size, limit):
+    """Every sequence of at most `limit` tokens that ends with EOS and holds no PAD, padded."""
+    words = range(EOS + 1, vocab_size)
+    rows = [
+        (*prefix, EOS, *[PAD] * (limit - length - 1))
+        for length in range(limit)
+        for prefix in itertools.product(words, repeat=length)
+    ]
+    return np.array(rows, np.int32)
+
+
+def trimmed(ids):
+    """Ids without the padding behind them, as a list."""
+    ids = list(np.asarray(ids))
+    return ids[: ids.index(PAD)] if PAD in ids else ids
+
+
+@pytest.mark.parametrize("alpha", [0.6, 0.0, 2.0, -1.0])
+@pytest.mark.parametrize(
+    ("vocab_size", "source", "extra", "beams"), [(4, [2, 3, 1], 2, 32), (6, [5, 1], 2, 128)]
+)
+def test_a_beam_as_wide_as_all_prefixes_finds_the_exhaustive_optimum(vocab_size, source, extra, beams, alpha):
+    for seed in range(3):
+        model, search = tiny(vocab_size, seed)
+        outputs = all_outputs(vocab_size, len(source) + extra)
+        expected = scores_of(model, source, outputs, alpha)
+        order = np.argsort(-expected)[:5]
+        ids, scores = search([source], beams, alpha, extra, n=5)
+        np.testing.assert_allclose(scores[0], expected[order], rtol=1e-4)
+        assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_scores_are_those_of_the_whole_model(beams):
+    model, search = tiny(5, scale=0.5)
+    source = [3, 2, 4, 1]
+    ids, scores = search([source], beams, 0.6, 6, n=beams)
+    np.testing.assert_allclose(scores[0], scores_of(model, source, ids[0], 0.6), rtol=1e-4)
+    assert list(scores[0]) == sorted(scores[0], reverse=True)
+    assert len({tuple(row) for row in ids[0].numpy()}) == beams
+
+
+@pytest.mark.parametrize("pos", ["sinusoid", "emb"])
+@pytest.mark.parametrize("sequence", [("none", "dan"), ("n", "da")])
+def test_greedy_is_the_whole_models_argmax_step_by_step(pos, sequence):
+    before, after = sequence
+    hparams = TINY.replace(pos=pos, layer_preprocess_sequence=before, layer_postprocess_sequence=after)
+    model, search = tiny(12, seed=4, hparams=hparams)
+    source, extra = [3, 9, 4, 1], 6
+    output = []
+    while len(output) < len(source) + extra and EOS not in output:
+        logits = np.array(model({"inputs": np.array([source]), "targets": np.array([[*output, 0]])}))[0, -1]
+        logits[PAD] = -np.inf
+        output.append(int(logits.argmax()))
+    ids, _ = search([source], 1, 0.0, extra)
+    found = trimmed(ids[0, 0])
+    if EOS not in output:  # every EOS among the two best candidates is a finished output
+        assert len(output) == len(source) + extra
+        output = found if found[-1] == EOS else output
+    assert found == output
+
+
+def reference_search(model, source, beams, alpha, limit):
+    """T2T's algorithm for one sentence in plain Python, without cache, bound or batch: the best output."""
+    alive, finished = [((), 0.0)], []
+    for length in range(1, limit + 1):
+        candidates = []
+        for prefix, total in alive:
+            row = [*prefix, EOS]
+            logits = np.asarray(model({"inputs": np.array([source]), "targets": np.array([row])}), np.float64)
+            logits = logits[0, -1] - logits[0, -1].max()
+            logits -= np.log(np.exp(logits).sum())
+            candidates += [((*prefix, t), total + logits[t]) for t in range(EOS, model.vocab_size)]
+        candidates = sorted(candidates, key=lambda c: -c[1])[: 2 * beams]
+        finished += [(ids, s / ((5 + length) / 6) ** alpha) for ids, s in candidates if ids[-1] == EOS]
+        finished = sorted(finished, key=lambda c: -c[1])[:beams]
+        alive = [c for c in candidates if c[0][-1] != EOS][:beams]
+    return (finished or [(ids, s / ((5 + limit) / 6) ** alpha) for ids, s in alive])[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("beams", "alpha"), [(1, 0.0), (2, 1.0), (4, 0.6), (3, -0.5)])
+def test_the_result_is_that_of_the_plain_algorithm(seed, beams, alpha):
+    model, search = tiny(7, seed)
+    source, extra = [2, 6, 3, 1], 3
+    expected, score = reference_search(model, source, beams, alpha, len(source) + extra)
+    ids, scores = search([source], beams, alpha, extra)
+    assert trimmed(ids[0, 0]) == list(expected)
+    assert float(scores[0, 0]) == pytest.approx(score, rel=1e-4)
+
+
+def test_a_sentence_does_not_depend_on_its_batch():
+    _, search = tiny(11, seed=5)
+    sentences = [[5, 1], [3, 4, 10, 1], [9, 9, 2, 7, 6, 5, 1], [], [8, 2, 1]]
+    batch = np.zeros((len(sentences), 10), np.int32)
+    for row, sentence in zip(batch, sentences, strict=True):
+        row[: len(sentence)] = sentence
+    ids, scores = search(batch, 3, 0.6, 4, n=3)
+    for index, sentence in enumerate(sentences):
+        if not sentence:
+            continue
+        alone, alone_scores = search([sentence], 3, 0.6, 4, n=3)
+        assert [trimmed(row) for row in ids[index]] == [trimmed(row) for row in alone[0]]
+        np.testing.assert_allclose(scores[index], alone_scores[0], rtol=1e-5)
+
+
+def test_each_sentence_has_its_own_limit():
+    model, search = tiny(11, seed=5)
+    never_ends(model)
+    batch = np.array([[5, 1, 0, 0, 0], [3, 4, 10, 6, 1]], np.int32)
+    ids, scores = search(batch, 2, 0.6, 3)
+    assert [len(trimmed(row)) for row in ids[:, 0]] == [2 + 3, 5 + 3]
+    assert EOS not in ids.numpy()
+    expected = [scores_of(model, [5, 1], ids[0, :, :5], 0.6), scores_of(model, batch[1], ids[1], 0.6)]
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
+
+
+def never_ends(model):
+    """Makes EOS the least probable token: its embedding is far from everything that the decoder says."""
+    norm = model.decoder.layers[-1].feed_forward_residual.norm
+    norm.beta.assign(np.ones(norm.beta.shape))
+    norm.gamma.assign(norm.gamma * 0.1)
+    embeddings = np.array(model.target_embedding.embeddings)
+    embeddings[EOS] = -10
+    model.target_embedding.embeddings.assign(embeddings)
+
+
+def test_pad_is_never_an_output():
+    model, search = tiny(6, seed=1)
+    embeddings = np.array(model.target_embedding.embeddings)
+    norm = model.decoder.layers[-1].feed_forward_residual.norm
+    norm.beta.assign(np.ones(norm.beta.shape))
+    embeddings[PAD] = 10  # by far the most probable
+    model.target_embedding.embeddings.assign(embeddings)
+    ids, scores = search([[4, 3, 1]], 2, 0.6, 3, n=2)
+    for row, score in zip(ids[0].numpy(), scores[0], strict=True):
+        assert PAD not in row[: len(trimmed(row))]
+        assert not row[len(trimmed(row)) :].any()
+        assert np.isfinite(score)
+
+
+def test_an_empty_sentence_has_no_output_at_once():
+    ids, scores = tiny(6)[1](np.zeros((2, 3), np.int32), 2, 0.6, 5)
+    assert ids.shape == (2, 1, 0)
+    assert np.isneginf(scores).all()
+
+
+def test_fewer_outputs_than_asked_for_are_marked():
+    ids, scores = tiny(3)[1]([[2, 1]], 8, 0.6, 0, n=8)
+    assert [trimmed(row) for row in ids[0]][2:] == [[]] * 6  # "1" and "2 1" are all there are
+    assert np.isfinite(scores[0, :2]).all()
+    assert np.isneginf(scores[0, 2:]).all()
+
+
+def test_length_penalty_is_t2ts():
+    """T2T 1.15 `utils/beam_search.py`: tf.pow((5. + tf.to_float(i + 1)) / 6., alpha), i counted from 0."""
+    np.testing.assert_allclose(
+        length_penalty(tf.constant([1, 7, 55]), 0.6), [1.0, 2**0.6, 10**0.6], rtol=1e-6
+    )
+    assert float(length_penalty(9, 0.0)) == 1.0
+
+
+def test_new_weights_and_settings_are_seen_without_a_new_trace():
+    model, search = tiny(9, seed=7)
+    expected = float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0])
+    weights = model.get_weights()
+    model, search = tiny(9, seed=0)
+    other = float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0])
+    model.set_weights(weights)
+    assert float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0]) == expected != other
+    assert search._compiled.experimental_get_tracing_count() == 1
+
+
+def test_a_model_of_mixed_precision_is_decoded():
+    _, search = tiny(9)
+    expected = search([[3, 7, 5, 1]], alpha=0.0)[1]
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        mixed = Transformer(TINY, 9)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    mixed.set_weights(compiled(9, TINY)[0].get_weights())
+    scores = BeamSearch(mixed)([[3, 7, 5, 1]], alpha=0.0)[1]
+    assert scores.dtype == tf.float32
+    assert float(scores[0, 0]) == pytest.approx(float(expected[0, 0]), abs=0.2)

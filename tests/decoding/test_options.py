@@ -1,0 +1,38 @@
+import pytest
+
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import T2TError
+
+
+def test_defaults_are_the_papers():
+    h = DecodeHParams.parse("")
+    assert (h.beam_size, h.alpha, h.extra_length, h.outputs) == (4, 0.6, 50, 1)
+
+
+def test_overrides_stand_above_the_problems_defaults():
+    h = DecodeHParams.parse(
+        "beam_size=8, return_beams=True,write_beam_scores=true", {"beam_size": 21, "alpha": 0.3}
+    )
+    assert (h.beam_size, h.alpha, h.outputs, h.write_beam_scores) == (8, 0.3, 8, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("beam_sice=4", "did you mean beam_size"),
+        ("beam_size=4,beam_size=5", "twice"),
+        ("beam_size=four", "type int"),
+        ("beam_size=0", "at least 1"),
+        ("extra_length=-1", "at least 0"),
+        ("batch_size=0", "at least 1"),
+        ("alpha=nan", "alpha"),
+        ("alpha=inf", "alpha"),
+        ("return_beams=perhaps", "type bool"),
+        ("beam_size", "name=value"),
+    ],
+)
+def test_wrong_ones_are_refused_in_one_line(text, message):
+    with pytest.raises(T2TError, match=message) as caught:
+        DecodeHParams.parse(text)
+    assert str(caught.value).startswith("decode_hparams: ")
+    assert "\n" not in str(caught.value)
