@@ -133,7 +133,7 @@ class ClauseDrawer:
         if "person" in verb.objects and self._chance(0.1):
             return replace(clause, object=self._other_name(clause.subject))
         bracket = clause.modal or clause.tense == "future" or verb.german.prefix
-        relative = not (bracket or light or verb.recipients) and verb.plain
+        relative = not (bracket or light or verb.recipients or clause.negated) and verb.plain
         return replace(clause, object=self._object(clause, verb.objects, light, relative))
 
     def _object(self, clause: Clause, classes: frozenset[str], light: bool, relative: bool) -> NounPhrase:
