@@ -19,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def _cores() -> int:
 def _in_pool(
     tasks: list[Task], workplace: Workplace, workers: int, context: Any, report: Callable[[], None]
 ) -> None:
-    context.set_forkserver_preload([__name__])
+    _start_forkserver()
     shared = (workplace.vocabulary.path, workplace.folders, workplace.stop, workplace.done)
     start = (_usr_dir(workplace.source), pickle.dumps(workplace.source), *shared)
     with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
@@ -135,6 +136,16 @@ def _in_pool(
         finally:
             workplace.stop.set()
             pool.shutdown(cancel_futures=True)
+
+
+def _start_forkserver() -> None:
+    """Starts the process that workers are forked from, so that a Ctrl-C never reaches it or them."""
+    forkserver.set_forkserver_preload([__name__])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _usr_dir(source: Source) -> str | None:

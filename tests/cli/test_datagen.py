@@ -1,0 +1,241 @@
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_revival.cli import datagen, problem_flags
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for split, count in (("train", 60), ("dev", 4)):
+        for language, word in (("en", "dogs"), ("de", "Hunde")):
+            lines = "".join(f"{n} {word} see the {n * n} {word}\n" for n in range(count))
+            (folder / f"{split}.{language}").write_text(lines)
+    return folder
+
+
+def run(*flags):
+    return datagen.main(["t2t-datagen", *map(str, flags)])
+
+
+def generate(corpus, data, *more):
+    return run("--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={data}", *more)
+
+
+def test_a_corpus_becomes_data_with_a_table_and_the_next_command(corpus, tmp_path, capsys):
+    data = tmp_path / "data"
+    assert generate(corpus, data, "--vocab_size=300") == 0
+    out, err = capsys.readouterr()
+    assert (data / "translate_ende-train-00009-of-00010").is_file()
+    table = [line.split() for line in out.splitlines()[:3]]
+    assert [row[:4] for row in table[1:]] == [["train", "60", "0", "10"], ["dev", "4", "0", "1"]]
+    assert f"300 pieces, {data}/vocab.translate_ende.300.spm" in out
+    assert (
+        out.splitlines()[-1] == f"t2t-trainer --problem=translate_ende --hparams_set=small --data_dir={data}"
+    )
+    assert "learning the vocabulary" in err
+    assert "64 of 64 pairs (100%)" in err
+
+
+def test_a_second_run_changes_nothing(corpus, tmp_path, capsys):
+    generate(corpus, tmp_path / "data", "--vocab_size=300")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
+    assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
+
+
+def fails(capsys, status, *flags):
+    assert run(*flags) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "message"),
+    [
+        (["--problem=translate_endee"], 1, "unknown problem 'translate_endee'; did you mean translate_ende"),
+        ([], 1, "--problem is missing; known: translate_ende"),
+        (["--problm=translate_ende"], 2, "Unknown command line flag 'problm'"),
+        (["--problem=translate_ende", "--vocab_size=-1"], 2, "vocab_size"),
+        (["--problem=translate_ende", "--vocab_size=many"], 2, "vocab_size"),
+        (["--problem=translate_ende", "stray"], 2, "unexpected argument 'stray'"),
+        (["--problem=translate_ende", "--t2t_usr_dir=/nowhere"], 1, "no __init__.py there"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(flags, status, message, capsys, tmp_path):
+    assert message in fails(capsys, status, *flags, f"--data_dir={tmp_path / 'data'}")
+    assert not (tmp_path / "data").exists()
+
+
+def empty(corpus):
+    for name in ("train.en", "train.de"):
+        (corpus / name).write_text("")
+
+
+def shorten(corpus):
+    (corpus / "train.de").write_text("eins\n")
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda corpus: (corpus / "train.de").unlink(), "train.de: no such file"),
+        (empty, "train.en: the file is empty"),
+        (shorten, "train.en has 60 lines, "),
+        (lambda corpus: (corpus / "dev.de").write_bytes(b"a\nb\xff\n"), "dev.de, line 2: not UTF-8"),
+    ],
+)
+def test_a_bad_corpus_is_one_line(harm, message, corpus, tmp_path, capsys):
+    harm(corpus)
+    flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
+    assert message in fails(capsys, 1, *flags)
+
+
+def test_a_vocabulary_too_large_for_the_text_is_one_line(corpus, tmp_path, capsys):
+    flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
+    assert "give --vocab_size=" in fails(capsys, 1, *flags, "--vocab_size=30000")
+
+
+def test_an_unknown_source_is_one_line_with_the_choices(tmp_path, capsys):
+    line = fails(capsys, 1, "--problem=translate_ende", "--data_source=wmt99", f"--data_dir={tmp_path}")
+    assert "--data_source=wmt99: no such folder" in line
+    assert "sample (built in)" in line
+
+
+def test_a_data_dir_that_cannot_be_made_is_one_line(corpus, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    flags = [
+        "--problem=translate_ende",
+        f"--data_source={corpus}",
+        f"--data_dir={tmp_path / 'file' / 'data'}",
+    ]
+    assert "cannot be made" in fails(capsys, 1, *flags)
+
+
+def test_another_source_loses_nothing(corpus, tmp_path, capsys):
+    generate(corpus, tmp_path / "data", "--vocab_size=300")
+    capsys.readouterr()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    line = fails(
+        capsys, 1, "--problem=translate_ende", "--data_source=sample", f"--data_dir={tmp_path / 'data'}"
+    )
+    assert f"made from {corpus}, not from sample" in line
+    assert {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()} == before
+
+
+def test_registry_help_lists_problems_and_sets(capsys):
+    assert run("--registry_help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:1] == ["translate_enfr"] and "French" in line for line in lines)
+    assert any(line.split()[:1] == ["big"] for line in lines)
+
+
+def test_help_shows_the_flags(capsys):
+    assert run("--help") == 0
+    out = capsys.readouterr().out
+    assert "t2t-datagen --problem=translate_ende" in out
+    assert all(f"{flag}" in out for flag in ("data_source", "vocab_size", "t2t_usr_dir", "registry_help"))
+
+
+def test_a_users_problem_is_found(tmp_path, corpus, capsys):
+    package = tmp_path / "my_own"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from t2t_revival import registry\n"
+        "from t2t_revival.problems import Text2TextProblem\n"
+        "@registry.register_problem\n"
+        "class TranslateDeen(Text2TextProblem):\n"
+        "    source_lang, target_lang = 'de', 'en'\n"
+    )
+    script = "from t2t_revival.cli.datagen import main; import sys; sys.exit(main())"
+    flags = [
+        "--problem=translate_deen",
+        f"--t2t_usr_dir={package}",
+        f"--data_source={corpus}",
+        "--vocab_size=300",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *flags, f"--data_dir={tmp_path / 'data'}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(de to en)" in done.stdout
+    assert f"--t2t_usr_dir={package}" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for split, count in (("train", 100_000), ("dev", 4)):
+        for language in ("en", "de"):
+            lines = "".join(f"{n} dogs see the {n * n} other dogs of the street\n" for n in range(count))
+            (corpus / f"{split}.{language}").write_text(lines)
+    flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
+    command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags, "--vocab_size=500"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "0 of 100,004 pairs" in line:
+            break
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == "datagen: error: interrupted"
+    assert not list((tmp_path / "data").glob(".*.tmp"))
+    assert run(*flags, "--vocab_size=500") == 0
+    assert "100,000" in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def show(stream, monkeypatch, calls):
+    progress = problem_flags.Progress(stream)
+    for second, call in calls:
+        monkeypatch.setattr(problem_flags.time, "monotonic", lambda now=second: now)
+        progress(*call)
+    progress.end()
+    return stream.getvalue()
+
+
+CALLS = [
+    (100.0, ("reading", 0, 0)),
+    (101.0, ("vocabulary", 0, 9000)),
+    (110.0, ("pairs", 1000, 9000)),
+    (111.0, ("pairs", 2000, 9000)),
+    (118.0, ("pairs", 5000, 9000)),
+    (126.0, ("pairs", 9000, 9000)),
+    (126.0, ("pairs", 9000, 9000)),
+]
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch):
+    assert show(io.StringIO(), monkeypatch, CALLS).splitlines() == [
+        "reading the source",
+        "learning the vocabulary from a sample of 9,000 pairs",
+        "1,000 of 9,000 pairs (11%)",
+        "5,000 of 9,000 pairs (55%), 500 pairs/s, 0:08 left",
+        "9,000 of 9,000 pairs (100%), 500 pairs/s, 0:00 left",
+    ]
+
+
+def test_progress_on_a_terminal_is_one_line_that_changes(monkeypatch):
+    shown = show(Terminal(), monkeypatch, CALLS)
+    assert shown.count("\n") == 3
+    assert "\r2,000 of 9,000 pairs (22%), 1,000 pairs/s, 0:07 left" in shown
+    assert shown.endswith("left\n")

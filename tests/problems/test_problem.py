@@ -1,0 +1,221 @@
+import sys
+import textwrap
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.data import workers
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.problems import Problem, Text2TextProblem
+
+PAIRS = {
+    "train": [(f"a dog sees {n} cats", f"ein Hund sieht {n} Katzen") for n in range(100)],
+    "dev": [("a cat", "eine Katze"), (" two  ▁ spaces ", "\ttab"), ("", "leer"), ("a dog", "ein Hund")],
+}
+
+
+class TranslateEnxx(Text2TextProblem):
+    source_lang, target_lang = "en", "xx"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for split, pairs in PAIRS.items():
+        for side, language in enumerate(("en", "xx")):
+            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs))
+    return folder
+
+
+@pytest.fixture
+def made(corpus, tmp_path):
+    """A problem and its data_dir."""
+    problem = TranslateEnxx(data_source=str(corpus), vocab_size=300)
+    problem.generate_data(tmp_path / "data")
+    return problem, tmp_path / "data"
+
+
+def test_the_name_is_t2ts():
+    assert TranslateEnxx().name == TranslateEnxx().dataset_filename() == "translate_enxx"
+
+
+def test_defaults_are_the_papers_for_translation():
+    problem = TranslateEnxx()
+    assert problem.decode_hparams() == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
+    assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "bleu")
+    assert problem.hparams(HParams()) == HParams()
+
+
+def test_data_is_there_after_generation_and_not_before(corpus, tmp_path):
+    problem = TranslateEnxx(data_source=str(corpus), vocab_size=300)
+    assert not problem.has_data(tmp_path / "data")
+    metadata = problem.generate_data(str(tmp_path / "data"))
+    assert problem.has_data(str(tmp_path / "data"))
+    assert metadata == problem.metadata(tmp_path / "data")
+
+
+def test_text_gives_back_every_whole_pair_of_dev_in_order(made):
+    problem, data = made
+    assert list(problem.text("dev", data)) == [pair for pair in PAIRS["dev"] if all(pair)]
+
+
+def test_the_dataset_is_what_was_encoded(made):
+    problem, data = made
+    vocabulary = problem.vocabulary(data)
+    examples = list(problem.dataset("dev", data).as_numpy_iterator())
+    assert examples[0]["inputs"].tolist() == [*vocabulary.encode("a cat"), 1]
+    assert examples[0]["targets"].tolist() == [*vocabulary.encode("eine Katze"), 1]
+    assert str(examples[0]["inputs"].dtype) == "int32"
+    assert len(list(problem.dataset("train", data))) == 100
+
+
+def test_both_features_share_one_vocabulary(made):
+    problem, data = made
+    encoders = problem.feature_encoders(data)
+    assert set(encoders) == {"inputs", "targets"}
+    assert encoders["inputs"] is encoders["targets"]
+    assert encoders["inputs"].size == 300
+
+
+def test_without_a_source_the_data_that_is_there_is_used(made):
+    _, data = made
+    problem = TranslateEnxx()
+    assert problem.generate_data(data).vocab_size == 300
+    assert problem.vocabulary(data).size == 300
+
+
+def test_data_of_another_source_is_refused(made, tmp_path):
+    _, data = made
+    with pytest.raises(T2TError, match=r"made from .*corpus, not from sample; give another --data_dir"):
+        TranslateEnxx(data_source="sample").dataset("train", data)
+    with pytest.raises(T2TError, match="--vocab_size=300, not 400"):
+        TranslateEnxx(vocab_size=400).vocabulary(data)
+
+
+def test_missing_data_names_the_command(tmp_path):
+    with pytest.raises(
+        T2TError, match=r"no data for translate_enxx in .*: run t2t-datagen --problem=translate_enxx"
+    ):
+        TranslateEnxx().dataset("train", tmp_path)
+
+
+def test_a_split_that_does_not_exist_is_an_error_only_when_asked_for(made):
+    problem, data = made
+    with pytest.raises(T2TError, match="has no test split; it has train, dev"):
+        problem.dataset("test", data)
+
+
+def test_the_vocabulary_of_other_data_is_refused(made, corpus, tmp_path):
+    problem, data = made
+    (corpus / "train.xx").write_text("x\n" * 100)
+    other = TranslateEnxx(data_source=str(corpus), vocab_size=300)
+    other.generate_data(tmp_path / "other")
+    name = problem.metadata(data).vocab_file
+    (data / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(T2TError, match="a data_dir made with another vocabulary"):
+        problem.dataset("train", data)
+
+
+def test_a_missing_shard_is_named_and_can_be_made_again(made):
+    problem, data = made
+    shard = problem.shards("train", data)[3]
+    content = shard.read_bytes()
+    shard.unlink()
+    with pytest.raises(T2TError, match="shard translate_enxx-train-00003-of-00010 is missing"):
+        problem.dataset("train", data)
+    problem.generate_data(data)
+    assert shard.read_bytes() == content
+
+
+def test_a_truncated_shard_is_refused_before_training(made):
+    problem, data = made
+    shard = problem.shards("train", data)[3]
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(T2TError, match=r"train-00003-of-00010: \d+ bytes instead of \d+"):
+        problem.dataset("train", data)
+
+
+def test_a_flipped_bit_in_a_shard_is_named(made):
+    problem, data = made
+    shard = problem.shards("dev", data)[0]
+    content = bytearray(shard.read_bytes())
+    content[-10] ^= 4
+    shard.write_bytes(content)
+    with pytest.raises(T2TError, match=r"dev-00000-of-00001: damaged \(corrupted record"):
+        list(problem.text("dev", data))
+
+
+class Pretended:
+    def __init__(self, kind, pairs):
+        self.kind, self.pairs = kind, pairs
+
+    def count(self, split):
+        assert split == "train"
+        return self.pairs
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs", "size"),
+    [
+        ("tfds", 100, 37_000),
+        ("sample", 100_000, 1_000),
+        ("folder", 499_999, 8_000),
+        ("folder", 500_000, 16_000),
+        ("folder", 2_000_000, 37_000),
+    ],
+)
+def test_the_default_vocabulary_follows_the_corpus(kind, pairs, size):
+    problem = registry.problem("translate_ende")
+    assert isinstance(problem, Text2TextProblem)
+    assert problem.default_vocab_size(Pretended(kind, pairs)) == size
+
+
+def test_a_problem_cannot_be_made_from_half_a_contract():
+    with pytest.raises(TypeError, match="abstract"):
+        Problem()
+
+
+def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch):
+    package = tmp_path / "my_problems"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        textwrap.dedent("""
+        from t2t_revival import registry
+        from t2t_revival.data.sources import Source
+        from t2t_revival.problems import Text2TextProblem
+
+        class Numbers(Source):
+            kind, name, source_lang, target_lang = "numbers", "numbers", "up", "down"
+
+            def splits(self):
+                return ("train", "dev")
+
+            def count(self, split):
+                return 50 if split == "train" else 5
+
+            def pairs(self, split, start, stop):
+                return ((f"count to {n} please", f"from {n} down") for n in range(start, stop))
+
+        @registry.register_problem
+        class CountDown(Text2TextProblem):
+            "Counts down."
+            source_lang, target_lang, default_source = "up", "down", "numbers"
+
+            def make_source(self, data_source, tmp_dir):
+                return Numbers()
+        """)
+    )
+    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
+    monkeypatch.setattr(workers, "_cores", lambda: 2)
+    registry.import_usr_dir(str(package))
+    try:
+        problem = registry.problem("count_down", vocab_size=290)
+        problem.generate_data(tmp_path / "data")
+        assert registry.list_problems()["count_down"] == "Counts down."
+        pairs = [(f"count to {n} please", f"from {n} down") for n in range(5)]
+        assert list(problem.text("dev", tmp_path / "data")) == pairs
+        assert len(list(problem.text("train", tmp_path / "data"))) == 50
+    finally:
+        del registry._PROBLEMS["count_down"], sys.modules["my_problems"]

@@ -1,0 +1,35 @@
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "tfds", "pieces"),
+    [
+        ("translate_ende", "de", "wmt14_translate/de-en", 37_000),
+        ("translate_enfr", "fr", "wmt14_translate/fr-en", 32_000),
+    ],
+)
+def test_wmt14_problems_are_section_5_1s(name, target, tfds, pieces):
+    problem = registry.problem(name)
+    assert (problem.name, problem.source_lang, problem.target_lang) == (name, "en", target)
+    assert problem.approx_vocab_size == pieces
+    assert problem.make_source("wmt14", None).name == f"tfds:{tfds}"
+    assert problem.default_source == "wmt14"
+
+
+def test_a_misspelt_problem_is_an_error_with_the_near_names():
+    with pytest.raises(T2TError, match="unknown problem 'translate_endee'; did you mean translate_ende"):
+        registry.problem("translate_endee")
+
+
+@pytest.mark.parametrize("name", ["translate_ende", "translate_enfr"])
+def test_the_sample_makes_data_with_the_default_vocabulary(name, tmp_path):
+    problem = registry.problem(name, data_source="sample")
+    metadata = problem.generate_data(tmp_path)
+    assert metadata.source == "sample"
+    assert metadata.vocab_size == 1000
+    assert list(metadata.splits) == ["train", "dev", "test"]
+    source = problem.make_source("sample", None)
+    assert list(problem.text("test", tmp_path)) == list(source.pairs("test", 0, source.count("test")))
