@@ -20,7 +20,9 @@ class FusedAdam(keras.optimizers.Adam):
 
     def learning_rate_at(self, step: int) -> Any:
         """The learning rate of update number `step`, counted from 1."""
-        return self._learning_rate(step - 1) if callable(self._learning_rate) else self._learning_rate
+        if not callable(self._learning_rate):
+            return self._learning_rate
+        return self._learning_rate((step - 1) * (self.gradient_accumulation_steps or 1))
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if keras.backend.backend() != "tensorflow" or self.amsgrad:
@@ -60,7 +62,7 @@ def make_optimizer(hparams: HParams, accumulate: int = 1) -> FusedAdam:
         accumulate: micro-batches whose gradients make one update.
     """
     return FusedAdam(
-        learning_rate=Schedule(hparams),
+        learning_rate=Schedule(hparams, accumulate),
         beta_1=hparams.optimizer_adam_beta1,
         beta_2=hparams.optimizer_adam_beta2,
         epsilon=hparams.optimizer_adam_epsilon,

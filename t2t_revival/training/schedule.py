@@ -70,18 +70,27 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
-    """`learning_rate` for a Keras optimizer, which counts its updates from 0."""
+    """`learning_rate` for a Keras optimizer, which counts micro-batches from 0.
 
-    def __init__(self, hparams: HParams) -> None:
+    Args:
+        hparams: see `learning_rate`.
+        accumulate: micro-batches of one update.
+
+    Raises:
+        T2TError: an unknown factor.
+    """
+
+    def __init__(self, hparams: HParams, accumulate: int = 1) -> None:
         self.hparams = hparams
+        self.accumulate = accumulate
         learning_rate(hparams, 1)
 
     def __call__(self, step: Any) -> Any:
-        return learning_rate(self.hparams, ops.cast(step, "float32") + 1.0)
+        return learning_rate(self.hparams, ops.floor_divide(step, self.accumulate) + 1)
 
     def get_config(self) -> dict[str, Any]:
-        return {"hparams": self.hparams.to_json()}
+        return {"hparams": self.hparams.to_json(), "accumulate": self.accumulate}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Schedule:
-        return cls(HParams.from_json(config["hparams"]))
+        return cls(HParams.from_json(config["hparams"]), config["accumulate"])

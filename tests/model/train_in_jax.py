@@ -1,0 +1,46 @@
+"""Run by test_backends.py under KERAS_BACKEND=jax: logits of given weights, then a short training."""
+
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.optimizer import make_optimizer
+
+
+def main(folder: Path) -> None:
+    assert keras.backend.backend() == "jax"
+    h = HParams.from_json((folder / "hparams.json").read_text())
+    model = Transformer(h, 11)
+    weights = np.load(folder / "weights.npz")
+    for weight in model.weights:
+        weight.assign(weights[weight.path])
+    ids = dict(np.load(folder / "ids.npz"))
+    logits = np.array(model(ids))
+
+    state, steps, last = model.start_decoding(ids["inputs"]), [], np.zeros((2, 1), "int32")
+    for position in range(ids["targets"].shape[1]):
+        scores, state = model.decode_step(last, position, state)
+        steps.append(np.array(scores)[:, 0])
+        last = ids["targets"][:, position : position + 1]
+
+    h = h.replace(layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
+    keras.utils.set_random_seed(1)
+    model = Transformer(h, 11)
+    model.compile(optimizer=make_optimizer(h), loss=TokenCrossEntropy(label_smoothing=0.1))
+    mask = (ids["targets"] != 0).astype("float32")
+    history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)
+    np.savez(
+        folder / "found.npz",
+        logits=logits,
+        steps=np.stack(steps, axis=1),
+        losses=np.array(history.history["loss"]),
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,154 @@
+"""Section 5.4: label-smoothed cross-entropy, its written-out gradient, and its sum over tokens."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+
+from t2t_revival.training.loss import TokenCrossEntropy, smoothed_cross_entropy
+
+RNG = np.random.default_rng(9)
+
+
+def plain(logits: np.ndarray, labels: np.ndarray, smoothing: float) -> np.ndarray:
+    """Cross-entropy against 1 - eps and eps / (vocab - 1), less that distribution's entropy; float64."""
+    logits = logits.astype("float64")
+    vocab = logits.shape[-1]
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_probabilities = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    goal = np.full(logits.shape, smoothing / (vocab - 1))
+    goal[np.arange(len(labels)), labels] = 1 - smoothing
+    entropy = -(goal * np.log(np.where(goal > 0, goal, 1))).sum(-1)
+    return -(goal * log_probabilities).sum(-1) - entropy
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    tokens=st.integers(1, 5),
+    vocab=st.integers(2, 30),
+    smoothing=st.sampled_from([0.0, 0.1, 0.2, 0.9]),
+    scale=st.sampled_from([0.1, 1.0, 30.0]),
+)
+def test_value(tokens: int, vocab: int, smoothing: float, scale: float) -> None:
+    logits = (RNG.standard_normal((tokens, vocab)) * scale).astype("float32")
+    labels = RNG.integers(0, vocab, tokens).astype("int32")
+    got = ops.convert_to_numpy(smoothed_cross_entropy(logits, labels, smoothing))
+    np.testing.assert_allclose(got, plain(logits, labels, smoothing), rtol=1e-5, atol=2e-5 * max(1, scale))
+
+
+@pytest.mark.parametrize(("prefix", "smoothing"), [("ls01", 0.1), ("ls0", 0.0)])
+def test_value_is_that_of_tensor2tensor(prefix: str, smoothing: float, reference_dir: Path) -> None:
+    known = np.load(reference_dir / "cross_entropy.npz")
+    labels = known["labels"]
+    mask = (labels != 0).astype("float32")
+    assert mask.sum() == known[f"{prefix}_denominator"]
+    loss = TokenCrossEntropy(label_smoothing=smoothing)
+    total = float(loss(labels, known["logits"], sample_weight=mask))
+    assert total == pytest.approx(float(known[f"{prefix}_numerator"]), rel=1e-5)
+    mean = float(loss(labels, known["logits"], sample_weight=mask / mask.sum()))
+    assert mean == pytest.approx(float(known[f"{prefix}_loss"]), rel=1e-5)
+    if prefix == "ls01":
+        per_token = ops.convert_to_numpy(loss.call(labels, known["logits"])) * mask
+        np.testing.assert_allclose(per_token, known["ls01_per_token"] * mask, atol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_lowest_value_is_0(smoothing: float) -> None:
+    """At the smoothed distribution itself."""
+    goal = np.full(6, max(smoothing / 5, 1e-30))
+    goal[2] = 1 - smoothing
+    got = smoothed_cross_entropy(np.log(goal)[None].astype("float32"), np.array([2]), smoothing)
+    assert float(got[0]) == pytest.approx(0, abs=1e-6)
+
+
+def gradient_of(logits: tf.Tensor, labels: np.ndarray, smoothing: float, upstream: np.ndarray) -> tf.Tensor:
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        value = tf.reduce_sum(smoothed_cross_entropy(logits, labels, smoothing) * upstream)
+    return tape.gradient(value, logits)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("bfloat16", 8e-3)])
+def test_gradient_is_that_of_the_plain_formula(smoothing: float, dtype: str, tolerance: float) -> None:
+    logits = tf.cast(RNG.standard_normal((4, 9)) * 2, dtype)
+    labels = np.array([0, 3, 8, 3], "int32")
+    upstream = np.array([1.0, 0.0, -0.5, 2.0], "float32")
+    got = gradient_of(logits, labels, smoothing, upstream)
+    assert got.dtype == logits.dtype
+
+    exact = tf.cast(logits, tf.float64)
+    goal = tf.one_hot(labels, 9, 1 - smoothing, smoothing / 8, dtype=tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(exact)
+        value = -tf.reduce_sum(goal * tf.nn.log_softmax(exact) * upstream[:, None].astype("float64"))
+    np.testing.assert_allclose(tf.cast(got, tf.float64), tape.gradient(value, exact), atol=tolerance)
+
+
+def test_gradient_by_finite_differences() -> None:
+    logits = RNG.standard_normal((2, 5)).astype("float32")
+    labels = np.array([4, 1], "int32")
+    got = gradient_of(tf.constant(logits), labels, 0.1, np.ones(2, "float32")).numpy()
+    for i, j in np.ndindex(2, 5):
+        nudge = np.zeros((2, 5))
+        nudge[i, j] = 1e-4
+        up, down = (plain(logits + sign * nudge, labels, 0.1).sum() for sign in (1, -1))
+        assert got[i, j] == pytest.approx((up - down) / 2e-4, abs=1e-5)
+
+
+def test_bfloat16_logits_are_summed_in_float32() -> None:
+    logits = tf.cast(RNG.standard_normal((3, 2000)), tf.bfloat16)
+    labels = np.array([5, 0, 1999], "int32")
+    got = smoothed_cross_entropy(logits, labels, 0.1)
+    assert got.dtype == tf.float32
+    exact = plain(tf.cast(logits, tf.float64).numpy(), labels, 0.1)
+    np.testing.assert_allclose(got, exact, atol=1e-4)
+
+
+def test_weights_of_0_silence_a_token_and_its_gradient() -> None:
+    logits = tf.constant(RNG.standard_normal((1, 3, 5)), tf.float32)
+    labels, weights = np.array([[2, 1, 0]], "int32"), np.array([[0.5, 0.5, 0.0]], "float32")
+    loss = TokenCrossEntropy(label_smoothing=0.1)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        value = loss(labels, logits, sample_weight=weights)
+    gradient = tape.gradient(value, logits).numpy()
+    assert (gradient[0, 2] == 0).all()
+    assert (gradient[0, :2] != 0).all()
+    assert float(value) == pytest.approx(
+        0.5 * plain(logits.numpy()[0, :2], labels[0, :2], 0.1).sum(), rel=1e-5
+    )
+
+
+def test_parts_of_a_batch_sum_to_the_whole() -> None:
+    """What N replicas compute is what one would: weights are 1 / tokens of the whole batch."""
+    logits = RNG.standard_normal((4, 6, 9)).astype("float32")
+    labels = RNG.integers(0, 9, (4, 6)).astype("int32")
+    weights = (labels != 0) / np.float32((labels != 0).sum())
+    loss = TokenCrossEntropy(label_smoothing=0.1)
+    whole = float(loss(labels, logits, sample_weight=weights))
+    parts = [
+        float(loss(labels[i : i + 1], logits[i : i + 1], sample_weight=weights[i : i + 1])) for i in range(4)
+    ]
+    assert sum(parts) == pytest.approx(whole, rel=1e-6)
+
+
+def test_unknown_shapes_in_a_graph() -> None:
+    loss = TokenCrossEntropy(label_smoothing=0.1)
+    logits, labels = RNG.standard_normal((2, 3, 5)).astype("float32"), np.ones((2, 3), "int32")
+    specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None, 5], tf.float32)]
+    in_graph = tf.function(lambda y, x: loss(y, x), input_signature=specs)
+    assert float(in_graph(labels, logits)) == pytest.approx(float(loss(labels, logits)), rel=1e-6)
+
+
+def test_config_round_trip() -> None:
+    loss = TokenCrossEntropy(label_smoothing=0.2)
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert isinstance(again, TokenCrossEntropy)
+    assert again.get_config() == loss.get_config()
+    assert (again.label_smoothing, again.reduction) == (0.2, "sum")

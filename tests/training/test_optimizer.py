@@ -1,0 +1,147 @@
+"""Section 5.3: Adam."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+
+RNG = np.random.default_rng(10)
+MIRRORED = Path(__file__).with_name("adam_on_two_devices.py")
+
+
+def plain_adam(start: np.ndarray, gradients: np.ndarray, h: HParams) -> np.ndarray:
+    """Kingma and Ba's algorithm 1 with equation (3), float64."""
+    b1, b2, eps = h.optimizer_adam_beta1, h.optimizer_adam_beta2, h.optimizer_adam_epsilon
+    x, m, v = start.astype("float64"), 0.0, 0.0
+    for t, g in enumerate(gradients.astype("float64"), 1):
+        rate = h.hidden_size**-0.5 * min(t**-0.5, t * h.learning_rate_warmup_steps**-1.5)
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        x = x - rate * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
+    return x
+
+
+def updated(optimizer: keras.optimizers.Optimizer, start: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    variable = keras.Variable(start)
+    for gradient in gradients:
+        optimizer.apply([tf.constant(gradient)], [variable])
+    return np.array(variable)
+
+
+def example() -> tuple[np.ndarray, np.ndarray]:
+    scale = 10.0 ** RNG.integers(-4, 3, (1, 3, 4))
+    return (
+        RNG.standard_normal((3, 4)).astype("float32"),
+        (RNG.standard_normal((10, 3, 4)) * scale).astype("float32"),
+    )
+
+
+def test_ten_steps_equal_numpy(tiny_hparams: HParams) -> None:
+    start, gradients = example()
+    got = updated(make_optimizer(tiny_hparams), start, gradients)
+    expected = plain_adam(start, gradients, tiny_hparams)
+    assert np.abs(expected - start).max() > 0.1
+    np.testing.assert_allclose(got, expected, atol=2e-5)
+
+
+def test_ten_steps_equal_keras(tiny_hparams: HParams) -> None:
+    start, gradients = example()
+    settings = {"learning_rate": 0.01, "beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
+    got = updated(FusedAdam(**settings), start, gradients)
+    expected = updated(keras.optimizers.Adam(**settings), start, gradients)
+    np.testing.assert_allclose(got, expected, atol=2e-6)
+
+
+def test_hparams_reach_the_optimizer(tiny_hparams: HParams) -> None:
+    h = tiny_hparams.replace(optimizer_adam_beta1=0.8, optimizer_adam_beta2=0.997, optimizer_adam_epsilon=0.1)
+    start, gradients = example()
+    got = updated(make_optimizer(h), start, gradients[:1])
+    rate, g = 8**-0.5 * 10**-1.5, gradients[0].astype("float64")
+    corrected = (1 - 0.997) ** 0.5 / (1 - 0.8)
+    expected = start - rate * corrected * 0.2 * g / (np.sqrt(0.003) * np.abs(g) + 0.1)
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_accumulated_gradients_make_one_update_of_their_mean(tiny_hparams: HParams) -> None:
+    """The schedule counts updates: Keras on its own would warm up twice as fast."""
+    start = RNG.standard_normal((3, 4)).astype("float32")
+    gradients = RNG.standard_normal((10, 3, 4)).astype("float32")
+    got = updated(make_optimizer(tiny_hparams, accumulate=2), start, gradients)
+    means = gradients.reshape(5, 2, 3, 4).mean(axis=1)
+    np.testing.assert_allclose(got, plain_adam(start, means, tiny_hparams), atol=2e-5)
+
+
+@keras.saving.register_keras_serializable("tests")
+class DenseAdam(keras.optimizers.Adam):
+    """Keras's Adam squares the parts of a sparse gradient that fall on one row before it sums them."""
+
+    def update_step(self, gradient, variable, learning_rate) -> None:
+        super().update_step(tf.convert_to_tensor(gradient), variable, learning_rate)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
+    """In a graph, with the sparse gradients that embeddings of their own have."""
+    h = tiny_hparams.replace(shared_embedding_and_softmax_weights=False, pos="emb", max_length=8)
+    ids = RNG.integers(1, 11, (4, 5)).astype("int32")
+    fused = make_optimizer(h, accumulate)
+    reference = DenseAdam.from_config(fused.get_config())
+    start, ends = None, []
+    for optimizer in (fused, reference):
+        model = Transformer(h, 11)
+        start = model.get_weights() if start is None else start
+        model.set_weights(start)
+        model.compile(optimizer=optimizer, loss=TokenCrossEntropy(), jit_compile=False)
+        weights = np.full((4, 5), 0.1, "float32")
+        data = {"inputs": ids, "targets": ids}
+        model.fit(data, ids, sample_weight=weights, batch_size=2, epochs=2, shuffle=False, verbose=0)
+        ends.append(model.get_weights())
+    for a, b, before in zip(*ends, start, strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-5)
+        assert (a != before).any()
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> None:
+    """What is reported is what the update took: with one gradient, Adam's first step is the rate itself."""
+    optimizer = make_optimizer(tiny_hparams, accumulate)
+    assert float(optimizer.learning_rate_at(7)) == pytest.approx(8**-0.5 * 7 * 10**-1.5, rel=1e-5)
+    moved = updated(optimizer, np.zeros((1,), "float32"), np.ones((accumulate, 1), "float32"))
+    assert float(optimizer.learning_rate_at(1)) == pytest.approx(-float(moved[0]), rel=1e-4)
+    assert float(FusedAdam(learning_rate=0.5).learning_rate_at(9)) == 0.5
+
+
+def test_config_round_trip(tiny_hparams: HParams) -> None:
+    optimizer = make_optimizer(tiny_hparams, accumulate=3)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert isinstance(again, FusedAdam)
+    assert again.get_config() == optimizer.get_config()
+
+
+def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp_path: Path) -> None:
+    model = Transformer(tiny_hparams, 11)
+    model.compile(optimizer=make_optimizer(tiny_hparams), loss=TokenCrossEntropy(0.1), jit_compile=False)
+    ids = RNG.integers(1, 11, (2, 5)).astype("int32")
+    model.fit({"inputs": ids, "targets": ids}, ids, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded.optimizer, FusedAdam)
+    assert isinstance(loaded.loss, TokenCrossEntropy)
+    assert int(loaded.optimizer.iterations) == 1
+    for a, b in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(np.array(a), np.array(b))
+
+
+def test_two_devices_take_the_step_of_one() -> None:
+    """MirroredStrategy over two logical CPU devices, which a process can only make before it starts."""
+    done = subprocess.run([sys.executable, str(MIRRORED)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "replicas 2" in done.stdout
