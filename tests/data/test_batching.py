@@ -1,0 +1,299 @@
+"""Batches: sizes and order, exact resumption, weights per token of an update, damaged shards."""
+
+import dataclasses
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data.batching import (
+    Position,
+    Progress,
+    TrainingBatches,
+    bucket_batch_sizes,
+    bucket_boundaries,
+    evaluation_batches,
+)
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+
+HPARAMS = HParams(batch_size=64, max_length=24, min_length_bucket=4, length_bucket_step=1.5)
+EXAMPLES, SHARDS = 200, 5
+EOS = 1
+
+
+def example(inputs: list[int], targets: list[int]) -> bytes:
+    lists = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+        for name, ids in (("inputs", inputs), ("targets", targets))
+        if ids
+    }
+    return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
+
+
+def write(shard: Path, records: list[bytes]) -> Path:
+    with tf.io.TFRecordWriter(str(shard)) as writer:
+        for record in records:
+            writer.write(record)
+    return shard
+
+
+def pair(number: int, source: int, target: int) -> tuple[list[int], list[int]]:
+    """A pair of the given lengths, EOS included, whose ids tell it from all others."""
+    return [2 + number] * (source - 1) + [EOS], [1002 + number] * (target - 1) + [EOS]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[tuple[list[int], list[int]]]]:
+    """Five shards of 200 pairs with 2 to 30 tokens, some of which are longer than max_length."""
+    generator = np.random.default_rng(1)
+    pairs = [pair(i, *generator.integers(2, 31, 2)) for i in range(EXAMPLES)]
+    folder = tmp_path_factory.mktemp("shards")
+    shards = [
+        write(folder / f"x-train-{k:05d}-of-{SHARDS:05d}", [example(*p) for p in pairs[k::SHARDS]])
+        for k in range(SHARDS)
+    ]
+    return shards, pairs
+
+
+def numpy(batches: tf.data.Dataset, count: int) -> list[tuple]:
+    return list(itertools.islice(batches.as_numpy_iterator(), count))
+
+
+def take(batches: TrainingBatches, count: int) -> list[tuple]:
+    return numpy(batches.dataset(), count)
+
+
+def pairs_of(batches: list[tuple]) -> list[tuple[list[int], list[int]]]:
+    rows = (
+        ([i for i in source if i], [i for i in target if i])
+        for features, _, _ in batches
+        for source, target in zip(features["inputs"].tolist(), features["targets"].tolist(), strict=True)
+    )
+    return [row for row in rows if row != ([], [])]
+
+
+def epoch(batches: TrainingBatches, number: int = 0) -> list[tuple]:
+    """The batches of an epoch, found by their positions."""
+    taken = take(batches, 200)
+    return [b for k, b in enumerate(taken, 1) if batches.position(k).epoch == number]
+
+
+def assert_same(ours: list[tuple], theirs: list[tuple]) -> None:
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+class TestBuckets:
+    def test_boundaries_are_t2ts(self) -> None:
+        # x -> max(x + 1, int(1.1 x)) from 8, worked out by hand.
+        by_hand = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39, 42, 46]
+        assert bucket_boundaries(50, 8, 1.1) == [*by_hand, 50]
+
+    @pytest.mark.parametrize(
+        ("max_length", "minimum", "step", "bounds"),
+        [(30, 4, 2.0, [4, 8, 16, 30]), (16, 4, 2.0, [4, 8, 16]), (8, 8, 1.1, [8]), (5, 8, 1.1, [5])],
+    )
+    def test_max_length_is_the_last_bound(
+        self, max_length: int, minimum: int, step: float, bounds: list[int]
+    ) -> None:
+        assert bucket_boundaries(max_length, minimum, step) == bounds
+
+    def test_batch_sizes_hold_batch_size_tokens_or_one_example(self) -> None:
+        assert bucket_batch_sizes([4, 8, 30, 64, 100], 64) == [16, 8, 2, 1, 1]
+
+
+class TestTraining:
+    @pytest.mark.parametrize("chunk", [40, 1000])
+    def test_every_short_enough_example_once_per_epoch(self, corpus: tuple, chunk: int) -> None:
+        shards, pairs = corpus
+        short = sorted(p for p in pairs if max(map(len, p)) <= HPARAMS.max_length)
+        assert 0 < len(short) < len(pairs)
+        for number in (0, 1):
+            assert sorted(pairs_of(epoch(TrainingBatches(shards, HPARAMS, chunk=chunk), number))) == short
+
+    def test_elements(self, corpus: tuple) -> None:
+        for features, labels, weights in take(TrainingBatches(corpus[0], HPARAMS), 20):
+            assert features["inputs"].dtype == features["targets"].dtype == labels.dtype == np.int32
+            assert weights.dtype == np.float32
+            np.testing.assert_array_equal(labels, features["targets"])
+            np.testing.assert_array_equal(weights > 0, labels != 0)
+
+    @pytest.mark.parametrize("replicas", [1, 3])
+    def test_batches_are_within_batch_size_and_divisible(self, corpus: tuple, replicas: int) -> None:
+        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=replicas, chunk=1000))
+        sizes = []
+        for features, labels, _ in batches:
+            rows, width = labels.shape[0], max(labels.shape[1], features["inputs"].shape[1])
+            assert rows % replicas == 0
+            assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
+            sizes.append(rows * width)
+        assert np.mean(sizes) > 0.7 * replicas * HPARAMS.batch_size
+
+    def test_only_one_batch_of_a_chunk_has_rows_of_padding_alone(self, corpus: tuple) -> None:
+        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=7, chunk=1000))
+        padded = [labels for _, labels, _ in batches if not labels.any(axis=1).all()]
+        assert len(padded) == 1
+        assert 0 < (padded[0].any(axis=1) == 0).sum() < 7
+
+    def test_pad_to_bucket_has_as_many_shapes_as_buckets(self, corpus: tuple) -> None:
+        bounds = bucket_boundaries(24, 4, 1.5)
+        allowed = {
+            (2 * n, b) for n, b in zip(bucket_batch_sizes(bounds, HPARAMS.batch_size), bounds, strict=True)
+        }
+        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=2, pad_to_bucket=True))
+        shapes = {side.shape for features, _, _ in batches for side in features.values()}
+        assert shapes <= allowed
+        assert len(shapes) > 2
+
+    def test_order_is_a_function_of_seed_and_epoch(self, corpus: tuple) -> None:
+        first = take(TrainingBatches(corpus[0], HPARAMS, seed=5, chunk=60), 60)
+        assert_same(take(TrainingBatches(corpus[0][::-1], HPARAMS, seed=5, chunk=60), 60), first)
+        batches = TrainingBatches(corpus[0], HPARAMS, seed=5, chunk=60)
+        assert pairs_of(epoch(batches, 0)) != pairs_of(epoch(batches, 1))
+        other = TrainingBatches(corpus[0], HPARAMS, seed=-6, chunk=60)
+        assert pairs_of(epoch(batches, 0)) != pairs_of(epoch(other, 0))
+
+    def test_order_of_batches_is_not_that_of_lengths(self, corpus: tuple) -> None:
+        widths = [labels.shape[1] for _, labels, _ in epoch(TrainingBatches(corpus[0], HPARAMS))]
+        assert widths not in (sorted(widths), sorted(widths, reverse=True))
+
+    @settings(max_examples=12, deadline=None)
+    @given(groups=st.integers(0, 60), accumulate=st.integers(1, 3), replicas=st.integers(1, 2))
+    def test_a_resumed_run_goes_on_at_the_very_batch(
+        self, corpus: tuple, groups: int, accumulate: int, replicas: int
+    ) -> None:
+        def batches(start: Position) -> TrainingBatches:
+            return TrainingBatches(
+                corpus[0], HPARAMS, replicas=replicas, accumulate=accumulate, seed=3, start=start, chunk=50
+            )
+
+        consumed = groups * accumulate
+        whole = batches(Position())
+        expected = take(whole, consumed + 12)[consumed:]
+        start = Position(**json.loads(json.dumps(dataclasses.asdict(whole.position(consumed)))))
+        assert_same(take(batches(start), 12), expected)
+
+    @pytest.mark.parametrize("accumulate", [1, 4])
+    def test_weights_of_an_update_sum_to_its_micro_batches(self, corpus: tuple, accumulate: int) -> None:
+        weights = [w for _, _, w in take(TrainingBatches(corpus[0], HPARAMS, accumulate=accumulate), 120)]
+        for begin in range(0, len(weights), accumulate):
+            group = weights[begin : begin + accumulate]
+            assert sum(w.sum(dtype=np.float64) for w in group) == pytest.approx(accumulate, rel=1e-5)
+            assert len(np.unique(np.concatenate([w[w > 0] for w in group]))) == 1
+
+    def test_tokens_counts_what_was_consumed(self, corpus: tuple) -> None:
+        batches = TrainingBatches(corpus[0], HPARAMS, replicas=3)
+        assert batches.tokens(0) == Progress(0, 0, 0, 0)
+        taken = take(batches, 90)
+        targets = sum((labels > 0).sum() for _, labels, _ in taken)
+        sources = sum((features["inputs"] > 0).sum() for features, _, _ in taken)
+        positions = sum(features["inputs"].size + labels.size for features, labels, _ in taken)
+        rows = sum(labels.any(axis=1).sum() for _, labels, _ in taken)
+        assert batches.tokens(90) == Progress(targets, sources, rows, positions - targets - sources)
+        json.dumps(batches.tokens(90))
+
+    def test_positions_out_of_reach_are_refused(self, corpus: tuple) -> None:
+        start = Position(epoch=1, chunk=2)
+        batches = TrainingBatches(corpus[0], HPARAMS, accumulate=2, start=start)
+        assert batches.position(0) == start
+        take(batches, 4)
+        with pytest.raises(ValueError, match="within a group of 2"):
+            batches.position(3)
+        with pytest.raises(ValueError, match="not produced"):
+            batches.tokens(100_000)
+
+    @pytest.mark.slow
+    def test_a_process_ends_while_batches_are_made_ahead(self, corpus: tuple) -> None:
+        program = (
+            "import sys; from pathlib import Path; from t2t_revival.data.batching import TrainingBatches\n"
+            "from t2t_revival.hparams import HParams\n"
+            "batches = TrainingBatches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
+            "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
+        )
+        command = [sys.executable, "-c", program, *map(str, corpus[0])]
+        assert subprocess.run(command, timeout=60, check=False).returncode == 3
+
+
+class TestBadShards:
+    def error_of(self, shards: list[Path], hparams: HParams = HPARAMS) -> str:
+        batches = TrainingBatches(shards, hparams)
+        with pytest.raises(tf.errors.OpError):
+            take(batches, 1000)
+        assert isinstance(batches.error, T2TError)
+        assert "\n" not in str(batches.error)
+        return str(batches.error)
+
+    @pytest.mark.parametrize("kept", [5, 12, 40])
+    def test_truncated_shard_names_file_and_byte(self, corpus: tuple, tmp_path: Path, kept: int) -> None:
+        records = [example(*p) for p in corpus[1][:10]]
+        whole = write(tmp_path / "whole", records[:9]).stat().st_size
+        cut = write(tmp_path / "cut", records)
+        cut.write_bytes(cut.read_bytes()[: whole + kept])
+        message = self.error_of([*corpus[0], cut])
+        assert str(cut) in message
+        assert f"byte {whole};" in message
+        with pytest.raises(T2TError, match=f"cut: truncated or damaged at byte {whole};"):
+            evaluation_batches([cut], HPARAMS)
+
+    def test_flipped_bit_names_file_and_byte(self, corpus: tuple, tmp_path: Path) -> None:
+        records = [example(*p) for p in corpus[1][:10]]
+        begin = write(tmp_path / "begin", records[:3]).stat().st_size
+        flipped = write(tmp_path / "flipped", records)
+        content = bytearray(flipped.read_bytes())
+        content[begin + 15] ^= 4
+        flipped.write_bytes(content)
+        data = begin + 12  # behind the record's length and its checksum
+        assert f"{flipped}: truncated or damaged at byte {data};" in self.error_of([flipped])
+
+    def test_no_shard_is_short_enough(self, tmp_path: Path) -> None:
+        shard = write(tmp_path / "long", [example(*pair(0, 30, 5)), example(*pair(1, 5, 30))])
+        assert "max_length=24" in self.error_of([shard])
+
+    def test_missing_shard(self, tmp_path: Path) -> None:
+        assert str(tmp_path / "none") in self.error_of([tmp_path / "none"])
+
+    def test_no_shards(self) -> None:
+        with pytest.raises(T2TError, match="t2t-datagen"):
+            TrainingBatches([], HPARAMS)
+        with pytest.raises(T2TError, match="t2t-datagen"):
+            evaluation_batches([], HPARAMS)
+
+    @pytest.mark.parametrize(
+        ("record", "said"),
+        [(b"no example", "holds something else"), (example([5, EOS], []), "without targets")],
+    )
+    def test_records_of_another_kind(self, tmp_path: Path, record: bytes, said: str) -> None:
+        shard = write(tmp_path / "other", [example(*pair(0, 3, 3)), record])
+        message = self.error_of([shard])
+        assert str(shard) in message
+        assert said in message
+
+
+class TestEvaluation:
+    @pytest.mark.parametrize("replicas", [1, 3])
+    def test_every_example_once_whole(self, corpus: tuple, replicas: int) -> None:
+        shards, pairs = corpus
+        dataset = evaluation_batches(shards, HPARAMS, replicas=replicas)
+        batches = list(dataset.as_numpy_iterator())
+        assert int(dataset.cardinality()) == len(batches)
+        assert sorted(pairs_of(batches)) == sorted(pairs)
+        for features, labels, weights in batches:
+            rows, width = labels.shape[0], max(labels.shape[1], features["inputs"].shape[1])
+            assert rows % replicas == 0
+            assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
+            np.testing.assert_array_equal(weights, (labels != 0).astype(np.float32))
+        longest = [max(labels.shape[1], features["inputs"].shape[1]) for features, labels, _ in batches]
+        assert longest == sorted(longest, reverse=True)
+
+    def test_it_can_be_read_again(self, corpus: tuple) -> None:
+        dataset = evaluation_batches(corpus[0], HPARAMS)
+        assert_same(numpy(dataset, 1000), numpy(dataset, 1000))
