@@ -14,12 +14,12 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from t2t_revival.data.vocabulary import EOS, Vocabulary
 from t2t_revival.errors import T2TError
 
 SEED = 1
-PAIRS_PER_WORKER = 10_000  # fewer do not repay the start of a process
+PAIRS_PER_WORKER = 25_000  # fewer do not repay the start of a process
 CHUNK = 1000  # pairs that are encoded at once
 POLL_SECONDS = 0.5
 
@@ -117,12 +117,13 @@ def _cores() -> int:
 def _in_pool(
     tasks: list[Task], workplace: Workplace, workers: int, context: Any, report: Callable[[], None]
 ) -> None:
-    _start_forkserver()
+    context.set_forkserver_preload([__name__])
     shared = (workplace.vocabulary.path, workplace.folders, workplace.stop, workplace.done)
     start = (_usr_dir(workplace.source), pickle.dumps(workplace.source), *shared)
     with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
-        pending = {pool.submit(_work, task) for task in tasks}
         try:
+            with _ctrl_c_later():
+                pending = {pool.submit(_work, task) for task in tasks}
             while pending:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
@@ -138,14 +139,22 @@ def _in_pool(
             pool.shutdown(cancel_futures=True)
 
 
-def _start_forkserver() -> None:
-    """Starts the process that workers are forked from, so that a Ctrl-C never reaches it or them."""
-    forkserver.set_forkserver_preload([__name__])
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Holds Ctrl-C back while processes are started, which never get it: one half started would be lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[Any, ...]] = []
+    handler = signal.signal(signal.SIGINT, lambda *signal_and_frame: came.append(signal_and_frame))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # what the processes inherit
     try:
-        forkserver.ensure_running()
+        yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if came and callable(handler):
+        handler(*came[0])
 
 
 def _usr_dir(source: Source) -> str | None:
