@@ -90,7 +90,8 @@ class HParams:
     @property
     def pre_norm(self) -> bool:
         """Whether normalisation comes before a sub-layer (T2T v2, v3) and not after it (paper)."""
-        return self.layer_preprocess_sequence == "n"
+        sequences = (self.layer_preprocess_sequence, self.layer_postprocess_sequence)
+        return LAYER_SEQUENCES[sequences] == "pre-norm"
 
     def replace(self, **changes: Any) -> HParams:
         """A copy with some fields changed.

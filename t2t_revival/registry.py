@@ -109,11 +109,9 @@ def import_usr_dir(usr_dir: str) -> None:
     folder = Path(usr_dir).expanduser().resolve()
     if not (folder / "__init__.py").is_file():
         raise T2TError(f"--t2t_usr_dir={usr_dir}: no __init__.py there; it must be a Python package")
-    namesake = sys.modules.get(folder.name)
-    if namesake is not None and getattr(namesake, "__file__", None) != str(folder / "__init__.py"):
-        raise T2TError(
-            f"--t2t_usr_dir={usr_dir}: a module named {folder.name!r} is in use; rename the folder"
-        )
+    same_name = sys.modules.get(folder.name)
+    if same_name is not None and getattr(same_name, "__file__", None) != str(folder / "__init__.py"):
+        raise T2TError(f"--t2t_usr_dir={usr_dir}: {folder.name!r} is a module in use; rename the folder")
     spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
