@@ -47,7 +47,7 @@ def _datagen(values: flags.FlagValues) -> None:
 
 
 def _table(metadata: Metadata) -> list[str]:
-    rows = [COLUMNS]
+    rows: list[tuple[str, ...]] = [COLUMNS]
     for split, counts in metadata.splits.items():
         numbers = (
             counts.examples,
