@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 
 from absl import flags
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, did_you_mean
 
+HELP_WIDTH = 100  # columns
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -31,8 +33,8 @@ def run(
     """Parses the command line, runs `command` and turns every failure into one line on stderr.
 
     Args:
-        values: the command's flags (`new_flags`).
-        usage: what `--help` prints above the flags.
+        values: the command's flags (`new_flags`); what an earlier call set is forgotten.
+        usage: what `--help` prints above the flags; help is given whatever else stands there.
         command: takes the parsed flags, does the work.
         argv: the command line with the program's name first; `sys.argv` if not given.
 
@@ -41,19 +43,25 @@ def run(
     """
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
+    for flag in values:
+        values[flag].unparse()
     try:
         positional = values(argv)[1:]
-    except flags.Error as error:
-        return _fail(name, f"{error} (see {name} --help)", EXIT_USAGE)
-    if values.help:
-        print(f"{usage.strip()}\n\nFlags:\n{values.main_module_help() or values.get_help()}")
-        return 0
-    if positional:
+    except (flags.Error, ValueError) as error:
+        if not values["help"].value:
+            return _fail(name, f"{_wrong_flag(error, values)} (see {name} --help)", EXIT_USAGE)
+        positional = []
+    wants_help = values["help"].value
+    if positional and not wants_help:
         return _fail(name, f"unexpected argument {positional[0]!r} (see {name} --help)", EXIT_USAGE)
-    if not values.debug:
+    if not values["debug"].value:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
-        command(values)
+        if wants_help:
+            print(f"{usage.strip()}\n\nFlags:\n{_describe(values)}")
+        else:
+            command(values)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail(name, "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
@@ -66,7 +74,40 @@ def run(
     return 0
 
 
+def _wrong_flag(error: Exception, values: flags.FlagValues) -> str:
+    if isinstance(error, flags.UnrecognizedFlagError):
+        return did_you_mean(error.flagname, _names(values), "flag")
+    return str(error)
+
+
+def _names(values: flags.FlagValues) -> list[str]:
+    return sorted(name for name in values if name == values[name].name)
+
+
+def _describe(values: flags.FlagValues) -> str:
+    """The flags, one paragraph each, in two columns."""
+    heads = {name: f"  --{'[no]' if values[name].boolean else ''}{name}" for name in _names(values)}
+    column = max(map(len, heads.values())) + 2
+    return "\n".join(
+        textwrap.fill(
+            _explain(values[name]),
+            HELP_WIDTH,
+            initial_indent=head.ljust(column),
+            subsequent_indent=" " * column,
+            break_on_hyphens=False,
+        )
+        for name, head in heads.items()
+    )
+
+
+def _explain(flag: flags.Flag) -> str:
+    if flag.default is None or flag.default == "":
+        return flag.help
+    default = str(flag.default).lower() if flag.boolean else flag.default
+    return f"{flag.help} (default: {default})"
+
+
 def _fail(name: str, message: str, status: int) -> int:
     sys.stdout.flush()
-    print(f"{name}: error: {message}", file=sys.stderr)
+    print(f"{name}: error: {' '.join(message.splitlines())}", file=sys.stderr)
     return status

@@ -1,0 +1,105 @@
+"""`t2t-bleu`: what it prints, what it refuses, and that it starts without TensorFlow."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import bleu
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score
+
+TRANSLATIONS = ["Ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor dem Haus."]
+REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor einem Haus."]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [write(tmp_path / "out.de", TRANSLATIONS), write(tmp_path / "ref.de", REFERENCES)]
+
+
+def run(translation: Path, reference: Path, *more: str) -> int:
+    return bleu.main(["t2t-bleu", f"--translation={translation}", f"--reference={reference}", *more])
+
+
+def test_scores(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    lines = [line.split(" = ", 1) for line in capsys.readouterr().out.splitlines()]
+    assert [(name.strip(), score) for name, score in lines] == [
+        ("BLEU_uncased", str(sacrebleu_score(TRANSLATIONS, REFERENCES, lowercase=True))),
+        ("BLEU_cased", str(sacrebleu_score(TRANSLATIONS, REFERENCES))),
+        ("chrF2", str(chrf_score(TRANSLATIONS, REFERENCES))),
+        (
+            "paper-style BLEU (Moses tokens, compounds split; not comparable to sacreBLEU)",
+            str(paper_style_bleu(TRANSLATIONS, REFERENCES, "de")),
+        ),
+    ]
+
+
+def test_other_languages_have_no_compounds_split(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files, "--target_lang=fr") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("paper-style BLEU (Moses tokens; not comparable to sacreBLEU) = ")
+    assert last.endswith(str(paper_style_bleu(TRANSLATIONS, REFERENCES, "fr")))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "out.de: no such file"),
+        (b"", "out.de: the file is empty"),
+        (b"gut\nschl\xe4ft\n", "out.de: line 2 is not UTF-8 text"),
+        (b"eine Zeile\n", "out.de has 1 lines but"),
+    ],
+)
+def test_bad_files(
+    files: list[Path], capsys: pytest.CaptureFixture, content: bytes | None, said: str
+) -> None:
+    files[0].unlink() if content is None else files[0].write_bytes(content)
+    assert run(*files) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("t2t-bleu: error: ")
+    assert output.err.count("\n") == 1
+    assert said in output.err
+
+
+def test_different_line_counts_are_both_named(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[0], [*TRANSLATIONS, "Noch eine."])
+    assert run(*files) == 1
+    error = capsys.readouterr().err
+    assert f"{files[0]} has 3 lines" in error
+    assert f"{files[1]} has 2" in error
+
+
+@pytest.mark.parametrize("missing", ["translation", "reference"])
+def test_missing_flag(files: list[Path], capsys: pytest.CaptureFixture, missing: str) -> None:
+    given = {"translation": files[0], "reference": files[1]}
+    del given[missing]
+    assert bleu.main(["t2t-bleu", *(f"--{name}={path}" for name, path in given.items())]) == 1
+    assert f"--{missing}=FILE is missing" in capsys.readouterr().err
+
+
+def test_unknown_language(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files, "--target_lang=german") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "unknown target language 'german'" in output.err
+
+
+def test_no_tensorflow(files: list[Path]) -> None:
+    program = (
+        "import sys; from t2t_revival.cli import bleu; status = bleu.main(sys.argv)\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
+        "sys.exit(status)"
+    )
+    flags = [f"--translation={files[0]}", f"--reference={files[1]}"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

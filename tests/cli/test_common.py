@@ -1,0 +1,134 @@
+"""What every command does with a wrong command line, an error, an interrupt and `--help`."""
+
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+from t2t_revival.cli import common
+from t2t_revival.errors import T2TError
+
+USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
+
+
+@pytest.fixture
+def values() -> flags.FlagValues:
+    values = common.new_flags()
+    flags.DEFINE_integer(
+        "minutes", 40, "How long the " + "very " * 30 + "hot oven is on.", flag_values=values
+    )
+    flags.DEFINE_string("cake", None, "What is baked.", flag_values=values)
+    flags.DEFINE_multi_string("topping", ["sugar"], "What is on it.", flag_values=values)
+    return values
+
+
+def run(values: flags.FlagValues, *arguments: str, raises: BaseException | None = None) -> int:
+    def command(values: flags.FlagValues) -> None:
+        if raises is not None:
+            raise raises
+        print(f"baked {values.cake} with {'+'.join(values.topping)} for {values.minutes}")
+
+    return common.run(values, USAGE, command, ["/usr/bin/t2t-bake", *arguments])
+
+
+def test_success(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+    assert run(values, "--cake=pie", "--minutes", "7") == 0
+    assert capsys.readouterr().out == "baked pie with sugar for 7\n"
+
+
+def test_a_call_forgets_the_one_before(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+    run(values, "--cake=pie", "--minutes=7", "--topping=nuts", "--topping=jam", "--debug")
+    assert run(values) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "baked pie with nuts+jam for 7",
+        "baked None with sugar for 40",
+    ]
+    assert run(values, "--help") == 0
+    assert run(values) == 0
+    assert capsys.readouterr().out.endswith("baked None with sugar for 40\n")
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--minuts=3", "unknown flag 'minuts'; did you mean minutes?"),
+        ("--xyzzy", "unknown flag 'xyzzy'; known: cake, debug, help, minutes, topping"),
+        ("--minutes=long", "minutes"),
+        ("--nodebug=3", "--nodebug=3 does not take an argument"),
+        ("--cake", "Missing value for flag --cake"),
+        ("pie", "unexpected argument 'pie'"),
+    ],
+)
+def test_wrong_command_line(
+    values: flags.FlagValues, capsys: pytest.CaptureFixture, argument: str, said: str
+) -> None:
+    assert run(values, argument) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert output.err.startswith("t2t-bake: error: ")
+    assert output.err.endswith("(see t2t-bake --help)\n")
+    assert said in output.err
+
+
+@pytest.mark.parametrize("error", [T2TError("no\noven"), OSError("no oven")])
+def test_error_is_one_line(values: flags.FlagValues, capsys: pytest.CaptureFixture, error: Exception) -> None:
+    assert run(values, raises=error) == 1
+    assert capsys.readouterr().err == "t2t-bake: error: no oven\n"
+
+
+def test_debug_shows_the_traceback(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+    assert run(values, "--debug", raises=T2TError("no oven")) == 1
+    output = capsys.readouterr().err
+    assert output.startswith("Traceback (most recent call last):")
+    assert output.endswith("t2t-bake: error: no oven\n")
+
+
+def test_an_error_of_ours_is_not_hidden(values: flags.FlagValues) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(values, raises=ZeroDivisionError())
+
+
+def test_interrupt(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+    assert run(values, raises=KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "t2t-bake: error: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["-h"], ["--help", "pie"], ["--help", "--unknown"], ["--unknown", "--help"]]
+)
+def test_help(values: flags.FlagValues, capsys: pytest.CaptureFixture, arguments: list[str]) -> None:
+    assert run(values, *arguments) == 0
+    usage, described = capsys.readouterr().out.split("\nFlags:\n")
+    assert usage.strip() == USAGE.strip()
+    lines = described.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  --")] == [
+        "--cake",
+        "--[no]debug",
+        "--[no]help",
+        "--minutes",
+        "--topping",
+    ]
+    assert lines[0] == "  --cake       What is baked."
+    assert lines[1] == "  --[no]debug  Show the whole traceback of an error. (default: false)"
+    assert max(map(len, lines)) <= 100
+    assert "hot oven is on. (default: 40)" in " ".join(described.split())
+
+
+def test_a_reader_that_went_away_is_no_traceback() -> None:
+    program = (
+        "import sys; from t2t_revival.cli import common\n"
+        "command = lambda values: [print('x' * 100) for _ in range(10000)]\n"
+        "sys.exit(common.run(common.new_flags(), 'usage', command, ['t2t-bake']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "x" * 100 + "\n"
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1

@@ -1,0 +1,133 @@
+"""Scores of translations against BLEU written out here."""
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score
+
+HYPOTHESES = [
+    "Das Rich-Text-Format ist sehr alt.",
+    "Er sagte: „Der Hund, der im Garten liegt, schläft den ganzen Tag“, und ging.",
+    "Am 3. Mai kostete es 1,5 Mio. Euro.",
+]
+REFERENCES = [
+    "Das Rich-Text-Format ist sehr, sehr alt.",
+    "Er sagte: „Der Hund, der im Haus liegt, schläft den ganzen Tag“, und er ging.",
+    "Am 3. Mai kostete es etwa 1,5 Mio. Euro!",
+]
+# By hand: what the Moses tokeniser separates, quotes in ASCII and escaped, compounds split at hyphens.
+HYPOTHESIS_TOKENS = [
+    "Das Rich ##AT##-##AT## Text ##AT##-##AT## Format ist sehr alt .",
+    "Er sagte : &quot; Der Hund , der im Garten liegt , schläft den ganzen Tag &quot; , und ging .",
+    "Am 3. Mai kostete es 1,5 Mio. Euro .",
+]
+REFERENCE_TOKENS = [
+    "Das Rich ##AT##-##AT## Text ##AT##-##AT## Format ist sehr , sehr alt .",
+    "Er sagte : &quot; Der Hund , der im Haus liegt , schläft den ganzen Tag &quot; , und er ging .",
+    "Am 3. Mai kostete es etwa 1,5 Mio. Euro !",
+]
+
+
+def corpus_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al. (2002) on tokens between spaces: 4-grams, brevity penalty, no smoothing."""
+    matches, totals = Counter(), Counter()
+    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        for n in range(1, 5):
+            ours, theirs = (
+                Counter(zip(*(line.split()[i:] for i in range(n)), strict=False))
+                for line in (hypothesis, reference)
+            )
+            matches[n] += sum((ours & theirs).values())
+            totals[n] += sum(ours.values())
+    if not all(matches[n] for n in range(1, 5)):
+        return 0.0
+    precision = math.exp(sum(math.log(matches[n] / totals[n]) for n in range(1, 5)) / 4)
+    return 100 * precision * min(1.0, math.exp(1 - lengths[1] / lengths[0]))
+
+
+def test_paper_style_is_bleu_of_the_tokens_worked_out_by_hand() -> None:
+    expected = corpus_bleu(HYPOTHESIS_TOKENS, REFERENCE_TOKENS)
+    assert 50 < expected < 100
+    result = paper_style_bleu(HYPOTHESES, REFERENCES, "de")
+    assert result.score == pytest.approx(expected, abs=1e-9)
+    assert "tok:moses-de-atat" in result.signature
+    assert "smooth:none" in result.signature
+
+
+def test_paper_style_splits_compounds_of_german_alone() -> None:
+    hypothesis, reference = (
+        ["an up-to-date list of all of these words"],
+        ["an up-to-now list of all of these words"],
+    )
+    unsplit = corpus_bleu(hypothesis, reference)
+    split = corpus_bleu(
+        ["an up ##AT##-##AT## to ##AT##-##AT## date list of all of these words"],
+        ["an up ##AT##-##AT## to ##AT##-##AT## now list of all of these words"],
+    )
+    assert split != pytest.approx(unsplit)
+    assert paper_style_bleu(hypothesis, reference, "en").score == pytest.approx(unsplit, abs=1e-9)
+    assert paper_style_bleu(hypothesis, reference, "de").score == pytest.approx(split, abs=1e-9)
+
+
+def test_paper_style_is_not_smoothed_and_minds_case() -> None:
+    assert paper_style_bleu(["ein Hund schläft"], ["ein Hund schläft"]).score == 0  # no 4-grams
+    assert paper_style_bleu(["ein Hund schläft hier nun"], ["EIN HUND SCHLÄFT HIER NUN"]).score == 0
+
+
+def test_sacrebleu_is_bleu_of_13a_tokens() -> None:
+    # 13a leaves hyphens and German quotes alone and separates other punctuation.
+    hypotheses, references = (
+        [line.replace(",", " ,").replace("1 ,5", "1,5").replace(":", " :") for line in lines]
+        for lines in (HYPOTHESES, REFERENCES)
+    )
+    hypotheses, references = (
+        [line[:-1] + " " + line[-1] if line[-1] in ".!" else line for line in lines]
+        for lines in (hypotheses, references)
+    )
+    references[2] = references[2].replace("Mio. ", "Mio . ")
+    hypotheses[2] = hypotheses[2].replace("Mio. ", "Mio . ")
+    hypotheses[2], references[2] = (line.replace("3. ", "3 . ") for line in (hypotheses[2], references[2]))
+    result = sacrebleu_score(HYPOTHESES, REFERENCES)
+    assert result.score == pytest.approx(corpus_bleu(hypotheses, references), abs=1e-9)
+    assert "case:mixed|eff:no|tok:13a|smooth:exp" in result.signature
+    assert "BP = " in result.details
+    assert str(result).startswith(f"{result.score:.2f} nrefs:1|")
+
+
+def test_lowercase() -> None:
+    shouted = [line.upper() for line in REFERENCES]
+    assert sacrebleu_score(shouted, REFERENCES).score < 50
+    result = sacrebleu_score(shouted, REFERENCES, lowercase=True)
+    assert result.score == pytest.approx(100)
+    assert "case:lc" in result.signature
+
+
+def test_chrf_is_f2_of_character_ngrams() -> None:
+    # "abc" against "abd": precision and recall are 2/3, 1/2 and 0 for n = 1, 2, 3; longer ones do not exist.
+    result = chrf_score(["abc"], ["abd"])
+    assert result.score == pytest.approx(100 * (2 / 3 + 1 / 2 + 0) / 3)
+    assert "nc:6|nw:0" in result.signature
+
+
+@pytest.mark.parametrize("score", [sacrebleu_score, chrf_score, paper_style_bleu])
+def test_lines_that_cannot_be_scored(score: object) -> None:
+    with pytest.raises(T2TError, match="2 translations but 1 references"):
+        score(["a", "b"], ["a"])  # type: ignore[operator]
+    with pytest.raises(T2TError, match="nothing to score"):
+        score([], [])  # type: ignore[operator]
+
+
+def test_unknown_language() -> None:
+    with pytest.raises(T2TError, match=r"unknown target language 'dee'; did you mean .*de"):
+        paper_style_bleu(["a"], ["a"], "dee")
+
+
+def test_lines_are_split_at_line_feeds_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes("a\u2028b\r\n\nc\x0cd".encode())
+    assert read_lines(path) == ["a\u2028b", "", "c\x0cd"]
