@@ -32,11 +32,12 @@ def normalize(x: Any, gamma: Any, beta: Any, epsilon: Any) -> Any:
 
     def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any, Any, Any]:
         up = args[0] if upstream is None else upstream
-        into = up * gamma
-        mean = ops.mean(into, axis=-1, keepdims=True)
-        along = ops.mean(into * normal, axis=-1, keepdims=True)
-        dx = (into - mean - normal * along) * scale
-        return dx, ops.sum(up * normal, axis=0), ops.sum(up, axis=0), ops.zeros_like(epsilon)
+        along = up * normal
+        channels = x.shape[-1]
+        column = gamma[:, None] / channels  # [channels, 1]
+        mean, slope = ops.matmul(up, column), ops.matmul(along, column)  # [rows, 1]
+        dx = (up * gamma - mean - normal * slope) * scale
+        return dx, ops.sum(along, axis=0), ops.sum(up, axis=0), ops.zeros_like(epsilon)
 
     return normal * gamma + beta, gradient
 

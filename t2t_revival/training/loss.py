@@ -32,13 +32,14 @@ def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> 
     def cross_entropy(logits: Any) -> Any:
         """The gradient is written out: one pass for softmax minus labels, where a backend makes several."""
         scores = ops.cast(logits, "float32")
-        log_sum = ops.logsumexp(scores, axis=-1)  # [tokens]
+        softmax = ops.softmax(scores, axis=-1)  # [tokens, vocab]
+        log_sum = ops.max(scores, axis=-1) - ops.log(ops.max(softmax, axis=-1))  # [tokens]
         right_score = ops.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
         value = log_sum - (right - wrong) * right_score - wrong * ops.sum(scores, axis=-1)
 
         def gradient(*args: Any, upstream: Any = None) -> Any:
             up = args[0] if upstream is None else upstream
-            slope = (ops.exp(scores - log_sum[:, None]) - wrong) * up[:, None]  # [tokens, vocab]
+            slope = (softmax - wrong) * up[:, None]  # [tokens, vocab]
             at_right = (ops.exp(right_score - log_sum) - right) * up
             where = ops.stack([ops.arange(ops.shape(labels)[0], dtype=labels.dtype), labels], axis=1)
             return ops.cast(ops.scatter_update(slope, where, at_right), logits.dtype)
