@@ -136,7 +136,7 @@ class Progress:
         rate = (done - self._before) / seconds if seconds else 0.0
         if not rate:
             return text
-        return f"{text}, {rate:,.0f} pairs/s, {_duration((total - done) / rate)} left"
+        return f"{text}, {rate:,.0f} pairs/s, {duration((total - done) / rate)} left"
 
     def _line(self, text: str, final: bool) -> None:
         if not self._terminal:
@@ -147,7 +147,7 @@ class Progress:
         self._stream.flush()
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """65.2 -> "1:05", 3661 -> "1:01:01"."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
