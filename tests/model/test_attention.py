@@ -14,6 +14,7 @@ from t2t_revival.model.attention import (
     scaled_dot_product_attention,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 RNG = np.random.default_rng(3)
 
 

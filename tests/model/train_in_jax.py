@@ -2,7 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
 import keras
 import numpy as np
 
@@ -10,6 +12,16 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.optimizer import make_optimizer
+
+
+def step_by_step(model: Transformer, ids: dict[str, Any]) -> Any:
+    """Logits [batch, target, vocab] by `decode_step`, one beam."""
+    state, steps, last = model.start_decoding(ids["inputs"]), [], np.zeros((2, 1), "int32")
+    for position in range(ids["targets"].shape[1]):
+        scores, state = model.decode_step(last, position, state)
+        steps.append(scores)
+        last = ids["targets"][:, position : position + 1]
+    return keras.ops.concatenate(steps, axis=1)
 
 
 def main(folder: Path) -> None:
@@ -20,13 +32,7 @@ def main(folder: Path) -> None:
     for weight in model.weights:
         weight.assign(weights[weight.path])
     ids = dict(np.load(folder / "ids.npz"))
-    logits = np.array(model(ids))
-
-    state, steps, last = model.start_decoding(ids["inputs"]), [], np.zeros((2, 1), "int32")
-    for position in range(ids["targets"].shape[1]):
-        scores, state = model.decode_step(last, position, state)
-        steps.append(np.array(scores)[:, 0])
-        last = ids["targets"][:, position : position + 1]
+    logits, steps = (np.array(found) for found in jax.jit(lambda: (model(ids), step_by_step(model, ids)))())
 
     h = h.replace(layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
     keras.utils.set_random_seed(1)
@@ -34,12 +40,7 @@ def main(folder: Path) -> None:
     model.compile(optimizer=make_optimizer(h), loss=TokenCrossEntropy(label_smoothing=0.1))
     mask = (ids["targets"] != 0).astype("float32")
     history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)
-    np.savez(
-        folder / "found.npz",
-        logits=logits,
-        steps=np.stack(steps, axis=1),
-        losses=np.array(history.history["loss"]),
-    )
+    np.savez(folder / "found.npz", logits=logits, steps=steps, losses=np.array(history.history["loss"]))
 
 
 if __name__ == "__main__":
