@@ -145,11 +145,10 @@ def train(
 
 
 def _fit(model: Transformer, batches: TrainingBatches, steps: int, session: Session) -> None:
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    dataset = batches.dataset().with_options(options)
     try:
-        model.fit(dataset, steps_per_epoch=steps, epochs=1, verbose=0, callbacks=[session])
+        model.fit(
+            batches.dataset(), steps_per_epoch=steps, epochs=1, verbose=0, shuffle=False, callbacks=[session]
+        )
     except tf.errors.OpError:
         if batches.error is not None:
             raise batches.error from None
