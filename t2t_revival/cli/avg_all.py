@@ -30,7 +30,7 @@ def command_flags() -> flags.FlagValues:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `t2t-avg-all`."""
-    return common.run(FLAGS, USAGE, _average, argv)
+    return common.run(command_flags(), USAGE, _average, argv)
 
 
 def _average(values: flags.FlagValues) -> None:
@@ -51,8 +51,6 @@ def _average(values: flags.FlagValues) -> None:
         f"--output_dir={shlex.quote(str(output_dir))}"
     )
 
-
-FLAGS = command_flags()
 
 if __name__ == "__main__":
     sys.exit(main())

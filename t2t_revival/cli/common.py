@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import textwrap
 import traceback
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def new_flags() -> flags.FlagValues:
 def run(
     values: flags.FlagValues,
     usage: str,
-    command: Callable[[flags.FlagValues], None],
+    command: Callable[[flags.FlagValues], int | None],
     argv: list[str] | None = None,
 ) -> int:
     """Parses the command line, runs `command` and turns every failure into one line on stderr.
@@ -35,7 +36,7 @@ def run(
     Args:
         values: the command's flags (`new_flags`); what an earlier call set is forgotten.
         usage: what `--help` prints above the flags; help is given whatever else stands there.
-        command: takes the parsed flags, does the work.
+        command: takes the parsed flags, does the work; may return an exit status.
         argv: the command line with the program's name first; `sys.argv` if not given.
 
     Returns:
@@ -54,13 +55,12 @@ def run(
     wants_help = values["help"].value
     if positional and not wants_help:
         return _fail(name, f"unexpected argument {positional[0]!r} (see {name} --help)", EXIT_USAGE)
-    if not values["debug"].value:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    status = None
     try:
         if wants_help:
             print(f"{usage.strip()}\n\nFlags:\n{_describe(values)}")
         else:
-            command(values)
+            status = command(values)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail(name, "interrupted", EXIT_INTERRUPTED)
@@ -71,7 +71,28 @@ def run(
         if values.debug:
             traceback.print_exc()
         return _fail(name, str(error), EXIT_ERROR)
-    return 0
+    return status or 0
+
+
+def load_tensorflow(values: flags.FlagValues) -> None:
+    """Imports TensorFlow without what it prints at its start, unless `--debug` is given.
+
+    TensorFlow writes to the file descriptor itself, whatever its log level; so that is turned aside.
+    """
+    if values.debug or "tensorflow" in sys.modules:
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as chatter:
+        os.dup2(chatter.fileno(), 2)
+        try:
+            import tensorflow as tf
+
+            tf.config.list_physical_devices()
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _wrong_flag(error: Exception, values: flags.FlagValues) -> str:

@@ -77,19 +77,14 @@ def command_flags() -> flags.FlagValues:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `t2t-trainer`."""
-    status = 0
-
-    def command(values: flags.FlagValues) -> None:
-        nonlocal status
-        status = _train(values)
-
-    return common.run(FLAGS, USAGE, command, argv) or status
+    return common.run(command_flags(), USAGE, _train, argv)
 
 
 def _train(values: flags.FlagValues) -> int:
     if values.registry_help:
         problem_flags.print_registry(values)
         return 0
+    common.load_tensorflow(values)
     problem = problem_flags.problem_from(values)
     output_dir = run_flags.output_dir(values)
     hparams = _hparams(values, output_dir)
@@ -176,8 +171,6 @@ def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> Non
     else:
         print(f"next: t2t-avg-all {where}")
 
-
-FLAGS = command_flags()
 
 if __name__ == "__main__":
     sys.exit(main())
