@@ -16,12 +16,12 @@ FIELDS = [field.name for field in dataclasses.fields(HParams)]
 
 
 def is_hparams(node: ast.expr) -> bool:
-    """Whether an expression is called hparams: `h`, `hparams`, `model.hparams`, `registry.hparams(...)`."""
+    """Whether an expression is called hparams: `h`, `hparams`, `model.hparams`, `load_hparams(...)`."""
     if isinstance(node, ast.Call):
         return is_hparams(node.func)
     if isinstance(node, ast.Attribute):
-        return node.attr.strip("_") == "hparams"
-    return isinstance(node, ast.Name) and node.id in ("h", "hparams")
+        return node.attr.endswith("hparams")
+    return isinstance(node, ast.Name) and (node.id == "h" or node.id.endswith("hparams"))
 
 
 def read_in(tree: ast.AST, names: tuple[str, ...] = ()) -> set[str]:
@@ -62,5 +62,5 @@ def test_field_is_read(field: str, read: set[str]) -> None:
 
 
 def test_what_is_not_read_is_found() -> None:
-    code = "h.a = 1; hparams.b; self.hparams.c; registry.hparams('x').d; other.e"
+    code = "h.a = 1; hparams.b; self.hparams.c; load_hparams('x').d; other.e"
     assert read_in(ast.parse(code)) == {"b", "c", "d"}
