@@ -89,22 +89,16 @@ class DenseAdam(keras.optimizers.Adam):
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
-    """In a graph, with the sparse gradients that embeddings of their own have."""
-    h = tiny_hparams.replace(
-        num_hidden_layers=1, shared_embedding_and_softmax_weights=False, pos="emb", max_length=8
-    )
+    """In a graph, with the sparse gradients that an embedding of its own has."""
     ids = RNG.integers(1, 11, (4, 5)).astype("int32")
-    fused = make_optimizer(h, accumulate)
-    reference = DenseAdam.from_config(fused.get_config())
+    fused = make_optimizer(tiny_hparams, accumulate)
     start, ends = None, []
-    for optimizer in (fused, reference):
-        model = Transformer(h, 11)
+    for optimizer in (fused, DenseAdam.from_config(fused.get_config())):
+        model = keras.Sequential([keras.Input((5,)), keras.layers.Embedding(11, 4), keras.layers.Dense(11)])
         start = model.get_weights() if start is None else start
         model.set_weights(start)
         model.compile(optimizer=optimizer, loss=TokenCrossEntropy(), jit_compile=False)
-        weights = np.full((4, 5), 0.1, "float32")
-        data = {"inputs": ids, "targets": ids}
-        model.fit(data, ids, sample_weight=weights, batch_size=2, epochs=2, shuffle=False, verbose=0)
+        model.fit(ids, ids, batch_size=2, epochs=2, shuffle=False, verbose=0)
         ends.append(model.get_weights())
     for a, b, before in zip(*ends, start, strict=True):
         np.testing.assert_allclose(a, b, atol=5e-5)
