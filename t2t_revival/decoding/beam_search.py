@@ -17,7 +17,7 @@ from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.model import Transformer
+    from t2t_revival.model import DecoderState, Transformer
 
 NEVER = -np.inf  # log-probability of what is no hypothesis
 
@@ -112,7 +112,10 @@ class BeamSearch:
         """
         beams, extra, returned = (tf.constant(value, tf.int32) for value in (beam_size, extra_length, n))
         settings = Settings(beams, tf.constant(alpha, tf.float32), extra, returned)
-        return self._compiled(tf.cast(source_ids, tf.int32), settings)
+        ids, scores = self._compiled(tf.cast(source_ids, tf.int32), settings)
+        if ids.ndim != 3:  # see _unfused: better an error than lines that are missing
+            raise RuntimeError("TensorFlow lost the search's result; try TF_ENABLE_ONEDNN_OPTS=0")
+        return ids, scores
 
     def search(self, source_ids: tf.Tensor, settings: Settings) -> tuple[tf.Tensor, tf.Tensor]:
         """The search as TensorFlow ops, for a graph of one's own; see `__call__`."""
@@ -123,7 +126,7 @@ class BeamSearch:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
         with _weights_read_once(self.model):
-            state = self.model.start_decoding(source_ids, settings.beam_size)
+            state = _unfused(self.model.start_decoding(source_ids, settings.beam_size), limits)
             start = _start(limits, settings.beam_size, state.self_caches)
 
             def step(beams: Beams) -> tuple[Beams]:
@@ -159,6 +162,16 @@ def _weights_read_once(model: Transformer) -> keras.StatelessScope:
         dtype = model.compute_dtype if variable._autocast else "float32"  # Keras has no public name for it
         scope.add_update((variable, tf.cast(tf.convert_to_tensor(variable.value), dtype)))
     return scope
+
+
+def _unfused(state: DecoderState, limits: Any) -> DecoderState:
+    """The same state, but for TensorFlow the bias has an unknown size where it has 1.
+
+    With oneDNN, TensorFlow 2.21 fuses product, scale and a bias of [batch, 1, ...] into one op; inside the loop
+    of a decoder of one layer that op never runs, and the search would end without a result or an error.
+    """
+    one = 1 + tf.minimum(tf.reduce_max(limits), 0)  # limits are not negative
+    return state._replace(encoder_bias=tf.tile(state.encoder_bias, [1, one, 1, 1]))
 
 
 def _start(limits: Any, beams: Any, caches: Any) -> Beams:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,11 @@ class DecodeHParams:
     def outputs(self) -> int:
         """How many outputs an input has."""
         return self.beam_size if self.return_beams else 1
+
+    @classmethod
+    def from_problem(cls, problem: Problem) -> DecodeHParams:
+        """As the problem is decoded if nobody says otherwise."""
+        return cls.parse("", problem.decode_hparams())
 
     @classmethod
     def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> DecodeHParams:

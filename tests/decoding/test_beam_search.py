@@ -111,13 +111,16 @@ def reference_search(model, source, beams, alpha, limit):
     """T2T's algorithm for one sentence in plain Python, without cache, bound or batch: the best output."""
     alive, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
-        candidates = []
-        for prefix, total in alive:
-            row = [*prefix, EOS]
-            logits = np.asarray(model({"inputs": np.array([source]), "targets": np.array([row])}), np.float64)
-            logits = logits[0, -1] - logits[0, -1].max()
-            logits -= np.log(np.exp(logits).sum())
-            candidates += [((*prefix, t), total + logits[t]) for t in range(EOS, model.vocab_size)]
+        rows = np.array([[*prefix, EOS] for prefix, _ in alive], np.int32)
+        sources = np.repeat(np.array([source], np.int32), len(rows), axis=0)
+        logits = np.asarray(model({"inputs": sources, "targets": rows}), np.float64)[:, -1]
+        logits -= logits.max(-1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+        candidates = [
+            ((*prefix, token), total + row[token])
+            for (prefix, total), row in zip(alive, logits, strict=True)
+            for token in range(EOS, model.vocab_size)
+        ]
         candidates = sorted(candidates, key=lambda c: -c[1])[: 2 * beams]
         finished += [(ids, s / ((5 + length) / 6) ** alpha) for ids, s in candidates if ids[-1] == EOS]
         finished = sorted(finished, key=lambda c: -c[1])[:beams]
@@ -170,6 +173,16 @@ def never_ends(model):
     embeddings = np.array(model.target_embedding.embeddings)
     embeddings[EOS] = -10
     model.target_embedding.embeddings.assign(embeddings)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_decoder_of_one_layer_is_searched(heads):
+    model, search = tiny(7, hparams=TINY.replace(num_hidden_layers=1, num_heads=heads))
+    source = [2, 6, 3, 1]
+    expected, score = reference_search(model, source, 2, 0.6, len(source) + 3)
+    ids, scores = search([source, [5, 1, 0, 0]], 2, 0.6, 3)
+    assert trimmed(ids[0, 0]) == list(expected)
+    assert float(scores[0, 0]) == pytest.approx(score, rel=1e-4)
 
 
 def test_pad_is_never_an_output():

@@ -1,0 +1,249 @@
+"""`Translator`: text in, text out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import Checkpoint, restore_weights, to_decode
+from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.model import Transformer
+
+LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
+LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
+LINE_ENDS = str.maketrans("\n\r", "  ")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output. `score` is log-probability / length penalty; that of an empty input's output is 0."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` were decoded."""
+
+    number: int
+    tokens: int
+    kept: int
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.tokens} tokens, cut to the first {self.kept} (hparams: max_length)"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far decoding is: sentences done of `total`, and their share of all input tokens."""
+
+    done: int
+    total: int
+    share: float
+
+
+class Translator:
+    """A model with its vocabulary: lines in, one line out for each, always.
+
+    Args:
+        model: weights may change between calls.
+        vocabulary: of source and target.
+        options: how to decode.
+        max_length: tokens of an input, EOS included; what is longer is cut. None: the model's.
+        streams: how many batches are decoded side by side.
+
+    Attributes:
+        checkpoint: what `load` took the weights from.
+
+    Example:
+        translator = Translator.load("~/t2t_train/translate_ende/base")
+        translator.translate(["The dog sleeps.", ""])    # ["Der Hund schläft.", ""]
+        translator.nbest(["The dog sleeps."], n=2)       # [[Translation(text=..., score=-0.3), ...]]
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        vocabulary: Vocabulary,
+        options: DecodeHParams | None = None,
+        max_length: int | None = None,
+        streams: int = 1,
+    ) -> None:
+        self.model = model
+        self.vocabulary = vocabulary
+        self.options = options or DecodeHParams()
+        self.max_length = max_length or model.hparams.max_length
+        self.streams = streams
+        self.checkpoint: Checkpoint | None = None
+        self._search = BeamSearch(model)
+
+    @classmethod
+    def load(
+        cls,
+        output_dir: str | Path,
+        checkpoint_path: str | None = None,
+        decode_hparams: str = "",
+        streams: int = 1,
+    ) -> Translator:
+        """The model that a training left in `output_dir`.
+
+        Args:
+            output_dir: of the training.
+            checkpoint_path: a checkpoint's file; None: the newest one, its average where there is one.
+            decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6".
+            streams: see `Translator`.
+
+        Raises:
+            T2TError: there is no trained model, it is damaged, or `decode_hparams` is wrong.
+        """
+        from t2t_revival.model import Transformer
+
+        folder = Path(output_dir).expanduser()
+        options = DecodeHParams.parse(decode_hparams, Run.load(folder).decode_hparams)
+        hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
+        checkpoint = to_decode(folder, checkpoint_path)
+        model = Transformer(hparams, vocabulary.size)
+        restore_weights(model, checkpoint.path)
+        translator = cls(model, vocabulary, options, streams=streams)
+        translator.checkpoint = checkpoint
+        return translator
+
+    @overload
+    def translate(self, lines: str) -> str: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def translate(self, lines: Iterable[str]) -> list[str]: ...
+
+    def translate(self, lines: str | Iterable[str]) -> str | list[str]:
+        """The best output of each line; of one string, a string. See `nbest`."""
+        if isinstance(lines, str):
+            return self.translate([lines])[0]
+        return [outputs[0].text for outputs in self.nbest(lines, n=1)]
+
+    def nbest(
+        self,
+        lines: Iterable[str],
+        n: int | None = None,
+        on_cut: Callable[[Cut], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> list[list[Translation]]:
+        """The best outputs of each line, best first.
+
+        Lines are decoded sorted by length, in batches filled with `options.batch_size` input tokens, and come
+        back in their order. A line without content gives one empty output. No output has a line end in it.
+
+        Args:
+            lines: source text; a line end inside a line counts as a space.
+            n: outputs per line, at most `options.beam_size`; None: as the options say. A line has fewer if
+                the search finishes fewer.
+            on_cut: is told of lines that are too long; None: `warnings.warn`.
+            on_progress: is told after each batch.
+
+        Raises:
+            T2TError: a line holds what is no character, or n does not fit.
+        """
+        n = self.options.outputs if n is None else n
+        if not 1 <= n <= self.options.beam_size:
+            raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
+        texts = [line.translate(LINE_ENDS) for line in lines]
+        encoded = self._encode(texts, on_cut or _warn)
+        results = [[Translation("", 0.0)] for _ in texts]
+        wanted = [index for index, text in enumerate(texts) if text.strip()]
+        tokens = sum(len(encoded[index]) for index in wanted)
+        share = max(tokens // self.streams, LEAST_BATCH)
+        batches = list(_batches(wanted, encoded, min(self.options.batch_size, share)))
+        done, left = len(texts) - len(wanted), tokens
+        for batch, outputs in self._decode(batches, encoded, n):
+            for index, translations in zip(batch, outputs, strict=True):
+                results[index] = translations
+            done, left = done + len(batch), left - sum(len(encoded[index]) for index in batch)
+            if on_progress:
+                on_progress(Progress(done, len(texts), 1 - left / tokens))
+        return results
+
+    def _encode(self, texts: list[str], on_cut: Callable[[Cut], None]) -> list[list[int]]:
+        """Ids of each text with EOS, cut to `max_length`."""
+        _check_characters(texts)
+        encoded = [[*ids, EOS] for ids in self.vocabulary.encode_batch(texts)]
+        for index, ids in enumerate(encoded):
+            if len(ids) > self.max_length:
+                on_cut(Cut(index + 1, len(ids), self.max_length))
+                encoded[index] = [*ids[: self.max_length - 1], EOS]
+        return encoded
+
+    def _decode(
+        self, batches: list[list[int]], encoded: list[list[int]], n: int
+    ) -> Iterator[tuple[list[int], list[list[Translation]]]]:
+        """Each batch with its outputs, as they get ready."""
+
+        def decode(batch: list[int]) -> tuple[list[int], list[list[Translation]]]:
+            return batch, self._decode_batch([encoded[index] for index in batch], n)
+
+        if self.streams == 1:
+            yield from map(decode, batches)
+            return
+        with ThreadPoolExecutor(self.streams) as pool:
+            waiting = iter(batches)
+            running: set[Future] = {pool.submit(decode, batch) for batch in islice(waiting, self.streams)}
+            while running:
+                ready, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(decode, batch) for batch in islice(waiting, len(ready))}
+                yield from (future.result() for future in ready)
+
+    def _decode_batch(self, sources: list[list[int]], n: int) -> list[list[Translation]]:
+        rows = np.full((len(sources), max(map(len, sources))), PAD, np.int32)
+        for row, source in zip(rows, sources, strict=True):
+            row[: len(source)] = source
+        options = self.options
+        ids, scores = self._search(rows, options.beam_size, options.alpha, options.extra_length, n)
+        found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
+        return [self._translations(outputs, values) for outputs, values in found]
+
+    def _translations(self, outputs: list[list[int]], scores: list[float]) -> list[Translation]:
+        """The outputs that were found; an empty one of score -inf if none was (weights that are NaN)."""
+        found = [
+            Translation(self.vocabulary.decode(ids).translate(LINE_ENDS), score)
+            for ids, score in zip(outputs, scores, strict=True)
+            if score > -np.inf
+        ]
+        return found or [Translation("", -np.inf)]
+
+
+def _batches(wanted: list[int], encoded: list[list[int]], batch_size: int) -> Iterator[list[int]]:
+    """Indices of inputs, longest first, in groups of `batch_size` tokens with the padding."""
+    batch: list[int] = []
+    for index in sorted(wanted, key=lambda index: -len(encoded[index])):
+        width = max(len(encoded[batch[0] if batch else index]), LEAST_TOKENS)
+        if batch and (len(batch) + 1) * width > batch_size:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _check_characters(texts: list[str]) -> None:
+    for number, text in enumerate(texts, start=1):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise T2TError(f"line {number}: a lone surrogate is no character: {error.reason}") from error
+
+
+def _warn(cut: Cut) -> None:
+    warnings.warn(str(cut), stacklevel=4)

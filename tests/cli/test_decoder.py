@@ -1,0 +1,254 @@
+import io
+import shutil
+import sys
+
+import keras
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import decoder
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run, open_run
+
+SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
+DECODE = "beam_size=2,extra_length=3"
+
+
+def write_checkpoint(folder, hparams, vocab_size, step):
+    keras.utils.set_random_seed(step)
+    model = Transformer(hparams, vocab_size)
+    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), {"step": step})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A data_dir and an output_dir of a model with random weights."""
+    root = tmp_path_factory.mktemp("trained")
+    corpus, data = root / "corpus", root / "data"
+    corpus.mkdir()
+    for split, count in (("train", 40), ("dev", 5), ("test", 4)):
+        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
+            lines = (words.format(f"{split}{number}") for number in range(count))
+            (corpus / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=310)
+    problem.generate_data(data)
+    vocabulary = problem.vocabulary(data)
+    name = vocabulary.path.name
+    run = Run("translate_ende", "tiny", str(data), name, vocabulary.fingerprint, {"beam_size": 2})
+    open_run(root / "out", run, SMALL, vocabulary.path)
+    write_checkpoint(root / "out", SMALL, vocabulary.size, 7)
+    return root
+
+
+@pytest.fixture
+def out(trained, tmp_path):
+    """A copy of the output_dir, to do harm to."""
+    return shutil.copytree(trained / "out", tmp_path / "out")
+
+
+def run(*arguments):
+    return decoder.main(["t2t-decoder", *map(str, arguments)])
+
+
+def decode(out, *arguments):
+    return run(f"--output_dir={out}", f"--decode_hparams={DECODE}", *arguments)
+
+
+def refused(capsys, status, *parts):
+    """Checks that a command ended with one line of error and nothing else."""
+    captured = capsys.readouterr()
+    assert status == 1
+    assert captured.out == ""
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("decoding with")]
+    assert line.startswith("t2t-decoder: error: ")
+    for part in parts:
+        assert str(part) in line
+
+
+def test_file_to_file_line_by_line(out, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(b"\xef\xbb\xbfthe dog\r\n\nsees 3 houses\n  \nthe end")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}") == 0
+    lines = (tmp_path / "o").read_text(encoding="utf-8").split("\n")
+    assert len(lines) == 6
+    assert [bool(line) for line in lines] == [True, False, True, False, True, False]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "o", "out"]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "5 sentences" in captured.err
+    assert f"t2t-bleu --translation={tmp_path / 'o'}" in captured.err
+
+
+def test_standard_streams(out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\nsees\n")))
+    assert decode(out, "--decode_from_file=-") == 0
+    assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\n\n")
+    options = f"--decode_hparams={DECODE},return_beams=True,write_beam_scores=True"
+    assert run(f"--output_dir={out}", options, f"--decode_from_file={tmp_path / 'in'}") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    texts_and_scores = first.split("\t")
+    assert len(texts_and_scores) == 4
+    assert 0 > float(texts_and_scores[1]) >= float(texts_and_scores[3])
+    assert second == "\t0.00"
+
+
+def test_interactive_ends_with_the_input(out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n\nsees\n"))
+    assert decode(out, "--decode_interactive") == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert [bool(line) for line in lines] == [True, False, True, False]
+
+
+def test_dev_split_with_its_bleu(out, capsys):
+    assert decode(out, "--log_examples=2") == 0
+    text = capsys.readouterr().out
+    assert text.count("reference  der Hund sieht dev") == 2
+    assert "on dev, 5 sentences" in text
+    assert "nrefs:1|case:mixed" in text
+    folder = out / "decoded"
+    assert len((folder / "dev-7.outputs").read_text(encoding="utf-8").splitlines()) == 5
+    assert (folder / "dev-7.inputs").read_text(encoding="utf-8").startswith("the dog sees dev0 houses\n")
+    assert (folder / "dev-7.targets").read_text(encoding="utf-8").endswith("der Hund sieht dev4 Häuser\n")
+    assert f"next: t2t-bleu --translation={folder / 'dev-7.outputs'}" in text
+
+
+@pytest.mark.parametrize("flag", ["--eval_use_test_set", "--dataset_split=test"])
+def test_test_split(out, tmp_path, flag, capsys):
+    assert decode(out, flag, f"--decode_to_file={tmp_path / 'test.de'}") == 0
+    assert len((tmp_path / "test.de").read_text(encoding="utf-8").splitlines()) == 4
+    assert "on test, 4 sentences" in capsys.readouterr().out
+
+
+def test_the_average_is_decoded_where_it_is_made(out, tmp_path, capsys):
+    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    (tmp_path / "in").write_text("the dog\n")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
+    assert "averaged/model.ckpt-7.npz (step 7, an average)" in capsys.readouterr().err
+    assert (
+        decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--checkpoint_path={out / 'model.ckpt-7'}") == 0
+    )
+    assert "an average" not in capsys.readouterr().err
+
+
+def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the\n" + "houses " * 99 + "\n")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") == 2
+    assert f"warning: {tmp_path / 'in'}, line 2: " in captured.err
+    assert "cut to the first 30" in captured.err
+
+
+def test_no_run(tmp_path, capsys):
+    (tmp_path / "in").write_text("the\n")
+    status = decode(tmp_path / "nowhere", f"--decode_from_file={tmp_path / 'in'}")
+    refused(capsys, status, tmp_path / "nowhere", "t2t-trainer")
+
+
+def test_no_checkpoint(out, tmp_path, capsys):
+    (out / "model.ckpt-7.npz").unlink()
+    (tmp_path / "in").write_text("the\n")
+    to = tmp_path / "o"
+    refused(
+        capsys,
+        decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={to}"),
+        "no checkpoint",
+    )
+    assert not to.exists()
+
+
+def test_checkpoint_of_another_model(out, tmp_path, capsys):
+    write_checkpoint(out, SMALL.replace(hidden_size=16), 310, 8)
+    (tmp_path / "in").write_text("the\n")
+    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), "model.ckpt-8", "another model")
+
+
+def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys):
+    path = out / "model.ckpt-7.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+    (tmp_path / "in").write_text("the\n")
+    (tmp_path / "o").write_text("kept")
+    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
+    refused(capsys, status, path, "damaged")
+    assert (tmp_path / "o").read_text() == "kept"
+
+
+def test_weights_that_are_no_numbers(out, tmp_path, capsys):
+    arrays, meta = checkpoints.load(out / "model.ckpt-7.npz")
+    checkpoints.save(out / "model.ckpt-7.npz", {name: a * float("nan") for name, a in arrays.items()}, meta)
+    (tmp_path / "in").write_text("the\n")
+    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
+    captured = capsys.readouterr().err
+    assert status == 1
+    assert "not numbers" in captured.splitlines()[-1]
+    assert not (tmp_path / "o").exists()
+
+
+def test_another_vocabulary(out, tmp_path, capsys):
+    (vocabulary,) = out.glob("vocab.*")
+    vocabulary.write_bytes(b"no vocabulary")
+    (tmp_path / "in").write_text("the\n")
+    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
+
+
+def test_missing_input_file(out, tmp_path, capsys):
+    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'x'}"), tmp_path / "x", "No such file")
+
+
+def test_input_that_is_not_utf8(out, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(b"the\nd\xe9j\xe0\n")
+    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), tmp_path / "in", "line 2", "UTF-8")
+
+
+@pytest.mark.parametrize("target", ["missing/o", "out"])
+def test_output_that_cannot_be_written_is_known_before_decoding(out, tmp_path, capsys, target):
+    (tmp_path / "in").write_text("the\n")
+    path = tmp_path / target
+    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={path}")
+    refused(capsys, status, f"cannot write {path}")
+
+
+def test_wrong_decode_hparams(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the\n")
+    status = run(f"--output_dir={out}", "--decode_hparams=beam=3", f"--decode_from_file={tmp_path / 'in'}")
+    refused(capsys, status, "did you mean beam_size")
+
+
+def test_flags_that_name_another_model(out, capsys):
+    refused(capsys, decode(out, "--problem=translate_enfr"), "translate_enfr", "translate_ende")
+    refused(capsys, decode(out, "--hparams_set=big"), "big", "tiny")
+
+
+def test_missing_split(out, trained, tmp_path, capsys):
+    refused(capsys, decode(out, f"--data_dir={tmp_path}"), tmp_path, "t2t-datagen")
+
+
+def test_contradicting_flags(out, capsys):
+    refused(capsys, decode(out, "--decode_interactive", "--decode_from_file=x"), "one of them")
+    refused(capsys, decode(out, "--eval_use_test_set", "--dataset_split=dev"), "one of them")
+
+
+def test_neither_problem_nor_output_dir(capsys):
+    refused(capsys, run("--decode_from_file=x"), "--problem", "--output_dir")
+
+
+def test_unknown_flag_is_a_usage_error(capsys):
+    assert run("--decode_form_file=x") == 2
+    assert "decode_form_file" in capsys.readouterr().err
+
+
+def test_output_dir_by_problem_and_hparams_set(out, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place = tmp_path / "t2t_train" / "translate_ende" / "tiny"
+    shutil.copytree(out, place)
+    (tmp_path / "in").write_text("the\n")
+    flags = ["--problem=translate_ende", "--hparams_set=tiny", f"--decode_from_file={tmp_path / 'in'}"]
+    assert run(*flags) == 0
+    assert str(place) in capsys.readouterr().err

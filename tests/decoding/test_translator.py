@@ -1,0 +1,132 @@
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import LEAST_TOKENS, Cut, Translation, Translator, _batches
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+TEXT = [
+    f"the {noun} sees {number} houses . der {noun} sieht" for noun in ("dog", "cat") for number in range(9)
+]
+LINES = [
+    "the dog sees 3 houses .",
+    "",
+    "cat",
+    " \t ",
+    "der cat sieht the dog sees 7 houses",
+    "dog dog",
+    "ß 👩‍👧",
+]
+OPTIONS = DecodeHParams(beam_size=3, extra_length=5, batch_size=40)
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
+    keras.utils.set_random_seed(3)
+    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+    return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=30)
+
+
+def same(found, expected):
+    """The same outputs; scores up to what the shape of a batch does to float32."""
+    assert [[t.text for t in outputs] for outputs in found] == [
+        [t.text for t in outputs] for outputs in expected
+    ]
+    for outputs, others in zip(found, expected, strict=True):
+        np.testing.assert_allclose([t.score for t in outputs], [t.score for t in others], rtol=1e-4)
+
+
+def test_a_line_gives_the_same_alone_and_among_others_in_its_place(translator):
+    found = translator.nbest(LINES, n=2)
+    same(found, [translator.nbest([line], n=2)[0] for line in LINES])
+    assert len({outputs[0].text for outputs in found}) > 3
+
+
+def test_streams_change_nothing(translator):
+    streams = Translator(translator.model, translator.vocabulary, OPTIONS, max_length=30, streams=3)
+    same(streams.nbest(LINES * 5), translator.nbest(LINES) * 5)
+
+
+def test_lines_without_content_give_empty_lines(translator):
+    assert translator.nbest(["", "  ", "\t", "\n"], n=2) == [[Translation("", 0.0)]] * 4
+    assert translator.translate([]) == []
+
+
+def test_one_string_gives_one_string(translator):
+    assert translator.translate("cat") == translator.translate(["cat"])[0]
+
+
+def test_outputs_are_sorted_and_as_many_as_asked_for(translator):
+    for outputs in translator.nbest(["cat", "the dog"], n=3):
+        assert len(outputs) == 3
+        assert [t.score for t in outputs] == sorted((t.score for t in outputs), reverse=True)
+    with pytest.raises(T2TError, match="beam_size=3"):
+        translator.nbest(["cat"], n=4)
+
+
+def test_a_long_line_is_cut_and_named(translator):
+    cuts = []
+    long = "dog " * 40
+    outputs = translator.nbest(["cat", long], on_cut=cuts.append)
+    tokens = len(translator.vocabulary.encode(long)) + 1
+    assert cuts == [Cut(2, tokens, 30)]
+    assert str(cuts[0]) == f"line 2: {tokens} tokens, cut to the first 30 (hparams: max_length)"
+    kept = translator.vocabulary.decode(translator.vocabulary.encode(long)[:29])
+    same(outputs[1:], translator.nbest([kept]))
+    with pytest.warns(UserWarning, match="line 2"):
+        translator.translate(["cat", long])
+
+
+def test_a_line_of_just_max_length_is_whole(translator):
+    text = translator.vocabulary.decode(translator.vocabulary.encode("dog " * 40)[:29])
+    assert len(translator.vocabulary.encode(text)) == 29
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        translator.translate([text])
+
+
+def test_progress_ends_with_all(translator):
+    seen = []
+    translator.nbest(LINES, on_progress=seen.append)
+    assert len(seen) > 1
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert (seen[-1].done, seen[-1].total, seen[-1].share) == (len(LINES), len(LINES), 1.0)
+
+
+def test_a_lone_surrogate_is_refused_by_its_line(translator):
+    with pytest.raises(T2TError, match="line 2"):
+        translator.translate(["cat", "a\ud800b"])
+
+
+def test_no_line_end_comes_out(translator, monkeypatch):
+    monkeypatch.setattr(type(translator.vocabulary), "decode", lambda self, ids: "a\nb\r\nc")
+    assert translator.translate(["one\ntwo"]) == ["a b  c"]
+
+
+def test_weights_that_are_no_numbers_give_one_output_of_no_probability(translator):
+    weights = translator.model.get_weights()
+    translator.model.set_weights([np.full_like(w, np.nan) for w in weights])
+    try:
+        assert translator.nbest(["cat"]) == [[Translation("", -np.inf)]]
+    finally:
+        translator.model.set_weights(weights)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 400))
+def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, batch_size):
+    encoded = [[5] * length for length in lengths]
+    batches = list(_batches(list(range(len(lengths))), encoded, batch_size))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        width = max(max(lengths[index] for index in batch), LEAST_TOKENS)
+        assert len(batch) == 1 or len(batch) * width <= batch_size
