@@ -72,6 +72,7 @@ def _decoder(values: flags.FlagValues) -> None:
         return
     if values.decode_from_file and values.decode_interactive:
         raise T2TError("--decode_from_file and --decode_interactive: give one of them")
+    _run(values)
     if values.decode_interactive:
         _interactive(_translator(values))
     elif values.decode_from_file:

@@ -125,7 +125,7 @@ class BeamSearch:
     def _search(self, source_ids: Any, settings: Settings) -> tuple[Any, Any]:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
-        with _weights_read_once(self.model):
+        with _weights_cast_once(self.model):
             state = _unfused(self.model.start_decoding(source_ids, settings.beam_size), limits)
             start = _start(limits, settings.beam_size, state.self_caches)
 
@@ -155,20 +155,25 @@ class _InModelPrecision(keras.layers.Layer):
         return self.function(ids)
 
 
-def _weights_read_once(model: Transformer) -> keras.StatelessScope:
-    """A scope in which weights are tensors, read and cast before the loop instead of at each position."""
+def _weights_cast_once(model: Transformer) -> keras.StatelessScope:
+    """A scope in which weights that mixed precision casts are cast before the loop, not at each position.
+
+    Other weights stay variables: reading one costs a loop less than carrying it along.
+    """
     scope = keras.StatelessScope()
+    if model.compute_dtype == model.variable_dtype:
+        return scope
     for variable in model.weights:
-        dtype = model.compute_dtype if variable._autocast else "float32"  # Keras has no public name for it
-        scope.add_update((variable, tf.cast(tf.convert_to_tensor(variable.value), dtype)))
+        if variable._autocast:  # Keras has no public name for it
+            scope.add_update((variable, tf.cast(variable.value, model.compute_dtype)))
     return scope
 
 
 def _unfused(state: DecoderState, limits: Any) -> DecoderState:
     """The same state, but for TensorFlow the bias has an unknown size where it has 1.
 
-    With oneDNN, TensorFlow 2.21 fuses product, scale and a bias of [batch, 1, ...] into one op; inside the loop
-    of a decoder of one layer that op never runs, and the search would end without a result or an error.
+    With oneDNN, TensorFlow 2.21 fuses product, scale and a bias of [batch, 1, ...] into one op; inside the
+    loop of a decoder of one layer it never runs, and the search would end without a result or an error.
     """
     one = 1 + tf.minimum(tf.reduce_max(limits), 0)  # limits are not negative
     return state._replace(encoder_bias=tf.tile(state.encoder_bias, [1, one, 1, 1]))
