@@ -45,8 +45,8 @@ class Transformer(keras.Model):
     Reference: Vaswani et al., 2017, "Attention Is All You Need", figure 1; T2T's `models/transformer.py`.
     """
 
-    def __init__(self, hparams: HParams, vocab_size: int, name: str = "transformer", **kwargs: Any) -> None:
-        super().__init__(name=name, **kwargs)
+    def __init__(self, hparams: HParams, vocab_size: int, name: str = "transformer") -> None:
+        super().__init__(name=name)
         self.hparams = hparams
         self.vocab_size = vocab_size
         hidden_size = hparams.hidden_size

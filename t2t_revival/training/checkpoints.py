@@ -3,7 +3,7 @@
 A checkpoint is an .npz file (a zip of NumPy arrays, each with its CRC-32), which any NumPy reads:
 
     model/<variable path>        weights and random states
-    optimizer/<variable path>    Adam's moments, number of updates
+    optimizer/<variable path>    Adam's moments
     meta                         JSON: format, step, place in the data, tokens seen
 
 Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it.
@@ -177,8 +177,8 @@ def model_arrays(model: Any) -> dict[str, np.ndarray]:
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
-    """An optimizer's state, by the names that it has in a checkpoint."""
-    return {OPTIMIZER + v.path: np.asarray(v) for v in optimizer.variables}
+    """An optimizer's moments, by the names that they have in a checkpoint."""
+    return {OPTIMIZER + v.path: np.asarray(v) for v in optimizer.moments}
 
 
 def _is_transient(variable: Any) -> bool:
@@ -211,7 +211,8 @@ def restore(model: Any, path: Path) -> dict:
     """
     arrays, meta = load(path)
     assign([v for v in model.variables if not _is_transient(v)], arrays, MODEL, path)
-    assign(model.optimizer.variables, arrays, OPTIMIZER, path)
+    assign(model.optimizer.moments, arrays, OPTIMIZER, path)
+    model.optimizer.continue_after(meta["step"])
     return meta
 
 

@@ -24,6 +24,19 @@ class FusedAdam(keras.optimizers.Adam):
             return self._learning_rate
         return self._learning_rate((step - 1) * (self.gradient_accumulation_steps or 1))
 
+    @property
+    def moments(self) -> list[Any]:
+        """Adam's moments: what a checkpoint must hold of the optimizer besides the number of updates.
+
+        Accumulated gradients are zero between two updates, so that a training may go on with another
+        number of micro-batches for each.
+        """
+        return [*self._momentums, *self._velocities]
+
+    def continue_after(self, step: int) -> None:
+        """Sets the number of updates done."""
+        self._iterations.assign(step * (self.gradient_accumulation_steps or 1))
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if keras.backend.backend() != "tensorflow" or self.amsgrad:
             super().update_step(gradient, variable, learning_rate)

@@ -91,7 +91,19 @@ def test_accumulated_updates_see_the_effective_batch(shards: list[Path], tmp_pat
         shards, HPARAMS.replace(effective_batch_size=1024), VOCAB, Settings(tmp_path / "four")
     ).seen.target_tokens
     assert 3.5 < four / one < 4.5
-    assert int(final_arrays(tmp_path / "four")["optimizer/adam/iteration"]) == 8 * 4
+
+
+def test_a_run_goes_on_with_another_number_of_micro_batches(shards: list[Path], tmp_path: Path) -> None:
+    """As when it moves to a machine with more devices: the learning rate follows the updates."""
+    news: list = []
+    first = HPARAMS.replace(effective_batch_size=1024, train_steps=3)
+    train(shards, first, VOCAB, Settings(tmp_path, log_steps=1), report=news.append)
+    for accumulate in (2, 1):
+        hparams = first.replace(effective_batch_size=256 * accumulate, train_steps=news[-2].step + 2)
+        train(shards, hparams, VOCAB, Settings(tmp_path, log_steps=1), report=news.append)
+    rates = [n.learning_rate for n in news if isinstance(n, Step)]
+    expected = [32**-0.5 * step * 40**-1.5 for step in range(1, 8)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
 
 def test_evaluation_saves_reports_and_draws(shards: list[Path], tmp_path: Path) -> None:

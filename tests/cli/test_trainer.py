@@ -1,0 +1,175 @@
+"""`t2t-trainer` and `t2t-avg-all`: what they say, what they refuse, how they exit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import avg_all, trainer
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run, load_hparams
+
+SMALL = (
+    "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    for split, count in (("train", 200), ("dev", 10), ("test", 5)):
+        english = [f"the dog number {i} sees {i % 7} cats" for i in range(count)]
+        german = [f"der Hund Nummer {i} sieht {i % 7} Katzen" for i in range(count)]
+        (folder / f"{split}.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+        (folder / f"{split}.de").write_text("\n".join(german) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMALL) -> list[str]:
+    return [
+        "t2t-trainer",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--data_source={corpus}",
+        f"--data_dir={data}",
+        f"--output_dir={out}",
+        f"--hparams={hparams}",
+        "--vocab_size=300",
+        "--eval_bleu_sentences=3",
+        *more,
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run")
+    assert trainer.main(command(corpus, data, out, "--local_eval_frequency=2")) == 0
+    return out
+
+
+def fails(argv: list[str], capsys: pytest.CaptureFixture[str], main: object = trainer.main) -> str:
+    """Runs a command that must fail; returns its one line on stderr."""
+    capsys.readouterr()
+    assert main(argv) in (1, 2)  # type: ignore[operator]
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
+    assert len(errors) == 1
+    return errors[0]
+
+
+def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(trained: Path, data: Path) -> None:
+    assert (data / "translate_ende-train-00000-of-00010").exists()
+    assert [c.step for c in checkpoints.list_checkpoints(trained)] == [2, 4]
+    assert load_hparams(trained).hidden_size == 16
+    assert Run.load(trained).problem == "translate_ende"
+    assert (trained / Run.load(trained).vocabulary).exists()
+    assert (trained / "learning_curve.png").stat().st_size > 5000
+
+
+def test_progress_can_be_read_in_a_log(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trainer.main(command(corpus, data, tmp_path, "--log_step_count_steps=2")) == 0
+    shown = capsys.readouterr()
+    line = r"step 2/4  loss +\d+\.\d+ +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
+    assert re.search(line, shown.err)
+    assert re.search(r"step 4  dev: loss .* perplexity .* accuracy .* bleu", shown.err)
+    assert "\r" not in shown.err
+    assert "next: t2t-avg-all --problem=translate_ende" in shown.out
+
+
+def test_a_run_goes_on_with_its_own_hparams(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trainer.main(command(corpus, data, tmp_path)) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6", hparams="")) == 0
+    assert load_hparams(tmp_path).hidden_size == 16
+    assert checkpoints.list_checkpoints(tmp_path)[-1].step == 6
+
+
+def test_the_steps_are_reached_already(
+    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = fails(command(corpus, data, trained), capsys)
+    assert "at step 4 already" in error
+    assert "--train_steps" in error
+
+
+def test_another_model_in_output_dir(
+    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wider = SMALL.replace("hidden_size=16", "hidden_size=32")
+    error = fails(command(corpus, data, trained, hparams=wider), capsys)
+    assert "hidden_size=16, not 32" in error
+    assert load_hparams(trained).hidden_size == 16
+
+
+def test_a_damaged_checkpoint(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trainer.main(command(corpus, data, tmp_path)) == 0
+    path = checkpoints.list_checkpoints(tmp_path)[-1].path
+    path.write_bytes(path.read_bytes()[:1000])
+    assert path.name in fails(command(corpus, data, tmp_path, "--train_steps=9"), capsys)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("--problem=translate_ende_", "did you mean translate_ende"),
+        ("--hparams_set=tinny", "did you mean tiny"),
+        ("--hparams=hiden_size=3", "did you mean hidden_size"),
+        ("--hparams=hidden_size=many", "expected a value of type int"),
+        ("--hparams=num_heads=5", "not divisible"),
+        ("--trainsteps=3", "did you mean train_steps"),
+        ("--precision=float64", "precision"),
+        ("--train_steps=-3", "train_steps"),
+        ("--data_source=nowhere/at/all", "nowhere/at/all"),
+    ],
+)
+def test_wrong_words(
+    corpus: Path,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: str,
+    expected: str,
+) -> None:
+    error = fails([*command(corpus, data, tmp_path / "out"), change], capsys)
+    assert expected in error.lower() or expected in error
+    assert not (tmp_path / "out").exists(), "a refused command leaves nothing behind"
+
+
+def test_an_output_dir_that_cannot_be_written(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert str(tmp_path / "file") in fails(command(corpus, data, tmp_path / "file" / "out"), capsys)
+
+
+def test_average(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = f"--output_dir={trained}"
+    assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
+    shown = capsys.readouterr().out
+    assert "averaged 2 checkpoints (steps 2, 4)" in shown
+    assert "next: t2t-decoder --problem=translate_ende --hparams_set=tiny" in shown
+    assert checkpoints.to_decode(trained).averaged
+
+
+def test_average_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = fails(["t2t-avg-all", f"--output_dir={tmp_path}"], capsys, avg_all.main)
+    assert "no trained model" in error
+
+
+def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert trainer.main(["t2t-trainer", "--registry_help"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
+        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
