@@ -1,5 +1,6 @@
 import io
 import shutil
+import subprocess
 import sys
 
 import keras
@@ -252,3 +253,18 @@ def test_output_dir_by_problem_and_hparams_set(out, tmp_path, monkeypatch, capsy
     flags = ["--problem=translate_ende", "--hparams_set=tiny", f"--decode_from_file={tmp_path / 'in'}"]
     assert run(*flags) == 0
     assert str(place) in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_says_no_more_than_it_should(out, tmp_path):
+    """Streams of one thread each; nothing of TensorFlow's on the standard output."""
+    (tmp_path / "in").write_text("the dog\n\n" * 200)
+    command = [sys.executable, "-m", "t2t_revival.cli.decoder", f"--output_dir={out}", "--decode_from_file=-"]
+    with (tmp_path / "in").open() as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=True)
+    lines = done.stdout.split("\n")
+    assert len(lines) == 401
+    assert all(bool(line) == (number % 2 == 0) for number, line in enumerate(lines[:-1]))
+    assert len(set(lines[:-1])) == 2
+    assert "400 sentences" in done.stderr
+    assert "Traceback" not in done.stderr

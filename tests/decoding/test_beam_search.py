@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
+from t2t_revival.decoding.beam_search import BeamSearch, length_penalty, top_tokens
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
@@ -210,6 +210,19 @@ def test_fewer_outputs_than_asked_for_are_marked():
     assert [trimmed(row) for row in ids[0]][2:] == [[]] * 6  # "1" and "2 1" are all there are
     assert np.isfinite(scores[0, :2]).all()
     assert np.isneginf(scores[0, 2:]).all()
+
+
+@pytest.mark.parametrize("vocab_size", [7, 1024, 1025, 3000, 8191])
+@pytest.mark.parametrize("k", [1, 5, 9, 300])
+def test_top_tokens_are_the_largest(vocab_size, k):
+    k = min(k, vocab_size)
+    logits = np.random.default_rng(vocab_size + k).permuted(
+        np.arange(6.0 * vocab_size, dtype=np.float32).reshape(2, 3, vocab_size), axis=2
+    )
+    values, ids = top_tokens(tf.constant(logits), tf.constant(k))
+    expected = np.argsort(-logits, axis=-1)[:, :, :k]
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=-1))
 
 
 def test_length_penalty_is_t2ts():
