@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_revival.errors import T2TError, did_you_mean
 
@@ -57,7 +57,7 @@ def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     table[name] = entry
 
 
-def problem(name: str, **settings: object) -> Problem:
+def problem(name: str, **settings: Any) -> Problem:
     """The problem of that name, built with `settings` (such as `data_source="sample"`).
 
     Raises:

@@ -11,6 +11,7 @@ from absl import flags
 
 from t2t_revival.cli import common, problem_flags, run_flags
 from t2t_revival.errors import T2TError
+from t2t_revival.problems.problem import Text2TextProblem
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
@@ -40,7 +41,7 @@ def command_flags() -> flags.FlagValues:
         ),
     ):
         flags.DEFINE_string(name, default, text, flag_values=values)
-    for name, default, text in (
+    for name, number, text in (
         ("train_steps", 0, "Updates; 0: as the hparams set says."),
         ("local_eval_frequency", 1000, "Updates between two evaluations, each with a checkpoint."),
         ("save_checkpoints_secs", 600, "Seconds between two checkpoints."),
@@ -50,7 +51,7 @@ def command_flags() -> flags.FlagValues:
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
         ("random_seed", 1, "Seed of weights, dropout and order of the data."),
     ):
-        flags.DEFINE_integer(name, default, text, lower_bound=0, flag_values=values)
+        flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
     flags.DEFINE_float(
         "eval_early_stopping_metric_delta",
         0.0,
@@ -84,13 +85,15 @@ def _train(values: flags.FlagValues) -> int:
     if values.registry_help:
         problem_flags.print_registry(values)
         return 0
-    common.load_tensorflow(values)
     problem = problem_flags.problem_from(values)
+    if not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"--problem={values.problem} is not a problem of text to text")
     output_dir = run_flags.output_dir(values)
     hparams = _hparams(values, output_dir)
     if not problem.has_data(problem_flags.data_dir(values)):
         problem_flags.generate_data(problem, values)
 
+    common.load_tensorflow(values)
     from t2t_revival.experiment import Experiment
     from t2t_revival.training.session import Settings
 

@@ -1,0 +1,1 @@
+"""Section 5: loss, optimizer, schedule, checkpoints, and the loop that uses them."""

@@ -106,11 +106,12 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
         T2TError: it cannot be written; what was there before stays as it was.
     """
     text = json.dumps({"format": FORMAT, **meta})
+    content: dict[str, Any] = {META: np.frombuffer(text.encode(), np.uint8), **arrays}
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            np.savez(file, **{META: np.frombuffer(text.encode(), np.uint8)}, **arrays)
+            np.savez(file, **content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

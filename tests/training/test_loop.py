@@ -142,13 +142,15 @@ def test_an_unknown_early_stopping_metric_names_the_known(shards: list[Path], tm
 
 def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:
     train(shards, HPARAMS, VOCAB, Settings(tmp_path))
-    with pytest.raises(T2TError, match="already at step 8|at step 8 already"):
+    with pytest.raises(T2TError, match="at step 8 already"):
         train(shards, HPARAMS, VOCAB, Settings(tmp_path))
 
 
 def test_another_model_in_output_dir(shards: list[Path], tmp_path: Path) -> None:
     train(shards, HPARAMS, VOCAB, Settings(tmp_path))
-    with pytest.raises(T2TError, match=r"another model: transformer/target_embedding/embeddings is \(20, 32\)"):
+    with pytest.raises(
+        T2TError, match=r"another model: transformer/target_embedding/embeddings is \(20, 32\)"
+    ):
         train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, Settings(tmp_path))
 
 
@@ -199,7 +201,9 @@ print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.st
 """
 
 
-def start(folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str) -> subprocess.Popen:
+def start(
+    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str
+) -> subprocess.Popen:
     folder.mkdir()
     job = {
         "shards": [str(path) for path in shards],

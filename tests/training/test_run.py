@@ -30,7 +30,9 @@ def run(vocabulary: Vocabulary) -> Run:
     )
 
 
-def test_everything_comes_back_from_output_dir_alone(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
+def test_everything_comes_back_from_output_dir_alone(
+    tmp_path: Path, run: Run, vocabulary: Vocabulary
+) -> None:
     out, hparams = tmp_path / "out", registry.hparams("tiny", "train_steps=7")
     open_run(out, run, hparams, vocabulary.path)
     vocabulary.path.unlink()

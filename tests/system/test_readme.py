@@ -1,0 +1,32 @@
+"""The README's Python example runs as it is printed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def example() -> str:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks, "the README shows no Python"
+    return blocks[0]
+
+
+def test_it_is_ten_lines_at_most_besides_imports() -> None:
+    lines = [line for line in example().splitlines() if line and not line.startswith(("from", "import", "#"))]
+    assert len(lines) <= 10
+
+
+@pytest.mark.slow
+def test_it_runs(tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(example(), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1].startswith("[")

@@ -1,0 +1,145 @@
+"""From the sample corpus to translations and BLEU, by the commands that a user types."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.training import checkpoints
+
+pytestmark = pytest.mark.slow
+TIMEOUT = 600
+
+
+def run(command: str, *flags: str, stdin: str | None = None, status: int = 0) -> subprocess.CompletedProcess:
+    """Runs a command in a process of its own and checks its exit status."""
+    module = command.removeprefix("t2t-").replace("-", "_")
+    done = subprocess.run(
+        [sys.executable, "-m", f"t2t_revival.cli.{module}", *flags],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sample")
+
+
+@pytest.fixture(scope="module")
+def flags(place: Path) -> list[str]:
+    return [
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--data_dir={place / 'data'}",
+        f"--output_dir={place / 'model'}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def model(place: Path, flags: list[str]) -> Path:
+    """800 updates of `tiny` on the sample corpus, the last three checkpoints averaged."""
+    run(
+        "t2t-trainer",
+        *flags,
+        "--data_source=sample",
+        "--train_steps=800",
+        "--local_eval_frequency=100",
+        "--eval_bleu_sentences=0",
+    )
+    run(
+        "t2t-avg-all",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--output_dir={place / 'model'}",
+        "--n=3",
+    )
+    return place / "model"
+
+
+@pytest.fixture(scope="module")
+def decoded(model: Path, place: Path, flags: list[str]) -> subprocess.CompletedProcess:
+    return run("t2t-decoder", *flags, "--dataset_split=test", f"--decode_to_file={place / 'test.de'}")
+
+
+def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
+    score = re.search(r"BLEU[^=\n]*= *(\d+\.\d+)", decoded.stdout)
+    assert score is not None, decoded.stdout
+    assert float(score[1]) > 45
+    assert "tok:13a" in decoded.stdout
+
+
+def test_the_average_is_decoded(model: Path) -> None:
+    assert checkpoints.to_decode(model).averaged
+
+
+def test_a_file_is_translated_line_by_line(
+    model: Path, place: Path, flags: list[str], decoded: subprocess.CompletedProcess
+) -> None:
+    source = place / "in.en"
+    text = ["The old dog sleeps.", "", "   ", "Zebras 🦓 juggle\tquietly", "x " * 400]
+    source.write_text("\n".join(text) + "\n", encoding="utf-8")
+    out = place / "out.de"
+    done = run("t2t-decoder", *flags, f"--decode_from_file={source}", f"--decode_to_file={out}")
+    translated = out.read_text(encoding="utf-8").split("\n")
+    assert len(translated) == len(text) + 1
+    assert translated[0].endswith(".")
+    assert translated[1] == translated[2] == ""
+    assert "line 5" in done.stderr, "a line that is too long is decoded all the same, with a warning"
+
+
+def test_the_same_from_python_and_in_any_company(model: Path, place: Path, flags: list[str]) -> None:
+    from t2t_revival.decoding.translator import Translator
+
+    source = ["The old dog sleeps.", "The women see a small house.", "He opens the door."]
+    done = run("t2t-decoder", *flags, "--decode_from_file=-", stdin="\n".join(source) + "\n")
+    translator = Translator.load(str(model))
+    assert done.stdout.splitlines() == translator.translate(source)
+    assert done.stdout.splitlines() == [translator.translate([line])[0] for line in source]
+    best = translator.nbest(source, n=3)
+    assert all(b[0].score >= b[1].score >= b[2].score for b in best)
+    assert [b[0].text for b in best] == translator.translate(source)
+
+
+def test_n_best_with_scores(model: Path, flags: list[str]) -> None:
+    options = "beam_size=4,alpha=0.6,return_beams=True,write_beam_scores=True"
+    done = run(
+        "t2t-decoder",
+        *flags,
+        "--decode_from_file=-",
+        f"--decode_hparams={options}",
+        stdin="The old dog sleeps.\n",
+    )
+    fields = done.stdout.rstrip("\n").split("\t")
+    scores = [float(score) for score in fields[1::2]]
+    assert len(fields) == 8
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] < 0
+
+
+def test_bleu_of_files_is_the_decoders(
+    model: Path, place: Path, decoded: subprocess.CompletedProcess
+) -> None:
+    from t2t_revival.data.grammar import generate
+
+    reference = place / "reference.de"
+    reference.write_text("".join(s.german + "\n" for s in generate("test")), encoding="utf-8")
+    done = run("t2t-bleu", f"--translation={place / 'test.de'}", f"--reference={reference}")
+    by_decoder = re.search(r"BLEU[^=\n]*= *(\d+\.\d+)", decoded.stdout)
+    assert by_decoder is not None
+    assert re.search(rf"BLEU_cased *= *{re.escape(by_decoder[1])}", done.stdout), done.stdout
+
+
+def test_interactive(model: Path, flags: list[str]) -> None:
+    done = run("t2t-decoder", *flags, "--decode_interactive", stdin="The old dog sleeps.\n\n")
+    assert "Hund" in done.stdout
