@@ -12,12 +12,17 @@ def base() -> HParams:
 
 @registry.register_hparams
 def small() -> HParams:
-    """4+4 layers, 256/1024, 4 heads, dropout 0.1: for 10,000 to 1 million pairs on a small machine."""
+    """4+4 layers, 256/1024, 4 heads, pre-norm: a corpus of 10,000 to 1 million pairs on a small machine.
+
+    Normalised before each sub-layer, as T2T's later sets: on small corpora that learns several times faster.
+    """
     return base().replace(
         num_hidden_layers=4,
         hidden_size=256,
         filter_size=1024,
         num_heads=4,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
         effective_batch_size=0,
         average_checkpoints=8,
     )
