@@ -47,7 +47,7 @@ def scaled_dot_product_attention(
         [batch, heads, query, value].
     """
     query = query * (query.shape[-1] ** -0.5)
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [batch, heads, query, memory]
+    scores = ops.einsum("bhqd,bhmd->bhqm", query, key)  # [batch, heads, query, memory]
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     weights = ops.softmax(scores, axis=-1)

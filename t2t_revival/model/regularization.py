@@ -7,14 +7,16 @@ from typing import Any
 import keras
 from keras import ops
 
-LEVELS = 1 << 16
+LEVELS = 256  # of one random byte
+WORD = 2**32
 
 
 class Dropout(keras.layers.Layer):
-    """Dropout that spends 16 random bits on an element.
+    """Dropout that spends 8 random bits on an element.
 
-    A kept element is divided by the probability of being kept, so that the mean does not change. The
-    probability is `rate` rounded to a multiple of 2^-16. Half the random numbers of
+    An element is dropped if its random byte is below a threshold. The threshold is `rate` * 256, rounded
+    up or down at random at each call, so that the probability is exactly `rate`. A kept element is divided
+    by 1 - `rate`, so that the mean does not change. A quarter of the random numbers of
     `keras.layers.Dropout`, whose generation is a large part of a training step on a CPU.
 
     Args:
@@ -24,24 +26,26 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
-        self.dropped_levels = min(round(rate * LEVELS), LEVELS - 1)
 
     def build(self, input_shape: Any = None) -> None:
-        if self.dropped_levels:
+        if self.rate:
             self.seed_generator = keras.random.SeedGenerator(name="seed")
         self.built = True
 
     def call(self, x: Any, training: bool = False) -> Any:
-        if not training or not self.dropped_levels:
+        if not training or not self.rate:
             return x
         size = ops.size(x)
         words = keras.random.randint(
-            ((size + 1) // 2, 1), -(2**31), 2**31 - 1, dtype="int32", seed=self.seed_generator
+            (size // 4 + 2, 1), -WORD // 2, WORD // 2 - 1, dtype="int32", seed=self.seed_generator
         )
-        levels = ops.reshape(ops.view(words, "int16"), (-1,))  # two to a word
+        levels = ops.reshape(ops.view(words[1:], "int8"), (-1,))  # four to a word
         levels = ops.reshape(levels[:size], ops.shape(x))
-        kept = ops.greater_equal(levels, ops.cast(self.dropped_levels - LEVELS // 2, "int16"))
-        scale = ops.cast(LEVELS / (LEVELS - self.dropped_levels), x.dtype)
+        rounding = ops.cast(words[0, 0], "float32") / WORD + 0.5  # between 0 and 1
+        threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
+        # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.
+        kept = ops.greater_equal(levels, ops.cast(ops.minimum(threshold, LEVELS // 2 - 1), "int8"))
+        scale = ops.cast(1 / (1 - self.rate), x.dtype)
         return x * ops.where(kept, scale, ops.zeros_like(scale))
 
     def get_config(self) -> dict[str, Any]:

@@ -30,10 +30,21 @@ def test_share_and_scale(rate: float) -> None:
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 500, 501])
 def test_neighbours_are_independent(lag: int) -> None:
-    """Two elements share a random word, so that lag 1 is the one to look at."""
+    """Four elements share a random word, so that lags 1 to 3 are the ones to look at."""
     kept = (dropped(0.3, 400, 501) > 0).ravel().astype("float64")
     kept = (kept - kept.mean()) / kept.std()
     assert abs((kept[:-lag] * kept[lag:]).mean()) < 5 / kept.size**0.5
+
+
+def test_the_rate_is_exact_over_many_calls() -> None:
+    """0.1 is 25.6 of 256 levels: a threshold that never changed would be off by 1.6% or more."""
+    keras.utils.set_random_seed(5)
+    layer = Dropout(0.1)
+    layer.build()
+    x = np.ones((200, 200), "float32")
+    shares = [(ops.convert_to_numpy(layer(x, training=True)) == 0).mean() for _ in range(150)]
+    assert abs(np.mean(shares) - 0.1) < 4 * np.std(shares) / len(shares) ** 0.5
+    assert np.std(shares) < 0.004
 
 
 def test_calls_differ_and_a_seed_repeats_them() -> None:
