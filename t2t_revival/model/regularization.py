@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 LEVELS = 256  # of one random byte
-WORD = 2**32
+HALF_WORD = 2**31
 
 
 class Dropout(keras.layers.Layer):
@@ -37,11 +37,11 @@ class Dropout(keras.layers.Layer):
             return x
         size = ops.size(x)
         words = keras.random.randint(
-            (size // 4 + 2, 1), -WORD // 2, WORD // 2 - 1, dtype="int32", seed=self.seed_generator
+            (size // 4 + 2, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=self.seed_generator
         )
         levels = ops.reshape(ops.view(words[1:], "int8"), (-1,))  # four to a word
         levels = ops.reshape(levels[:size], ops.shape(x))
-        rounding = ops.cast(words[0, 0], "float32") / WORD + 0.5  # between 0 and 1
+        rounding = ops.cast(words[0, 0], "float32") * (0.5 / HALF_WORD) + 0.5  # between 0 and 1
         threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
         # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.
         kept = ops.greater_equal(levels, ops.cast(ops.minimum(threshold, LEVELS // 2 - 1), "int8"))
