@@ -1,0 +1,67 @@
+"""Files that are there whole or not at all, and lines of text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from t2t_revival.errors import T2TError
+
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def temporary_name(path: Path) -> Path:
+    """What a file is called while it is written: hidden, in the same folder."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Opens `path` for writing under a temporary name; it gets its own name when all is on the disk.
+
+    Raises:
+        OSError: it cannot be written; what was there before is untouched, and nothing is left behind.
+    """
+    temporary = temporary_name(path)
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def text_lines(content: bytes, where: str) -> list[str]:
+    """The lines of UTF-8 text, without line ends and byte order mark; only a line feed ends a line.
+
+    Args:
+        content: the text.
+        where: names it in an error.
+
+    Raises:
+        T2TError: it is not UTF-8; names the line.
+    """
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise T2TError(f"{where}: line {number} is not UTF-8 text: convert the file to UTF-8") from error
+    lines = text.removeprefix(BYTE_ORDER_MARK).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]

@@ -1,0 +1,52 @@
+"""Files are whole or absent; lines are what an editor shows."""
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.files import text_lines, writing
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with writing(path) as file:
+        file.write(b"all")
+        assert not path.exists()
+    assert path.read_bytes() == b"all"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with writing(path) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("", []),
+        ("a", ["a"]),
+        ("a\n", ["a"]),
+        ("a\n\n", ["a", ""]),
+        ("\ufeffa\r\nb\r\n", ["a", "b"]),
+        ("a\u2028b\x0bc\n", ["a\u2028b\x0bc"]),
+    ],
+)
+def test_lines(content: str, lines: list[str]) -> None:
+    assert text_lines(content.encode(), "x") == lines
+
+
+def test_what_is_not_utf8_is_named_with_its_line() -> None:
+    with pytest.raises(T2TError, match="in.en: line 3 is not UTF-8"):
+        text_lines(b"a\nb\n\xff\n", "in.en")
