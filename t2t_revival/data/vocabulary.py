@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 
-from t2t_revival.data.records import writing
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -96,14 +96,6 @@ class Vocabulary:
         """The line that `ids` stand for, up to the first EOS, without PAD."""
         return _unescape(self._pieces.decode(_content(ids)))
 
-    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
-        """`decode` of each."""
-        return [self.decode(ids) for ids in batch]
-
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of one line as they are written in the vocabulary, U+2581 for a space."""
-        return self._pieces.encode(_escape(text), out_type=str)
-
     @cached_property
     def graph_tokenizer(self) -> Any:
         """tensorflow-text's op on the same model; an exported module must hold it as an attribute."""
@@ -122,7 +114,7 @@ class Vocabulary:
         return self.graph_tokenizer.tokenize(texts)
 
     def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """`decode_batch` as TensorFlow ops: int32 [batch, None] -> string [batch]."""
+        """`decode` of each as TensorFlow ops: int32 [batch, None] -> string [batch]."""
         import tensorflow as tf
 
         dense = ids.to_tensor(PAD)  # [batch, longest]

@@ -53,7 +53,7 @@ def check_lossless_in_python_and_graph(vocabulary, lines):
     ids = vocabulary.encode_batch(lines)
     ragged = vocabulary.encode_in_graph(tf.constant([line.encode() for line in lines]))
     assert ragged.to_list() == ids
-    assert vocabulary.decode_batch(ids) == lines
+    assert [vocabulary.decode(line) for line in ids] == lines
     assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
     assert all(token > 2 for line in ids for token in line)  # neither PAD nor EOS nor UNK
 
@@ -86,10 +86,10 @@ def test_ids_are_t2ts(vocabulary):
     assert (processor.pad_id(), processor.eos_id(), processor.unk_id(), processor.bos_id()) == (0, 1, 2, -1)
 
 
-def test_pieces_are_subwords_with_marked_spaces(vocabulary):
-    pieces = vocabulary.pieces("the old dog")
-    assert "".join(pieces) == "the▁old▁dog"
-    assert 1 < len(pieces) < len("the old dog")
+def test_a_line_is_cut_into_subwords(vocabulary):
+    ids = vocabulary.encode("the old dog")
+    assert 1 < len(ids) < len("the old dog")
+    assert "".join(map(vocabulary.decode, ([token] for token in ids))) == "the old dog"
 
 
 def test_encode_batch_is_encode_of_each(vocabulary):
@@ -104,7 +104,7 @@ def test_decode_stops_at_eos_and_skips_pad(vocabulary):
     assert vocabulary.decode(ids) == "dogcat"
     batch = tf.ragged.constant([ids, [1], [], [0, 0], dog], dtype=tf.int32)
     decoded = [text.decode() for text in vocabulary.decode_in_graph(batch).numpy()]
-    assert decoded == ["dogcat", "", "", "", "dog"] == vocabulary.decode_batch(batch.to_list())
+    assert decoded == ["dogcat", "", "", "", "dog"] == [vocabulary.decode(row) for row in batch.to_list()]
 
 
 def test_the_graph_side_can_be_first_used_inside_a_function(vocabulary):
@@ -135,7 +135,7 @@ def test_user_symbols_are_one_piece(tmp_path):
     vocabulary = Vocabulary.train(
         TEXT, tmp_path / "v.spm", 350, user_symbols=("(NP", ")NP", f"{SPACE_MARK},x")
     )
-    assert vocabulary.pieces("(NPdog)NP")[0] == "(NP"
+    assert vocabulary.decode(vocabulary.encode("(NPdog)NP")[:1]) == "(NP"
     assert len(vocabulary.encode(f"{SPACE_MARK},x")) == 1
     check_lossless_in_python_and_graph(vocabulary, [f"(NP the dog )NP{SPACE_MARK},x"])
 
