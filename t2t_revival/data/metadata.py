@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.records import writing
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 FORMAT_VERSION = 1
 
@@ -48,6 +48,11 @@ class Counts:
         """From what `dataclasses.asdict` and JSON make of it."""
         lengths = {int(length): examples for length, examples in values["lengths"].items()}
         return cls(**{**values, "lengths": lengths, "shard_bytes": tuple(values["shard_bytes"])})
+
+
+def dropped(counts: Counts, max_length: int) -> int:
+    """How many examples training leaves out because a side has more than `max_length` tokens."""
+    return sum(examples for length, examples in counts.lengths.items() if length > max_length)
 
 
 @dataclass(frozen=True)
