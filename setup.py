@@ -28,6 +28,7 @@ setup(
     package_data={"t2t_revival": ["py.typed"]},
     install_requires=[
         "absl-py>=2.1",
+        "google-crc32c>=1.5",
         "importlib_resources>=6.0",  # tensorflow-datasets 4.9.10 imports it without declaring it
         "keras>=3.15,<4",
         "keras-nlp>=0.32",

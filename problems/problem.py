@@ -33,7 +33,8 @@ class Problem(abc.ABC):
     Args:
         data_source: where the examples come from; None: what `data_dir` was made from, or the default.
         vocab_size: pieces of the vocabulary; 0: chosen by the problem.
-        tmp_dir: where downloads and unpacked files may lie; None: the system's folder for such.
+        tmp_dir: where compressed files are unpacked while data is made; None: `data_dir/tmp`. What TensorFlow
+            Datasets downloads lies where TFDS_DATA_DIR points instead, for other programs to use as well.
     """
 
     def __init__(
@@ -225,9 +226,11 @@ class Text2TextProblem(Problem):
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
         """See `Problem.dataset`."""
+        from t2t_revival.data import examples
+
         paths = self.shards(split, data_dir)
         self.vocabulary(data_dir)
-        return records.dataset(paths)
+        return examples.dataset(paths)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
         """The sentence pairs of a split as they were read, by decoding the shards.
@@ -235,8 +238,10 @@ class Text2TextProblem(Problem):
         Raises:
             T2TError: as `dataset`, or a shard is damaged.
         """
+        from t2t_revival.data import examples
+
         vocabulary = self.vocabulary(data_dir)
-        for inputs, targets in records.read(self.shards(split, data_dir)):
+        for inputs, targets in examples.read(self.shards(split, data_dir)):
             yield vocabulary.decode(inputs), vocabulary.decode(targets)
 
 

@@ -1,26 +1,23 @@
-"""Reading shards: serialized examples in blocks and chunks, parsed into flat arrays of ids."""
+"""What shards hold: serialised examples in blocks and chunks, parsed into flat arrays of ids."""
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.lib.io._pywrap_record_io import RecordIterator
 
+from t2t_revival.data.records import READ_BUFFER, read_shard
 from t2t_revival.errors import T2TError
 
 OPEN_SHARDS = 16  # shards that are read side by side
 BLOCK = 1024  # records read and parsed in one step
-FRAME_BYTES = 16  # what a TFRecord has around its data: a length and two checksums
 FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")}
 
-Block = tuple[Path, list[bytes]]  # a shard and some of its serialized examples
+Block = tuple[Path, list[bytes]]  # a shard and some of its serialised examples
 
 
 class Side(NamedTuple):
@@ -84,36 +81,6 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
         yield chunk
 
 
-def read_shard(shard: Path, block: int) -> Iterator[list[bytes]]:
-    """Up to `block` serialized examples at a time; T2TError names the shard and the byte.
-
-    TensorFlow's own reader, checksums included, and not a tf.data pipeline within the generator of another:
-    it names the byte, and takes no second pool of threads.
-    """
-    read = 0
-    try:
-        reader = RecordIterator(str(shard), "")
-        while records := list(islice(reader, block)):
-            read += sum(map(len, records)) + FRAME_BYTES * len(records)
-            yield records
-    except tf.errors.NotFoundError as error:
-        raise T2TError(f"{shard}: no such shard; generate the data again with t2t-datagen") from error
-    except tf.errors.DataLossError as error:
-        offset = re.search(r"record at (\d+)", error.message)
-        raise _damaged(shard, offset.group(1) if offset else f"{read} or later") from error
-    except tf.errors.OpError as error:
-        raise T2TError(f"{shard}: cannot be read: {error.message}") from error
-    if read != shard.stat().st_size:  # TensorFlow takes a cut within a record's length for the end
-        raise _damaged(shard, str(read))
-
-
-def _damaged(shard: Path, offset: str) -> T2TError:
-    return T2TError(
-        f"{shard}: truncated or damaged at byte {offset}; delete this shard and generate it again "
-        "with t2t-datagen"
-    )
-
-
 def parse(blocks: list[Block]) -> Pairs:
     """The ids of all examples of some blocks; T2TError names the shard that holds something else."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
@@ -132,3 +99,31 @@ def parse(blocks: list[Block]) -> Pairs:
     return Pairs(
         *(Side(np.concatenate(ids[name]), np.cumsum(np.concatenate(lengths[name]))) for name in FEATURES)
     )
+
+
+def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
+    """The ids (inputs, targets) of all examples of shards, in file order.
+
+    Raises:
+        T2TError: a shard is missing or damaged, or holds something else; it is named.
+    """
+    for shard in shards:
+        for records in read_shard(shard, BLOCK):
+            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([(shard, records)]))
+            for source, target in zip(inputs, targets, strict=True):
+                yield source.tolist(), target.tolist()
+
+
+def dataset(shards: Sequence[Path]) -> tf.data.Dataset:
+    """The examples of shards in file order: {"inputs", "targets"}, each int32 [length].
+
+    TensorFlow's own reader, so that a pipeline of any kind can be made from it; a damaged shard raises
+    `tf.errors.DataLossError` while the dataset is read.
+    """
+    data = tf.data.TFRecordDataset([str(shard) for shard in shards], buffer_size=READ_BUFFER)
+    return data.map(_ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+
+def _ids(serialised: tf.Tensor) -> dict[str, tf.Tensor]:
+    example = tf.io.parse_single_example(serialised, FEATURES)
+    return {name: tf.cast(ids, tf.int32) for name, ids in example.items()}

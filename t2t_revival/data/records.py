@@ -1,30 +1,28 @@
 """Sharded TFRecord files of `tf.train.Example`, as T2T writes them.
 
-Each example has two int64 lists, `inputs` and `targets`. Writing needs no TensorFlow, so that many
-processes can start fast; reading is TensorFlow's own.
+Each example has two int64 lists, `inputs` and `targets`. Files are written and read without TensorFlow,
+so that many processes can start fast and a damaged shard is always named with the byte.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-import numpy as np
+import google_crc32c
 
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-CRC32C_POLYNOMIAL = 0x82F63B78  # Castagnoli's, reflected
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
-CRC_CHUNK_BYTES = 1 << 20  # padded size of the records whose checksums are computed together
+LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
+HEADER_BYTES = LENGTH.size + CHECK.size
+READ_BUFFER = 1 << 18  # bytes
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:
@@ -59,21 +57,6 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     return [data_dir / shard for shard in names]
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """Opens `path` for writing under a temporary name; it gets its own name when all is on the disk."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def encode_example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
     """A serialised `tf.train.Example` with the int64 lists `inputs` and `targets`, ids from 0."""
     return _field(1, _feature(b"inputs", inputs) + _feature(b"targets", targets))
@@ -86,13 +69,45 @@ def write_shard(path: Path, examples: Sequence[bytes]) -> None:
         path: the shard's own name; until all is written it is called `.NAME.tmp`.
         examples: what `encode_example` gives.
     """
-    headers = [struct.pack("<Q", len(example)) for example in examples]
-    header_checks, example_checks = _masked_crc32c(headers), _masked_crc32c(examples)
     with writing(path) as file:
-        for header, header_check, example, check in zip(
-            headers, header_checks, examples, example_checks, strict=True
-        ):
-            file.write(header + struct.pack("<I", header_check) + example + struct.pack("<I", check))
+        for example in examples:
+            length = LENGTH.pack(len(example))
+            file.write(length + _check(length) + example + _check(example))
+
+
+def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
+    """The serialised examples of a shard in their order, up to `block` at a time.
+
+    Raises:
+        T2TError: there is no such shard, or it is truncated or damaged; names the byte where the record
+            begins that cannot be read.
+    """
+    try:
+        with path.open("rb", READ_BUFFER) as file:
+            examples = _examples(file, path)
+            while some := list(islice(examples, block)):
+                yield some
+    except FileNotFoundError as error:
+        raise T2TError(f"{path}: no such shard; run t2t-datagen to make it again") from error
+    except OSError as error:
+        raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    begin = 0
+    while header := file.read(HEADER_BYTES):
+        example = check = b""
+        length = header[: LENGTH.size]
+        if header == length + _check(length):
+            example = file.read(*LENGTH.unpack(length))
+            check = file.read(CHECK.size)
+        if check != _check(example):
+            raise T2TError(
+                f"{path}: truncated or damaged at byte {begin}; "
+                "remove this shard and run t2t-datagen to make it again"
+            )
+        yield example
+        begin += HEADER_BYTES + len(example) + CHECK.size
 
 
 def remove_temporary(data_dir: Path, name: str) -> None:
@@ -102,69 +117,11 @@ def remove_temporary(data_dir: Path, name: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def dataset(paths: Sequence[Path]) -> tf.data.Dataset:
-    """The examples of shards in file order: {"inputs", "targets"}, each int32 [length].
-
-    A damaged shard raises `tf.errors.DataLossError` while the dataset is read: see `naming_damage`.
-    """
-    import tensorflow as tf
-
-    return _raw(paths).map(parse_example, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-
-
-def parse_example(serialised: tf.Tensor) -> dict[str, tf.Tensor]:
-    """A serialised example (string scalar) -> {"inputs", "targets"}, each int32 [length]."""
-    import tensorflow as tf
-
-    ids = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
-    example = tf.io.parse_single_example(serialised, {"inputs": ids, "targets": ids})
-    return {name: tf.cast(values, tf.int32) for name, values in example.items()}
-
-
-def read(paths: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
-    """The ids (inputs, targets) of all examples of shards, in file order.
-
-    Raises:
-        T2TError: a shard is damaged; it is named.
-    """
-    with naming_damage(paths):
-        for example in dataset(paths).as_numpy_iterator():
-            yield example["inputs"].tolist(), example["targets"].tolist()
-
-
-@contextmanager
-def naming_damage(paths: Sequence[Path]) -> Iterator[None]:
-    """Turns TensorFlow's error about a damaged record, raised inside, into one that names the shard.
-
-    Raises:
-        T2TError: one of `paths` is damaged; with the byte that TensorFlow names.
-    """
-    import tensorflow as tf
-
-    try:
-        yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
-        for path in paths:
-            _check(path)
-        raise
-
-
-def _check(path: Path) -> None:
-    import tensorflow as tf
-
-    try:
-        for serialised in _raw([path]):
-            parse_example(serialised)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        reason = re.search(r"(corrupted|truncated) record at \d+", error.message)
-        said = reason[0] if reason else "not a record of inputs and targets"
-        raise T2TError(f"{path}: damaged ({said}); remove it and run t2t-datagen again") from error
-
-
-def _raw(paths: Sequence[Path]) -> tf.data.Dataset:
-    import tensorflow as tf
-
-    return tf.data.TFRecordDataset([str(path) for path in paths], buffer_size=1 << 20)
+def _check(content: bytes) -> bytes:
+    """TFRecord's masked CRC-32C, as it stands in the file."""
+    crc = google_crc32c.value(content)
+    rotated = (crc >> 15) | (crc << 17)
+    return CHECK.pack((rotated + CRC_MASK_DELTA) & 0xFFFFFFFF)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -183,41 +140,3 @@ def _feature(name: bytes, ids: Sequence[int]) -> bytes:
     """One entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
     int64_list = _field(1, b"".join(map(_varint, ids)))
     return _field(1, _field(1, name) + _field(2, _field(3, int64_list)))
-
-
-def _crc32c_table() -> np.ndarray:
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, (table >> 1) ^ np.uint32(CRC32C_POLYNOMIAL), table >> 1).astype(np.uint32)
-    return table
-
-
-_CRC32C_TABLE = _crc32c_table()
-
-
-def _masked_crc32c(blobs: Sequence[bytes]) -> list[int]:
-    """TFRecord's masked CRC-32C of each blob, byte position by byte position over many blobs at once."""
-    by_length = sorted(range(len(blobs)), key=lambda index: len(blobs[index]), reverse=True)
-    checks = np.zeros(len(blobs), np.uint32)
-    first = 0
-    while first < len(blobs):
-        longest = max(1, len(blobs[by_length[first]]))
-        chunk = by_length[first : first + max(1, CRC_CHUNK_BYTES // longest)]
-        checks[chunk] = _crc32c_of_descending([blobs[index] for index in chunk])
-        first += len(chunk)
-    rotated = (checks >> 15) | (checks << 17)
-    return (rotated + np.uint32(CRC_MASK_DELTA)).tolist()
-
-
-def _crc32c_of_descending(blobs: list[bytes]) -> np.ndarray:
-    """CRC-32C of each of some blobs, sorted from the longest to the shortest."""
-    lengths = np.array([len(blob) for blob in blobs])
-    longest = int(lengths[0])
-    joined = b"".join(blob.ljust(longest, b"\0") for blob in blobs)
-    columns = np.ascontiguousarray(np.frombuffer(joined, np.uint8).reshape(len(blobs), longest).T)
-    reaching = np.searchsorted(-lengths, -np.arange(longest), side="left")  # blobs longer than a position
-    crc = np.full(len(blobs), 0xFFFFFFFF, np.uint32)
-    for column, count in zip(columns, reaching.tolist(), strict=True):
-        active = crc[:count]
-        crc[:count] = _CRC32C_TABLE[(active ^ column[:count]) & 0xFF] ^ (active >> 8)
-    return ~crc

@@ -20,8 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.records import writing
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 SPLITS = ("train", "dev", "test")
 CHOICES = (

@@ -25,10 +25,11 @@ from typing import Any
 
 from t2t_revival import registry
 from t2t_revival.data.metadata import Counts
-from t2t_revival.data.records import encode_example, shard_name, write_shard, writing
+from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import EOS, Vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 SEED = 1
 PAIRS_PER_WORKER = 25_000  # fewer do not repay the start of a process

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import multiprocessing
 import os
 import random
@@ -10,9 +9,9 @@ import textwrap
 
 import pytest
 
-from t2t_revival.data import generation, records, workers
+from t2t_revival.data import examples, generation, records, workers
 from t2t_revival.data.generation import Recipe, generate, sample_lines
-from t2t_revival.data.metadata import Counts, Metadata, check_same, check_sizes, metadata_path
+from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
@@ -56,11 +55,11 @@ def snapshot(folder):
 def test_shards_hold_the_whole_corpus(corpus, tmp_path):
     metadata = generate(recipe(corpus), tmp_path / "data", None, None)
     vocabulary = Vocabulary(tmp_path / "data" / metadata.vocab_file)
-    train = list(records.read(records.shard_paths(tmp_path / "data", "p", "train")))
-    dev = list(records.read(records.shard_paths(tmp_path / "data", "p", "dev")))
+    train = list(examples.read(records.shard_paths(tmp_path / "data", "p", "train")))
+    dev = list(examples.read(records.shard_paths(tmp_path / "data", "p", "dev")))
 
-    def text(examples):
-        return [tuple(vocabulary.decode(ids) for ids in example) for example in examples]
+    def text(pairs):
+        return [tuple(vocabulary.decode(ids) for ids in pair) for pair in pairs]
 
     assert sorted(text(train)) == sorted(sentences(300, seed="train"))
     assert text(train) != list(sentences(300, seed="train"))  # shuffled inside the shards
@@ -80,12 +79,12 @@ def test_file_names_and_metadata(corpus, tmp_path):
     assert (metadata.source, metadata.source_lang, metadata.target_lang) == (str(corpus), "en", "de")
     assert (metadata.vocab_file, metadata.vocab_size) == ("vocab.p.330.spm", 330)
     train = metadata.splits["train"]
-    examples = list(records.read(records.shard_paths(data, "p", "train")))
+    pairs = list(examples.read(records.shard_paths(data, "p", "train")))
     assert train.examples == sum(train.lengths.values()) == 300
     assert train.shards == 10
-    assert train.source_tokens == sum(len(inputs) for inputs, _ in examples)
-    assert train.target_tokens == sum(len(targets) for _, targets in examples)
-    assert max(train.lengths) == max(max(map(len, example)) for example in examples)
+    assert train.source_tokens == sum(len(inputs) for inputs, _ in pairs)
+    assert train.target_tokens == sum(len(targets) for _, targets in pairs)
+    assert max(train.lengths) == max(max(map(len, pair)) for pair in pairs)
 
 
 def test_pairs_with_an_empty_side_are_skipped_and_counted(corpus, tmp_path):
@@ -319,34 +318,3 @@ def test_the_vocabulary_sees_an_even_sample_of_bounded_size():
     assert sum(map(len, lines)) == 20_000
     assert counting.read <= 1100
     assert [number // 10_000 for number in numbers[::10]] == list(range(100))
-
-
-def test_counts_add_up_and_survive_json():
-    one = Counts(2, 1, 10, 12, {5: 1, 7: 1}, (100,))
-    both = one + Counts(1, 0, 3, 4, {5: 1}, (50,))
-    assert both == Counts(3, 1, 13, 16, {5: 2, 7: 1}, (100, 50))
-    assert Counts.from_dict(json.loads(json.dumps(dataclasses.asdict(both)))) == both
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": 1}', '{"format_version": 99}'])
-def test_damaged_or_foreign_metadata_is_named(tmp_path, content):
-    path = tmp_path / "p.meta.json"
-    path.write_text(content)
-    with pytest.raises(T2TError, match=r"p\.meta\.json: (damaged|format 99)"):
-        Metadata.load(path)
-
-
-def test_check_same_accepts_what_is_not_asked_for(tmp_path):
-    found = Metadata("p", "sample", "en", "de", {}, vocab_size=100)
-    check_same(tmp_path, found, None, 0)
-    check_same(tmp_path, found, "sample", 100)
-
-
-def test_check_sizes_names_the_shard(tmp_path):
-    shard = tmp_path / "p-dev-00000-of-00001"
-    shard.write_bytes(b"1234")
-    check_sizes([shard], Counts(shard_bytes=(4,)))
-    with pytest.raises(T2TError, match=r"p-dev-00000-of-00001: 4 bytes instead of 5"):
-        check_sizes([shard], Counts(shard_bytes=(5,)))
-    with pytest.raises(T2TError, match="1 shards like p-dev"):
-        check_sizes([shard], Counts(shard_bytes=(4, 4)))
