@@ -10,7 +10,6 @@ import atexit
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -18,13 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Pairs, chunks, interleave, parse, read_shard
+from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Pairs, chunks, interleave, parse
+from t2t_revival.data.position import Position, adapted, cut_settings
+from t2t_revival.data.records import read_shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
 CHUNK = 2**19  # examples that are held and shuffled together
 PREFETCH = 64  # batches made ahead: they bridge the pause in which the next chunk is read
 HISTORY = 4096  # produced batches whose position is remembered
+BEGINNING = Position()
 
 Element = tuple[np.ndarray, np.ndarray, np.float32]  # inputs, targets, weight of a target token
 
@@ -44,22 +46,12 @@ def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
     return [max(1, batch_size // bound) for bound in bounds]
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where a run stands in its data: the next batch to take. `dataclasses.asdict` is its JSON."""
-
-    epoch: int = 0
-    chunk: int = 0
-    batch: int = 0  # micro-batches consumed of that chunk
-
-
 class Progress(NamedTuple):
-    """What was consumed: tokens without padding, examples, positions of both sides that held padding."""
+    """What was consumed: tokens without padding, and examples."""
 
     target_tokens: int = 0
     source_tokens: int = 0
     examples: int = 0
-    padded_positions: int = 0
 
 
 class TrainingBatches:
@@ -75,13 +67,15 @@ class TrainingBatches:
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches of one update; weights are made for them together.
         seed: of the order.
-        start: where to begin, always at the border of a group of `accumulate` micro-batches.
+        start: where to begin, always at the border of a group of `accumulate` micro-batches. Where it is a
+            place among batches cut with other settings, its chunk of examples begins again, or its epoch.
         pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there are
             only as many shapes as buckets (XLA compiles each shape anew).
         chunk: examples shuffled together.
 
     Attributes:
         error: what ended the stream, as raised; TensorFlow shows the consumer only a copy of its text.
+        note: one line for the user on why examples come again; None where they do not.
 
     Raises:
         T2TError: there are no shards.
@@ -95,7 +89,7 @@ class TrainingBatches:
         replicas: int = 1,
         accumulate: int = 1,
         seed: int = 0,
-        start: Position = Position(),
+        start: Position = BEGINNING,
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
     ) -> None:
@@ -110,10 +104,11 @@ class TrainingBatches:
         self._replicas = replicas
         self._accumulate = accumulate
         self._seed = seed
-        self._start = start
         self._pad_to_bucket = pad_to_bucket
         self._chunk = chunk
-        self._history: dict[int, tuple[Position, Progress]] = {0: (start, Progress())}
+        self._cut_with = cut_settings(hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas)
+        self._start, self.note = adapted(start, self._cut_with)
+        self._history: dict[int, tuple[Position, Progress]] = {0: (self._start, Progress())}
 
     def dataset(self) -> tf.data.Dataset:
         """Endless batches of n examples with s source and t target positions, padded with 0.
@@ -183,7 +178,7 @@ class TrainingBatches:
             if first is not None:
                 yield first
                 yield from steps
-            elif position == Position(position.epoch):
+            elif not (position.chunk or position.batch):
                 raise T2TError(
                     f"{self._shards[0].parent}: no training example has at most "
                     f"max_length={self._bounds[-1]} tokens on both sides; raise max_length"
@@ -198,7 +193,9 @@ class TrainingBatches:
             pairs = parse(records)
             cuts = self._cut(pairs, _generator(self._seed, start.epoch, chunk + 1))
             for batch in range(skip, len(cuts)):
-                yield Position(start.epoch, chunk, batch + 1), self._assemble(pairs, *cuts[batch])
+                following = (chunk, batch + 1) if batch + 1 < len(cuts) else (chunk + 1, 0)
+                position = Position(start.epoch, *following, self._cut_with)
+                yield position, self._assemble(pairs, *cuts[batch])
             skip = 0
 
     def _cut(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
@@ -273,8 +270,7 @@ def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> 
     rows = -(-len(members) // multiple) * multiple
     inputs, targets = (side.padded(members, rows, width) for side in pairs)
     source, target = (side.tokens(members) for side in pairs)
-    padding = inputs.size + targets.size - source - target
-    return _Batch(inputs, targets, Progress(target, source, len(members), padding))
+    return _Batch(inputs, targets, Progress(target, source, len(members)))
 
 
 def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
