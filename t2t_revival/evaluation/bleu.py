@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.files import text_lines
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 SPLIT_COMPOUND = r"\1 ##AT##-##AT## \2"
@@ -77,26 +78,17 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, without their ends.
+    """The lines of a UTF-8 file, without their ends and a byte order mark.
 
     Raises:
         T2TError: the file is missing, empty, or not UTF-8 (the line is named).
     """
     if not path.is_file():
         raise T2TError(f"{path}: no such file")
-    lines = path.read_bytes().split(b"\n")
-    if not lines[-1]:
-        lines.pop()
+    lines = text_lines(path.read_bytes(), str(path))
     if not lines:
         raise T2TError(f"{path}: the file is empty")
-    return [_decode(line, number, path) for number, line in enumerate(lines, 1)]
-
-
-def _decode(line: bytes, number: int, path: Path) -> str:
-    try:
-        return line.decode("utf-8").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: line {number} is not UTF-8 text ({error.reason})") from error
+    return lines
 
 
 def _score(metric: object, hypotheses: list[str], references: list[str]) -> Bleu:

@@ -131,3 +131,11 @@ def test_lines_are_split_at_line_feeds_alone(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes("a\u2028b\r\n\nc\x0cd".encode())
     assert read_lines(path) == ["a\u2028b", "", "c\x0cd"]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    plain, marked = tmp_path / "plain", tmp_path / "marked"
+    line = "Zum Beispiel schläft der Hund.\n"
+    plain.write_text(line, encoding="utf-8")
+    marked.write_text(line, encoding="utf-8-sig")
+    assert sacrebleu_score(read_lines(marked), read_lines(plain)).score == pytest.approx(100)
