@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -42,6 +43,7 @@ def run(
     Returns:
         The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C.
     """
+    _print_all_characters()
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
     for flag in values:
@@ -93,6 +95,13 @@ def load_tensorflow(values: flags.FlagValues) -> None:
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+def _print_all_characters() -> None:
+    """Has characters that the terminal's encoding lacks printed as \\xe4 and the like, not as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wrong_flag(error: Exception, values: flags.FlagValues) -> str:

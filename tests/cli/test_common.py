@@ -1,5 +1,6 @@
 """What every command does with a wrong command line, an error, an interrupt and `--help`."""
 
+import io
 import subprocess
 import sys
 
@@ -88,6 +89,18 @@ def test_debug_shows_the_traceback(values: flags.FlagValues, capsys: pytest.Capt
 def test_an_error_of_ours_is_not_hidden(values: flags.FlagValues) -> None:
     with pytest.raises(ZeroDivisionError):
         run(values, raises=ZeroDivisionError())
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_characters_that_the_terminal_lacks(
+    values: flags.FlagValues, monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr(sys, stream, terminal)
+    status = run(values, "--cake=Käse", raises=T2TError("kein Käse") if stream == "stderr" else None)
+    assert status == (stream == "stderr")
+    terminal.flush()
+    assert b"K\\xe4se" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
 
 
 def test_interrupt(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
