@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,12 @@ from t2t_revival.hparams.hparams import parse_overrides
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
+
+BOUNDS = (  # least and most; far beyond the most there is no memory
+    ("beam_size", 1, 1_000),
+    ("extra_length", 0, 10_000),
+    ("batch_size", 1, math.inf),
+)
 
 
 @dataclass(frozen=True)
@@ -26,9 +33,12 @@ class DecodeHParams:
     write_beam_scores: bool = False  # write each output's score behind it
 
     def __post_init__(self) -> None:
-        for name, least in (("beam_size", 1), ("extra_length", 0), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise T2TError(f"decode_hparams: {name}={getattr(self, name)} must be at least {least}")
+        for name, least, most in BOUNDS:
+            value = getattr(self, name)
+            if value < least:
+                raise T2TError(f"decode_hparams: {name}={value} must be at least {least}")
+            if value > most:
+                raise T2TError(f"decode_hparams: {name}={value} must be at most {most}")
         if not abs(self.alpha) <= 100:
             raise T2TError(f"decode_hparams: alpha={self.alpha} must be between -100 and 100")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.beam_search import BeamSearch
@@ -100,7 +101,7 @@ class Translator:
         decode_hparams: str = "",
         streams: int = 1,
     ) -> Translator:
-        """The model that a training left in `output_dir`.
+        """The model that a training left in `output_dir`; it computes in float32, however it was trained.
 
         Args:
             output_dir: of the training.
@@ -124,16 +125,20 @@ class Translator:
         return translator
 
     @overload
-    def translate(self, lines: str) -> str: ...  # type: ignore[overload-overlap]
+    def translate(  # type: ignore[overload-overlap]
+        self, lines: str, on_cut: Callable[[Cut], None] | None = None
+    ) -> str: ...
 
     @overload
-    def translate(self, lines: Iterable[str]) -> list[str]: ...
+    def translate(self, lines: Iterable[str], on_cut: Callable[[Cut], None] | None = None) -> list[str]: ...
 
-    def translate(self, lines: str | Iterable[str]) -> str | list[str]:
+    def translate(
+        self, lines: str | Iterable[str], on_cut: Callable[[Cut], None] | None = None
+    ) -> str | list[str]:
         """The best output of each line; of one string, a string. See `nbest`."""
         if isinstance(lines, str):
-            return self.translate([lines])[0]
-        return [outputs[0].text for outputs in self.nbest(lines, n=1)]
+            return self.translate([lines], on_cut)[0]
+        return [outputs[0].text for outputs in self.nbest(lines, n=1, on_cut=on_cut)]
 
     def nbest(
         self,
@@ -210,8 +215,13 @@ class Translator:
         for row, source in zip(rows, sources, strict=True):
             row[: len(source)] = source
         options = self.options
-        ids, scores = self._search(rows, options.beam_size, options.alpha, options.extra_length, n)
-        found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
+        try:
+            ids, scores = self._search(rows, options.beam_size, options.alpha, options.extra_length, n)
+            found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
+        except tf.errors.ResourceExhaustedError as error:
+            raise T2TError(
+                f"out of memory: lower batch_size in --decode_hparams (it is {options.batch_size} tokens)"
+            ) from error
         return [self._translations(outputs, values) for outputs, values in found]
 
     def _translations(self, outputs: list[list[int]], scores: list[float]) -> list[Translation]:

@@ -25,6 +25,8 @@ def test_overrides_stand_above_the_problems_defaults():
         ("beam_size=0", "at least 1"),
         ("extra_length=-1", "at least 0"),
         ("batch_size=0", "at least 1"),
+        ("beam_size=1001", "at most 1000"),
+        ("extra_length=1000000000000", "at most 10000"),
         ("alpha=nan", "alpha"),
         ("alpha=inf", "alpha"),
         ("return_beams=perhaps", "type bool"),

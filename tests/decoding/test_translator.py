@@ -3,6 +3,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,23 @@ def test_a_long_line_is_cut_and_named(translator):
     same(outputs[1:], translator.nbest([kept]))
     with pytest.warns(UserWarning, match="line 2"):
         translator.translate(["cat", long])
+
+
+def test_the_one_who_calls_translate_may_be_told_of_cuts(translator, recwarn):
+    cuts = []
+    translator.translate("dog " * 40, on_cut=cuts.append)
+    translator.translate(["cat", "dog " * 40], on_cut=cuts.append)
+    assert [cut.number for cut in cuts] == [1, 2]
+    assert not recwarn.list
+
+
+def test_too_little_memory_is_said_in_one_line(translator, monkeypatch):
+    def search(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[...]")
+
+    monkeypatch.setattr(translator, "_search", search)
+    with pytest.raises(T2TError, match="out of memory: lower batch_size in --decode_hparams"):
+        translator.translate("cat")
 
 
 def test_a_line_of_just_max_length_is_whole(translator):
