@@ -29,7 +29,7 @@ def length_penalty(length: Any, alpha: Any) -> Any:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-class Settings(NamedTuple):
+class SearchSettings(NamedTuple):
     """What a search is asked for, as tensors.
 
     Attributes:
@@ -91,7 +91,7 @@ class BeamSearch:
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
         )
-        settings = Settings(beam_size=integer, alpha=real, extra_length=integer, n=integer)
+        settings = SearchSettings(beam_size=integer, alpha=real, extra_length=integer, n=integer)
         self._compiled = tf.function(self.search, input_signature=[ids, settings], autograph=False)
 
     def __call__(
@@ -113,18 +113,18 @@ class BeamSearch:
             if none with EOS was found. Where there are fewer than n, ids are 0 and the score is -inf.
         """
         beams, extra, returned = (tf.constant(value, tf.int32) for value in (beam_size, extra_length, n))
-        settings = Settings(beams, tf.constant(alpha, tf.float32), extra, returned)
+        settings = SearchSettings(beams, tf.constant(alpha, tf.float32), extra, returned)
         ids, scores = self._compiled(tf.cast(source_ids, tf.int32), settings)
         if ids.ndim != 3:  # see _unfused: better an error than lines that are missing
             raise RuntimeError("TensorFlow lost the search's result; try TF_ENABLE_ONEDNN_OPTS=0")
         return ids, scores
 
-    def search(self, source_ids: tf.Tensor, settings: Settings) -> tuple[tf.Tensor, tf.Tensor]:
+    def search(self, source_ids: tf.Tensor, settings: SearchSettings) -> tuple[tf.Tensor, tf.Tensor]:
         """The search as TensorFlow ops, for a graph of one's own; see `__call__`."""
         search = _InModelPrecision(self.model, lambda ids: self._search(ids, settings))
         return search(source_ids)
 
-    def _search(self, source_ids: Any, settings: Settings) -> tuple[Any, Any]:
+    def _search(self, source_ids: Any, settings: SearchSettings) -> tuple[Any, Any]:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
         with _weights_cast_once(self.model):
@@ -206,14 +206,14 @@ def _invariants(start: Beams) -> Beams:
     return Beams(tf.TensorShape([]), scores, ids, scores, ids, scores, caches)
 
 
-def _advance(beams: Beams, logits: Any, limits: Any, settings: Settings) -> Beams:
+def _advance(beams: Beams, logits: Any, limits: Any, settings: SearchSettings) -> Beams:
     """One position further.
 
     Args:
         beams: before the position, but for the caches, which have it.
         logits: [batch, beams, vocab] of the position.
         limits: most tokens of each sentence's output, [batch].
-        settings: see `Settings`.
+        settings: see `SearchSettings`.
     """
     length = beams.position + 1
     penalty = length_penalty(length, settings.alpha)
