@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
+from t2t_revival.files import text_lines, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Cut, Progress, Translation, Translator
@@ -30,22 +33,31 @@ One line in, one line out. With --decode_hparams="return_beams=True" a line hold
 joined by tabs; with write_beam_scores=True each output is followed by a tab and its score.
 """
 STANDARD_STREAM = "-"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LOG_SECONDS, TERMINAL_SECONDS = 5.0, 0.2  # between two progress lines in a log, and on a terminal
+SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 
 
 def command_flags() -> flags.FlagValues:
     """This command's flags."""
     values = common.new_flags()
-    problem_flags.define(values)
+    problem_flags.define_names(values)
     run_flags.define(values)
     run_flags.define_checkpoint_path(values)
     for name, text in (
         ("decode_hparams", "How to decode, such as beam_size=4,alpha=0.6,extra_length=50,return_beams=True."),
         ("decode_from_file", "Text to translate, a sentence on each line; - is the standard input."),
-        ("decode_to_file", "Where translations go; by default, or with -, the standard output."),
+        (
+            "decode_to_file",
+            "Where translations go; by default, or with -, the standard output. Those of a split go to a "
+            "file always, with inputs and references beside it; by default in output_dir/decoded.",
+        ),
     ):
         flags.DEFINE_string(name, "", text, flag_values=values)
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "Where a split's shards lie; by default where the model was trained from.",
+        flag_values=values,
+    )
     flags.DEFINE_bool("decode_interactive", False, "Translate what is typed.", flag_values=values)
     flags.DEFINE_bool("eval_use_test_set", False, "As --dataset_split=test.", flag_values=values)
     flags.DEFINE_enum(
@@ -70,39 +82,44 @@ def _decoder(values: flags.FlagValues) -> None:
     if values.registry_help:
         problem_flags.print_registry(values)
         return
-    if values.decode_from_file and values.decode_interactive:
-        raise T2TError("--decode_from_file and --decode_interactive: give one of them")
-    _run(values)
+    _check_flags(values)
+    output_dir, run = run_flags.open_run(values)
     if values.decode_interactive:
-        _interactive(_translator(values))
+        _interactive(_translator(values, output_dir, run))
     elif values.decode_from_file:
-        _file(values)
+        _file(values, output_dir, run)
     else:
-        _split(values)
+        _split(values, output_dir, run)
 
 
-def _run(values: flags.FlagValues) -> Run:
-    """What was trained in output_dir; the flags that name a problem or an hparams set must agree with it."""
-    from t2t_revival.training.run import Run
+def _check_flags(values: flags.FlagValues) -> None:
+    """Refuses flags of which one would do nothing beside the other."""
+    for one, other in (
+        ("decode_from_file", "decode_interactive"),
+        ("decode_interactive", "decode_to_file"),
+        *product(("decode_from_file", "decode_interactive"), SPLIT_FLAGS),
+    ):
+        if _given(values[one]) and _given(values[other]):
+            raise T2TError(f"--{one} and --{other} do not go together: give one of them")
+    if values.eval_use_test_set and values.dataset_split not in ("", "test"):
+        raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
+    if values.decode_to_file == STANDARD_STREAM and not values.decode_from_file:
+        raise T2TError("--decode_to_file=-: the standard output has the split's report; name a file")
 
-    folder = run_flags.output_dir(values)
-    run = Run.load(folder)
-    for flag, found in (("problem", run.problem), ("hparams_set", run.hparams_set)):
-        if values[flag].value not in (None, found):
-            raise T2TError(f"--{flag}={values[flag].value}: {folder} holds a model of {found}")
-    return run
+
+def _given(flag: flags.Flag) -> bool:
+    return bool(flag.present) and flag.value is not False and flag.value != ""
 
 
-def _translator(values: flags.FlagValues) -> Translator:
+def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     from t2t_revival.decoding.options import DecodeHParams
 
-    DecodeHParams.parse(values.decode_hparams, _run(values).decode_hparams)
+    DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
+    common.load_tensorflow(values)
     streams = _streams()
     from t2t_revival.decoding.translator import Translator
 
-    translator = Translator.load(
-        run_flags.output_dir(values), values.checkpoint_path, values.decode_hparams, streams
-    )
+    translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams, streams)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     average = ", an average" if checkpoint.averaged else ""
@@ -123,40 +140,41 @@ def _streams() -> int:
     return os.cpu_count() or 1
 
 
-def _file(values: flags.FlagValues) -> None:
-    source, target = values.decode_from_file, values.decode_to_file or STANDARD_STREAM
+def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
+    source = values.decode_from_file
+    to_file = values.decode_to_file not in ("", STANDARD_STREAM)
+    target = Path(values.decode_to_file).expanduser() if to_file else None
     lines = _read(source)
     with _writing(target) as file:
-        translator = _translator(values)
+        translator = _translator(values, output_dir, run)
         outputs = _translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
         file.write(_format(outputs, translator))
-    if target != STANDARD_STREAM:
+    if target:
         _say(f"translations  {target}")
-        _say(f"next: {_bleu_command(target, 'REFERENCE')}")
+        _say(f"next: {_bleu_command(str(target), 'REFERENCE')}")
 
 
-def _split(values: flags.FlagValues) -> None:
+def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     """Translates a split; writes inputs, outputs and references side by side; shows its BLEU."""
     from t2t_revival.evaluation.bleu import sacrebleu_score
 
-    run = _run(values)
-    split = _split_name(values)
+    split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
     pairs = list(_pairs(run, split, values))
-    translator = _translator(values)
+    translator = _translator(values, output_dir, run)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
-    default = run_flags.output_dir(values) / "decoded" / f"{split}-{checkpoint.step}.outputs"
+    default = output_dir / "decoded" / f"{split}-{checkpoint.step}.outputs"
     path = Path(values.decode_to_file or default).expanduser()
     if not values.decode_to_file:
         _make_folder(path.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
-    with _writing(str(path)) as file:
+    with _writing(path) as file:
         outputs = _translate(translator, inputs, f"the {split} split")
         file.write(_format(outputs, translator))
     stem = path.name.removesuffix(".outputs")
     inputs_path, references_path = (path.with_name(f"{stem}.{kind}") for kind in ("inputs", "targets"))
     for side, lines in ((inputs_path, inputs), (references_path, references)):
-        with _writing(str(side)) as file:
+        with _writing(side) as file:
             file.write(_text(lines))
     best = [found[0].text for found in outputs]
     for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
@@ -172,12 +190,6 @@ def _bleu_command(translation: str, reference: str) -> str:
     return shlex.join(["t2t-bleu", f"--translation={translation}", f"--reference={reference}"])
 
 
-def _split_name(values: flags.FlagValues) -> str:
-    if values.eval_use_test_set and values.dataset_split not in ("", "test"):
-        raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
-    return values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-
-
 def _pairs(run: Run, split: str, values: flags.FlagValues) -> Iterator[tuple[str, str]]:
     """The sentence pairs of a split; the data is where the model was trained, or in `--data_dir`."""
     from t2t_revival.problems.problem import Text2TextProblem
@@ -187,8 +199,8 @@ def _pairs(run: Run, split: str, values: flags.FlagValues) -> Iterator[tuple[str
     problem = registry.problem(run.problem)
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
-    folder = problem_flags.data_dir(values) if values["data_dir"].present else run.data_dir
-    return problem.text(split, folder)
+    common.load_tensorflow(values)
+    return problem.text(split, values.data_dir or run.data_dir)
 
 
 def _interactive(translator: Translator) -> None:
@@ -222,77 +234,66 @@ def _warn_of_cut(cut: Cut, name: str) -> None:
 
 
 class _Progress:
-    """Says how far decoding is: one line that changes on a terminal, a line now and then in a log."""
+    """Says how far decoding is."""
 
     def __init__(self) -> None:
-        self._began = self._shown = time.monotonic()
-        self._terminal = sys.stderr.isatty()
-        self._width = 0
+        self._began = time.monotonic()
+        self._line = ProgressLine(sys.stderr)
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._shown < (TERMINAL_SECONDS if self._terminal else LOG_SECONDS):
+        if not self._line.due():
             return
-        self._shown, seconds = now, now - self._began
+        seconds = time.monotonic() - self._began
         left = seconds / progress.share - seconds
-        text = (
+        self._line.show(
             f"{progress.done:,} of {progress.total:,} sentences, "
-            f"{progress.done / seconds:.1f} sentences/s, {problem_flags.duration(left)} left"
+            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
         )
-        if self._terminal:
-            sys.stderr.write(f"\r{text:{self._width}}")
-            self._width = len(text)
-        else:
-            _say(text)
 
     def end(self, total: int) -> None:
         """The last line."""
         seconds = time.monotonic() - self._began
-        if self._width:
-            sys.stderr.write(f"\r{'':{self._width}}\r")
         rate = total / max(seconds, 1e-3)
-        _say(f"{total:,} sentences in {problem_flags.duration(seconds)}, {rate:.1f} sentences/s")
+        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
+        self._line.end()
 
 
 def _read(path: str) -> list[str]:
     """The lines of a file."""
     if path == STANDARD_STREAM:
-        content, name = sys.stdin.buffer.read(), "standard input"
-    else:
-        name = f"--decode_from_file={path}"
-        try:
-            content = Path(path).expanduser().read_bytes()
-        except OSError as error:
-            raise T2TError(f"{name}: {error.strerror or error}") from error
-    lines = content.removeprefix(BYTE_ORDER_MARK).split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return [_decoded(line, number, name) for number, line in enumerate(lines, start=1)]
-
-
-def _decoded(line: bytes, number: int, name: str) -> str:
+        return text_lines(sys.stdin.buffer.read(), "standard input")
+    name = f"--decode_from_file={path}"
     try:
-        return line.removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise T2TError(f"{name}, line {number}: not UTF-8 ({error.reason})") from error
+        content = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise T2TError(f"{name}: {error.strerror or error}") from error
+    return text_lines(content, name)
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[BinaryIO]:
-    """Opens a file that appears whole or not at all; what cannot be written is known at once."""
-    from t2t_revival.data.records import writing
+def _writing(path: Path | None) -> Iterator[io.BytesIO]:
+    """Takes the content of a file that appears whole or not at all; what cannot be written is known at once.
 
-    if path == STANDARD_STREAM:
-        yield sys.stdout.buffer
+    An `OSError` of the block under it is none of this file's, and goes through. None: the standard output.
+    """
+    content = io.BytesIO()
+    if path is None:
+        yield content
+        sys.stdout.buffer.write(content.getvalue())
         sys.stdout.buffer.flush()
         return
-    target = Path(path).expanduser()
-    if target.exists() and not target.is_file():
+    if path.exists() and not path.is_file():
         raise T2TError(f"cannot write {path}: not a file")
+    in_block = False
     try:
-        with writing(target) as file:
-            yield file
+        with writing(path) as file:
+            in_block = True
+            yield content
+            in_block = False
+            file.write(content.getvalue())
     except OSError as error:
+        if in_block:
+            raise
         raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.cli import common
+from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 DATA_DIR = "~/t2t_data"
-LOG_SECONDS, TERMINAL_SECONDS = 5.0, 0.2  # between two progress lines in a log, and on a terminal
 
 
 def define(values: flags.FlagValues) -> None:
-    """Adds the flags to a command's."""
-    flags.DEFINE_string("problem", None, "What is learned, such as translate_ende.", flag_values=values)
+    """Adds the flags to those of a command that makes data."""
+    define_names(values)
     flags.DEFINE_string("data_dir", DATA_DIR, "Where vocabulary and shards lie.", flag_values=values)
     flags.DEFINE_string(
         "tmp_dir",
@@ -45,6 +46,11 @@ def define(values: flags.FlagValues) -> None:
         lower_bound=0,
         flag_values=values,
     )
+
+
+def define_names(values: flags.FlagValues) -> None:
+    """Adds the flags that say what problems there are and which is meant."""
+    flags.DEFINE_string("problem", None, "What is learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_string(
         "t2t_usr_dir", None, "Your package of problems and hparams sets; its code is run.", flag_values=values
     )
@@ -88,6 +94,8 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
     Raises:
         T2TError: as `Problem.generate_data`.
     """
+    if not problem.has_data(data_dir(values)) and _is_tfds(problem.data_source):
+        common.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
     progress = Progress(sys.stderr)
     try:
         return problem.generate_data(data_dir(values), progress=progress)
@@ -95,37 +103,37 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
         progress.end()
 
 
+def _is_tfds(data_source: str | None) -> bool:
+    return data_source in (None, "wmt14") or data_source.startswith("tfds:")
+
+
 class Progress:
-    """Says how far generation is: one line that changes on a terminal, a line now and then in a log."""
+    """Says how far generation is."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._terminal = stream.isatty()
+        self._line = ProgressLine(stream)
         self._stage = ""
-        self._shown = self._began = 0.0
+        self._began = 0.0
         self._complete = False
         self._before = 0  # pairs done when the stage began
-        self._width = 0  # of the line that stands on the terminal
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Takes note of a stage ("reading", "vocabulary", "pairs") and its pairs."""
         now = time.monotonic()
         if stage != self._stage:
-            self._stage, self._began, self._before, self._shown = stage, now, done, now
-            self._line(self._text(done, total, 0.0), final=stage != "pairs")
+            self._stage, self._began, self._before = stage, now, done
+            self._line.show(self._text(done, total, 0.0))
+            if stage != "pairs":
+                self._line.end()
             return
-        if done < total and now - self._shown < (TERMINAL_SECONDS if self._terminal else LOG_SECONDS):
+        if self._complete or (done < total and not self._line.due()):
             return
-        if self._complete:
-            return
-        self._shown, self._complete = now, done == total
-        self._line(self._text(done, total, now - self._began), final=False)
+        self._complete = done == total
+        self._line.show(self._text(done, total, now - self._began))
 
     def end(self) -> None:
         """Ends the line that stands on the terminal."""
-        if self._width:
-            self._stream.write("\n")
-            self._width = 0
+        self._line.end()
 
     def _text(self, done: int, total: int, seconds: float) -> str:
         if self._stage == "reading":
@@ -137,18 +145,3 @@ class Progress:
         if not rate:
             return text
         return f"{text}, {rate:,.0f} pairs/s, {duration((total - done) / rate)} left"
-
-    def _line(self, text: str, final: bool) -> None:
-        if not self._terminal:
-            self._stream.write(f"{text}\n")
-        else:
-            self._stream.write(f"\r{text:{self._width}}" + ("\n" if final else ""))
-            self._width = 0 if final else len(text)
-        self._stream.flush()
-
-
-def duration(seconds: float) -> str:
-    """65.2 -> "1:05", 3661 -> "1:01:01"."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
+from t2t_revival import registry
 from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.training.run import Run
 
 TRAIN_DIR = "~/t2t_train"
 
@@ -56,3 +61,35 @@ def output_dir(values: flags.FlagValues) -> Path:
     if not values.problem:
         raise T2TError("--problem is missing, or --output_dir")
     return Path(TRAIN_DIR).expanduser() / values.problem / hparams_set(values)
+
+
+def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
+    """The output_dir and what was trained there; flags that name a problem or an hparams set must agree.
+
+    Raises:
+        T2TError: the flags name no output_dir, an unknown problem or hparams set, or not what was trained;
+            there is no trained model, or its run.json is damaged.
+    """
+    from t2t_revival.training.run import FILE_NAME, Run
+
+    folder = output_dir(values)
+    if not (folder / FILE_NAME).exists():
+        _check_names(values, folder)
+    run = Run.load(folder)
+    for flag, found in (("problem", run.problem), ("hparams_set", run.hparams_set)):
+        if values[flag].value not in (None, found):
+            raise T2TError(f"--{flag}={values[flag].value}: {folder} holds a model of {found}")
+    return folder, run
+
+
+def _check_names(values: flags.FlagValues, folder: Path) -> None:
+    """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
+    if "t2t_usr_dir" in values and values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    try:
+        if values.problem:
+            registry.problem(values.problem)
+        if values.hparams_set:
+            registry.hparams(values.hparams_set)
+    except T2TError as error:
+        raise T2TError(f"no trained model in {folder}: {error}") from error

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from t2t_revival.cli import datagen, problem_flags
+from t2t_revival import registry
+from t2t_revival.cli import common, datagen, problem_flags
+from t2t_revival.problems.problem import Text2TextProblem
 
 
 @pytest.fixture
@@ -197,6 +199,21 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     assert not list((tmp_path / "data").glob(".*.tmp"))
     assert run(*flags, "--vocab_size=500") == 0
     assert "100,000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "loads"),
+    [(None, True), ("wmt14", True), ("tfds:a/b", True), ("sample", False), ("wmt14_folder", False)],
+)
+def test_tensorflow_is_loaded_for_its_datasets_alone(source, loads, tmp_path, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(common, "load_tensorflow", loaded.append)
+    monkeypatch.setattr(Text2TextProblem, "generate_data", lambda *_, **__: "metadata")
+    values = datagen.command_flags()
+    values(["t2t-datagen", f"--data_dir={tmp_path}"])
+    problem = registry.problem("translate_ende", data_source=source)
+    assert problem_flags.generate_data(problem, values) == "metadata"
+    assert loaded == [values] * loads
 
 
 class Terminal(io.StringIO):

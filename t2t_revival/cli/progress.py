@@ -1,0 +1,43 @@
+"""Progress for people: one line that changes on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import time
+from typing import TextIO
+
+LOG_SECONDS, TERMINAL_SECONDS = 5.0, 0.2  # between two progress lines in a log, and on a terminal
+
+
+class ProgressLine:
+    """Where progress is shown; what it says is the caller's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._shown = time.monotonic()
+        self._width = 0  # of the line that stands on the terminal
+
+    def due(self) -> bool:
+        """Whether the last line is old enough for another one."""
+        return time.monotonic() - self._shown >= (TERMINAL_SECONDS if self._terminal else LOG_SECONDS)
+
+    def show(self, text: str) -> None:
+        """Puts `text` in the place of the line on the terminal, or writes one more line of the log."""
+        self._shown = time.monotonic()
+        self._stream.write(f"\r{text:{self._width}}" if self._terminal else f"{text}\n")
+        self._width = len(text)
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Ends the line that stands on the terminal."""
+        if self._terminal and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+        self._width = 0
+
+
+def duration(seconds: float) -> str:
+    """65.2 -> "1:05", 3661 -> "1:01:01"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

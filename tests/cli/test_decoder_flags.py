@@ -1,0 +1,95 @@
+"""What t2t-decoder says of wrong flags, before it needs a model."""
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import decoder
+
+
+def run(*arguments):
+    return decoder.main(["t2t-decoder", *map(str, arguments)])
+
+
+def refused(capsys, status, *parts):
+    """Checks that a command ended with one line of error and nothing else."""
+    captured = capsys.readouterr()
+    assert status == 1
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("t2t-decoder: error: ")
+    for part in parts:
+        assert str(part) in line
+
+
+def test_help_gives_no_default_place_of_data(capsys):
+    assert run("--help") == 0
+    assert "t2t_data" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("--decode_from_file=x", "--decode_interactive"),
+        ("--decode_interactive", "--decode_to_file=o"),
+        ("--decode_from_file=x", "--dataset_split=dev"),
+        ("--decode_from_file=x", "--eval_use_test_set"),
+        ("--decode_from_file=x", "--log_examples=10"),
+        ("--decode_interactive", "--log_examples=0"),
+        ("--eval_use_test_set", "--dataset_split=dev"),
+    ],
+)
+def test_flags_that_do_not_go_together(one, other, capsys):
+    refused(capsys, run(other, one), one.split("=")[0], other.split("=")[0], "give one of them")
+
+
+@pytest.mark.parametrize("flag", ["data_source", "vocab_size", "tmp_dir"])
+def test_flags_about_making_data_are_unknown(flag, capsys):
+    assert run(f"--{flag}=7") == 2
+    assert f"unknown flag '{flag}'" in capsys.readouterr().err
+
+
+def test_a_split_does_not_go_to_the_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    refused(
+        capsys, run(f"--output_dir={tmp_path}", "--decode_to_file=-"), "--decode_to_file=-", "name a file"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("problem", "hparams_set", "said"),
+    [
+        ("translat_ende", "big", "unknown problem 'translat_ende'; did you mean translate_ende"),
+        ("translate_ende", "bigg", "unknown hparams set 'bigg'; did you mean big"),
+        ("translate_ende", "big", "train one with t2t-trainer"),
+    ],
+)
+def test_a_misspelt_name_is_said_to_be_one(problem, hparams_set, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    status = run(f"--problem={problem}", f"--hparams_set={hparams_set}", "--decode_from_file=x")
+    refused(capsys, status, said, "no trained model in")
+
+
+def test_names_of_a_users_package_are_known(tmp_path, monkeypatch, capsys):
+    registry.list_hparams()  # the built-in ones register themselves at the first look-up, and stay
+    monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
+    package = tmp_path / "user_package_of_decoder"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from t2t_revival import registry\n"
+        "from t2t_revival.hparams.base import base\n\n\n"
+        "@registry.register_hparams\n"
+        "def bigg():\n"
+        "    return base()\n"
+    )
+    status = run("--hparams_set=bigg", f"--t2t_usr_dir={package}", f"--output_dir={tmp_path}")
+    refused(capsys, status, "train one with t2t-trainer")
+
+
+def test_neither_problem_nor_output_dir(capsys):
+    refused(capsys, run("--decode_from_file=x"), "--problem", "--output_dir")
+
+
+def test_unknown_flag_is_a_usage_error(capsys):
+    assert run("--decode_form_file=x") == 2
+    assert "decode_form_file" in capsys.readouterr().err
