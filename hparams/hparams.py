@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.files import writing
 
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
+SCHEDULE_FACTORS = ("constant", "linear_warmup", "rsqrt_decay", "rsqrt_hidden_size", "legacy")
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -93,6 +95,22 @@ class HParams:
         sequences = (self.layer_preprocess_sequence, self.layer_postprocess_sequence)
         return LAYER_SEQUENCES[sequences] == "pre-norm"
 
+    def architecture(self) -> dict[str, Any]:
+        """What decides which weights a model has and what they mean; the rest is how it is trained."""
+        fields: dict[str, Any] = {
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "hidden_size": self.hidden_size,
+            "filter_size": self.filter_size,
+            "num_heads": self.num_heads,
+            "key_channels": self.key_channels,
+            "value_channels": self.value_channels,
+            "pos": self.pos,
+            "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
+            "pre_norm": self.pre_norm,
+        }
+        return {**fields, "max_length": self.max_length} if self.pos == "emb" else fields
+
     def replace(self, **changes: Any) -> HParams:
         """A copy with some fields changed.
 
@@ -140,9 +158,8 @@ class HParams:
     def save(self, folder: Path) -> None:
         """Writes `folder/hparams.json`, whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".{FILE_NAME}.tmp"
-        temporary.write_text(self.to_json(), encoding="utf-8")
-        temporary.replace(folder / FILE_NAME)
+        with writing(folder / FILE_NAME) as file:
+            file.write(self.to_json().encode())
 
     @classmethod
     def load(cls, folder: Path) -> HParams | None:
@@ -272,6 +289,9 @@ def _combination_faults(h: HParams) -> list[str]:
     if sequences not in LAYER_SEQUENCES:
         known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())
         faults.append(f"layer_preprocess_sequence/layer_postprocess_sequence must be {known}")
+    for factor in h.learning_rate_schedule.split("*"):
+        if factor not in SCHEDULE_FACTORS:
+            faults.append(did_you_mean(factor, SCHEDULE_FACTORS, "factor of learning_rate_schedule"))
     if h.batch_size < h.max_length:
         faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
     return faults

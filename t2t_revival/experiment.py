@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.batching import evaluation_batches
+from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
+from t2t_revival.decoding.translator import Cut, Translator
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
-from t2t_revival.training.loop import Result, train
-from t2t_revival.training.run import Run, open_run
-from t2t_revival.training.session import Report, Scores, Settings
+from t2t_revival.training.loop import Result, Training
+from t2t_revival.training.run import Run, check_place, check_same, save_run
+from t2t_revival.training.session import Note, Report, Scores, Settings
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class Experiment:
         """Trains, going on where an earlier run in the same output_dir stopped.
 
         Args:
-            report: is told the news; see `train`.
+            report: is told the news; see `Training`.
 
         Raises:
-            T2TError: there is no data; output_dir holds another run; and as `train`.
+            T2TError: there is no data; output_dir holds another run; and as `Training`.
         """
         hparams = self.problem.hparams(self.hparams)
         vocabulary = self.problem.vocabulary(self.data_dir)
@@ -66,9 +67,29 @@ class Experiment:
             fingerprint=vocabulary.fingerprint,
             decode_hparams=self.problem.decode_hparams(),
         )
-        open_run(self.settings.output_dir, run, hparams, vocabulary.path)
+        output_dir = self.settings.output_dir
+        check_place(output_dir, run.problem, run.hparams_set)
+        check_same(output_dir, run, hparams)
         evaluate = self._evaluator(hparams, vocabulary)
-        return train(shards, hparams, vocabulary.size, self.settings, evaluate, report)
+        training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report)
+        self._tell_start(training, hparams, report)
+        save_run(output_dir, run, hparams, vocabulary.path)
+        return training.run()
+
+    def _tell_start(self, training: Training, hparams: HParams, report: Report | None) -> None:
+        """Reports what else would go unnoticed: pairs that are too long, data that comes again."""
+        if report is None:
+            return
+        counts = self.problem.metadata(self.data_dir).splits[TRAIN]
+        if too_long := dropped(counts, hparams.max_length):
+            report(
+                Note(
+                    f"{too_long:,} of {counts.examples:,} training pairs are longer than "
+                    f"max_length={hparams.max_length} tokens and left out"
+                )
+            )
+        if training.note:
+            report(Note(training.note))
 
     def _evaluator(self, hparams: HParams, vocabulary: Vocabulary) -> Callable[[Any], Scores]:
         """Scores on the dev split. What depends on the model is made when it is first seen."""
@@ -85,7 +106,7 @@ class Experiment:
             teacher_forced, translator = tools[0]
             scores = teacher_forced(batches)
             if pairs and "bleu" in self.problem.eval_metrics():
-                outputs = translator.translate([source for source, _ in pairs])
+                outputs = translator.translate([source for source, _ in pairs], on_cut=_ignore)
                 scores["bleu"] = sacrebleu_score(outputs, [target for _, target in pairs]).score
             return scores
 
@@ -98,3 +119,7 @@ class Experiment:
         pairs = list(self.problem.text(DEV, self.data_dir))
         stride = max(1, -(-len(pairs) // self.bleu_sentences))
         return pairs[::stride]
+
+
+def _ignore(cut: Cut) -> None:
+    """A dev sentence that is too long is cut in silence: it is at every evaluation the same."""

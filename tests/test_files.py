@@ -48,5 +48,5 @@ def test_lines(content: str, lines: list[str]) -> None:
 
 
 def test_what_is_not_utf8_is_named_with_its_line() -> None:
-    with pytest.raises(T2TError, match="in.en: line 3 is not UTF-8"):
+    with pytest.raises(T2TError, match=r"in\.en: line 3 is not UTF-8"):
         text_lines(b"a\nb\n\xff\n", "in.en")

@@ -36,10 +36,10 @@ def main(argv: list[str] | None = None) -> int:
 def _average(values: flags.FlagValues) -> None:
     from t2t_revival.errors import T2TError
     from t2t_revival.training import checkpoints
-    from t2t_revival.training.run import Run, load_hparams
+    from t2t_revival.training.run import load_hparams
 
-    output_dir = run_flags.output_dir(values)
-    run, count = Run.load(output_dir), values.n or load_hparams(output_dir).average_checkpoints
+    output_dir, run = run_flags.open_run(values)
+    count = values.n or load_hparams(output_dir).average_checkpoints
     found = checkpoints.list_checkpoints(output_dir)[-count:]
     if not found:
         raise T2TError(f"no checkpoint in {output_dir}: train first with t2t-trainer")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli.progress import duration
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Text2TextProblem
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
     from t2t_revival.training.loop import Result
-    from t2t_revival.training.session import Evaluated, Saved, Step
+    from t2t_revival.training.session import Evaluated, Note, Saved, Step
 
 USAGE = """
 t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG]
@@ -32,26 +33,41 @@ def command_flags() -> flags.FlagValues:
     values = common.new_flags()
     problem_flags.define(values)
     run_flags.define(values)
-    for name, default, text in (
-        ("hparams", "", 'Changes to the hparams set, as in "batch_size=2048,num_heads=4".'),
-        (
-            "eval_early_stopping_metric",
-            "loss",
-            "Score that early stopping watches: loss, perplexity, accuracy, bleu.",
-        ),
-    ):
-        flags.DEFINE_string(name, default, text, flag_values=values)
+    flags.DEFINE_string(
+        "hparams",
+        "",
+        'Changes to the hparams set, as in "batch_size=2048,num_heads=4".',
+        flag_values=values,
+    )
     for name, number, text in (
         ("train_steps", 0, "Updates; 0: as the hparams set says."),
-        ("local_eval_frequency", 1000, "Updates between two evaluations, each with a checkpoint."),
-        ("save_checkpoints_secs", 600, "Seconds between two checkpoints."),
-        ("keep_checkpoint_max", 20, "Newest checkpoints that are kept."),
+        (
+            "local_eval_frequency",
+            1000,
+            "Updates between two evaluations, each with a checkpoint; 0: only the last.",
+        ),
+        ("save_checkpoints_secs", 600, "Seconds between two checkpoints besides these; 0: none besides."),
+        ("keep_checkpoint_max", 20, "Newest checkpoints that are kept; 0: all."),
         ("log_step_count_steps", 100, "Updates between two progress lines."),
         ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU; 0: none."),
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
-        ("random_seed", 1, "Seed of weights, dropout and order of the data."),
     ):
         flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
+    flags.DEFINE_integer(
+        "random_seed",
+        1,
+        "Seed of weights, dropout and order of the data.",
+        lower_bound=0,
+        upper_bound=2**32 - 1,
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "eval_early_stopping_metric",
+        "loss",
+        ["loss", "perplexity", "accuracy", "bleu"],
+        "Score that early stopping watches.",
+        flag_values=values,
+    )
     flags.DEFINE_float(
         "eval_early_stopping_metric_delta",
         0.0,
@@ -90,6 +106,11 @@ def _train(values: flags.FlagValues) -> int:
         raise T2TError(f"--problem={values.problem} is not a problem of text to text")
     output_dir = run_flags.output_dir(values)
     hparams = _hparams(values, output_dir)
+    if values.eval_early_stopping_metric == "bleu" and not values.eval_bleu_sentences:
+        raise T2TError("--eval_early_stopping_metric=bleu needs --eval_bleu_sentences above 0")
+    from t2t_revival.training.run import check_place
+
+    check_place(output_dir, problem.name, values.hparams_set)
     if not problem.has_data(problem_flags.data_dir(values)):
         problem_flags.generate_data(problem, values)
 
@@ -102,9 +123,9 @@ def _train(values: flags.FlagValues) -> int:
         strategy=values.strategy,
         precision=values.precision,
         seed=values.random_seed,
-        eval_frequency=max(1, values.local_eval_frequency),
+        eval_frequency=values.local_eval_frequency,
         save_seconds=values.save_checkpoints_secs,
-        keep_checkpoints=max(1, values.keep_checkpoint_max),
+        keep_checkpoints=values.keep_checkpoint_max,
         log_steps=max(1, values.log_step_count_steps),
         patience=values.eval_early_stopping_steps,
         patience_score=values.eval_early_stopping_metric,
@@ -134,19 +155,21 @@ def _hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
     return hparams.replace(train_steps=values.train_steps) if values.train_steps else hparams
 
 
-def _report(news: Step | Evaluated | Saved) -> None:
+def _report(news: Step | Evaluated | Saved | Note) -> None:
     print(_line(news), file=sys.stderr, flush=True)
 
 
-def _line(news: Step | Evaluated | Saved) -> str:
-    from t2t_revival.training.session import Evaluated, Step
+def _line(news: Step | Evaluated | Saved | Note) -> str:
+    from t2t_revival.training.session import Evaluated, Note, Step
 
+    if isinstance(news, Note):
+        return news.text
     if isinstance(news, Step):
         width = len(str(news.train_steps))
         return (
             f"step {news.step:{width}}/{news.train_steps}  loss {news.loss:6.3f}  "
             f"{news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}  "
-            f"{problem_flags.duration(news.seconds_left)} left"
+            f"{duration(news.seconds_left)} left"
         )
     if isinstance(news, Evaluated):
         scores = "  ".join(f"{name} {value:.4g}" for name, value in news.scores.items())
@@ -157,7 +180,7 @@ def _line(news: Step | Evaluated | Saved) -> str:
 def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> None:
     seen = result.seen
     print(
-        f"step {result.step}: {seen.target_tokens:,} target tokens in {problem_flags.duration(seen.seconds)}"
+        f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"
         + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
     )
     print(f"output_dir: {output_dir}")

@@ -4,7 +4,7 @@ A checkpoint is an .npz file (a zip of NumPy arrays, each with its CRC-32), whic
 
     model/<variable path>        weights and random states
     optimizer/<variable path>    Adam's moments
-    meta                         JSON: format, step, place in the data, tokens seen
+    meta                         JSON: format, step, architecture, place in the data, tokens seen
 
 Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it.
 """
@@ -12,7 +12,6 @@ Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.errors import T2TError
+from t2t_revival.files import temporary_name, writing
 
 FORMAT = 1
 AVERAGED = "averaged"
@@ -107,29 +107,21 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
     """
     text = json.dumps({"format": FORMAT, **meta})
     content: dict[str, Any] = {META: np.frombuffer(text.encode(), np.uint8), **arrays}
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        with writing(path) as file:
             np.savez(file, **content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise T2TError(
             f"cannot write checkpoint {path}: {error.strerror or error}; older checkpoints are untouched, "
             "start the same command again to go on from the newest"
         ) from error
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def remove_unfinished(output_dir: Path) -> None:
+    """Removes what a killed training left of checkpoints that it was writing."""
+    for path in Path(output_dir).glob(temporary_name(Path("model.ckpt-*.npz")).name):
+        path.unlink()
 
 
 def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:
@@ -153,6 +145,7 @@ def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[di
         raise T2TError(f"no checkpoint {path}") from None
     except (
         OSError,
+        RuntimeError,
         ValueError,
         KeyError,
         EOFError,
@@ -197,6 +190,7 @@ def restore_weights(model: Any, path: Path) -> int:
         T2TError: the file is damaged, or of another model; names the first difference.
     """
     arrays, meta = load(path, prefixes=(MODEL,))
+    _check_architecture(model, meta, path)
     assign(model.trainable_variables, arrays, MODEL, path)
     return meta["step"]
 
@@ -211,17 +205,29 @@ def restore(model: Any, path: Path) -> dict:
         T2TError: the file is damaged, an average, or of another model; names the first difference.
     """
     arrays, meta = load(path)
-    assign([v for v in model.variables if not _is_transient(v)], arrays, MODEL, path)
+    _check_architecture(model, meta, path)
+    assign(model.trainable_variables, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
+    for variable in model.non_trainable_variables:  # random states; a run may go on with other dropout
+        if MODEL + variable.path in arrays:
+            variable.assign(arrays[MODEL + variable.path])
     model.optimizer.continue_after(meta["step"])
     return meta
+
+
+def _check_architecture(model: Any, meta: dict, path: Path) -> None:
+    """Refuses a checkpoint of another model where names and shapes of weights do not tell, as of heads."""
+    for field, value in model.hparams.architecture().items():
+        found = meta.get("architecture", {}).get(field, value)
+        if found != value:
+            raise T2TError(f"{path}: a checkpoint of another model: {field}={found} there, and {value} here")
 
 
 def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
     """Gives each variable the array of its name.
 
     Raises:
-        T2TError: an array is missing or of another shape; nothing was changed then.
+        T2TError: an array is missing, left over or of another shape; nothing was changed then.
     """
     variables = list(variables)
     for variable in variables:
@@ -233,13 +239,24 @@ def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: s
                 f"{path}: a checkpoint of another model: {variable.path} is {tuple(array.shape)} there, "
                 f"and {tuple(variable.shape)} here"
             )
+    known = {prefix + variable.path for variable in variables}
+    for name, array in arrays.items():
+        if name.startswith(prefix) and name not in known and _is_weight(array):
+            raise T2TError(
+                f"{path}: a checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
+            )
     for variable in variables:
         variable.assign(arrays[prefix + variable.path])
 
 
+def _is_weight(array: np.ndarray) -> bool:
+    """Weights and moments are real numbers, random states are integers."""
+    return array.dtype.kind == "f"
+
+
 def keep_newest(output_dir: Path, count: int) -> None:
-    """Removes all but the newest `count` checkpoints."""
-    for checkpoint in list_checkpoints(output_dir)[:-count]:
+    """Removes all but the newest `count` checkpoints; 0: keeps all."""
+    for checkpoint in list_checkpoints(output_dir)[:-count] if count else []:
         checkpoint.path.unlink()
 
 
@@ -258,16 +275,18 @@ def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
     """
     total: dict[str, np.ndarray] = {}
     for checkpoint in checkpoints:
-        arrays, _ = load(checkpoint.path, prefixes=(MODEL,))
-        arrays = {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
-        for name, array in arrays.items():
-            if total and (name not in total or total[name].shape != array.shape):
-                raise T2TError(
-                    f"{checkpoint.path}: {name} is not as in {checkpoints[0].path}: different models"
-                )
-        total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in arrays.items()}
+        arrays, meta = load(checkpoint.path, prefixes=(MODEL,))
+        weights = {name: array for name, array in arrays.items() if _is_weight(array)}
+        if total and _shapes(weights) != _shapes(total):
+            raise T2TError(f"{checkpoint.path} and {checkpoints[0].path} are of different models")
+        total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in weights.items()}
     newest = max(checkpoints)
     path = Path(output_dir) / AVERAGED / newest.path.name
     mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
-    save(path, mean, {"step": newest.step, "averaged": [c.path.name for c in checkpoints]})
+    names = [checkpoint.path.name for checkpoint in checkpoints]
+    save(path, mean, {**meta, "step": newest.step, "averaged": names})
     return Checkpoint(newest.step, True, path)
+
+
+def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}

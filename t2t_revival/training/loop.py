@@ -92,17 +92,8 @@ def compile_model(model: Transformer, hparams: HParams, accumulate: int = 1) -> 
     return model
 
 
-def train(
-    shards: list[Path],
-    hparams: HParams,
-    vocab_size: int,
-    settings: Settings,
-    evaluate: Evaluate | None = None,
-    report: Report | None = None,
-) -> Result:
-    """Trains until `hparams.train_steps`, going on from the newest checkpoint in `settings.output_dir`.
-
-    SIGINT and SIGTERM save and stop. The last update is followed by an evaluation.
+class Training:
+    """A training that is ready to start, or to go on from the newest checkpoint in its output_dir.
 
     Args:
         shards: of the training split.
@@ -113,46 +104,111 @@ def train(
         report: is told each `Step`, `Evaluated` and `Saved`.
 
     Raises:
-        T2TError: nothing is left to do, a shard or checkpoint is damaged or of another model, or output_dir
-            cannot be written.
+        T2TError: nothing is left to do, the checkpoint is damaged or of another model, or the disk is full.
+            Nothing was written then.
     """
-    keras.utils.set_random_seed(settings.seed)
-    settings.output_dir.mkdir(parents=True, exist_ok=True)
-    strategy = make_strategy(settings.strategy)
-    replicas = strategy.num_replicas_in_sync
-    accumulate = accumulation(hparams, replicas)
-    with strategy.scope():
-        model = compile_model(build_model(hparams, vocab_size, settings.precision), hparams, accumulate)
-    state = _resume(model, settings.output_dir)
-    if state.step >= hparams.train_steps:
-        raise T2TError(
-            f"{settings.output_dir} is at step {state.step} already, and train_steps is "
-            f"{hparams.train_steps}: give a larger --train_steps to go on"
+
+    def __init__(
+        self,
+        shards: list[Path],
+        hparams: HParams,
+        vocab_size: int,
+        settings: Settings,
+        evaluate: Evaluate | None = None,
+        report: Report | None = None,
+    ) -> None:
+        keras.utils.set_random_seed(settings.seed)
+        strategy = make_strategy(settings.strategy)
+        replicas = strategy.num_replicas_in_sync
+        self._accumulate = accumulation(hparams, replicas)
+        with strategy.scope():
+            model = build_model(hparams, vocab_size, settings.precision)
+            self._model = compile_model(model, hparams, self._accumulate)
+        self._start = _resume(self._model, settings.output_dir)
+        if self._start.step >= hparams.train_steps:
+            raise T2TError(
+                f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
+                f"{hparams.train_steps}: give a larger --train_steps to go on"
+            )
+        self._batches = TrainingBatches(
+            shards,
+            hparams,
+            replicas=replicas,
+            accumulate=self._accumulate,
+            seed=settings.seed,
+            start=self._start.position,
         )
-    batches = TrainingBatches(
-        shards, hparams, replicas=replicas, accumulate=accumulate, seed=settings.seed, start=state.position
-    )
-    with Curves(settings.output_dir, state.step) as curves:
-        patience = Patience(settings, read_curve(settings.output_dir, DEV))
-        session = Session(
-            settings, state, batches, accumulate, hparams.train_steps, curves, patience, evaluate, report
-        )
-        steps = (hparams.train_steps - state.step) * accumulate
-        with session.signals():
-            _fit(model, batches, steps, session)
+        self._hparams = hparams
+        self._settings = settings
+        self._evaluate = evaluate
+        self._report = report
+
+    @property
+    def note(self) -> str | None:
+        """One line where the data cannot go on at the very batch, as after a change of batch_size."""
+        return self._batches.note
+
+    def run(self) -> Result:
+        """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
+
+        Raises:
+            T2TError: a shard is damaged, the loss is not finite, memory or disk are full. What was learned
+                up to there is saved, if it can be.
+        """
+        settings = self._settings
+        settings.output_dir.mkdir(parents=True, exist_ok=True)
+        checkpoints.remove_unfinished(settings.output_dir)
+        with Curves(settings.output_dir, self._start.step) as curves:
+            session = Session(
+                settings,
+                self._start,
+                self._batches,
+                self._accumulate,
+                self._hparams.train_steps,
+                curves,
+                Patience(settings, read_curve(settings.output_dir, DEV)),
+                self._evaluate,
+                self._report,
+            )
+            with session.signals():
+                self._fit(session)
+        return Result(session.step, session.stopped_by, session.seconds, session.state.seen, session.scores)
+
+    def _fit(self, session: Session) -> None:
+        steps = (self._hparams.train_steps - self._start.step) * self._accumulate
+        try:
+            self._model.fit(
+                self._batches.dataset(),
+                steps_per_epoch=steps,
+                epochs=1,
+                verbose=0,
+                shuffle=False,
+                callbacks=[session],
+            )
+        except Exception as error:
             session.save()
-    return Result(session.step, session.stopped_by, session.seconds, session.state.seen, session.scores)
+            raise self._cause(error) from None
+        session.save()
+
+    def _cause(self, error: Exception) -> Exception:
+        """What a user can do something about, behind what TensorFlow raised."""
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            return T2TError("out of memory: lower batch_size, or max_length, in --hparams")
+        if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
+            return self._batches.error
+        return error
 
 
-def _fit(model: Transformer, batches: TrainingBatches, steps: int, session: Session) -> None:
-    try:
-        model.fit(
-            batches.dataset(), steps_per_epoch=steps, epochs=1, verbose=0, shuffle=False, callbacks=[session]
-        )
-    except tf.errors.OpError:
-        if batches.error is not None:
-            raise batches.error from None
-        raise
+def train(
+    shards: list[Path],
+    hparams: HParams,
+    vocab_size: int,
+    settings: Settings,
+    evaluate: Evaluate | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Builds a `Training` and runs it; arguments and errors are those of `Training`."""
+    return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
 
 
 def _resume(model: Transformer, output_dir: Path) -> TrainingState:
@@ -167,7 +223,8 @@ def _resume(model: Transformer, output_dir: Path) -> TrainingState:
 def _check_space(model: Transformer, output_dir: Path) -> None:
     """A checkpoint holds each weight and Adam's two moments, and the next is written beside the last."""
     needed = 2 * 3 * 4 * model.count_params()
-    free = shutil.disk_usage(output_dir).free
+    place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(place).free
     if free < needed:
         raise T2TError(
             f"{output_dir}: {free / 1e9:.1f} GB free, and two checkpoints of this model need "

@@ -10,31 +10,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 from t2t_revival.hparams import HParams
 
 FILE_NAME = "run.json"
-MODEL_FIELDS = [
-    "num_hidden_layers",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "hidden_size",
-    "filter_size",
-    "num_heads",
-    "attention_key_channels",
-    "attention_value_channels",
-    "pos",
-    "shared_embedding_and_softmax_weights",
-    "layer_preprocess_sequence",
-    "layer_postprocess_sequence",
-    "norm_epsilon",
-]
 
 
 @dataclass(frozen=True)
@@ -76,18 +61,8 @@ class Run:
 
     def save(self, output_dir: Path) -> None:
         """Writes run.json, whole or not at all."""
-        text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-        write_whole(output_dir / FILE_NAME, text.encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file under a temporary name, forces it to the disk and gives it its name."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+        with writing(output_dir / FILE_NAME) as file:
+            file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
 
 
 def load_hparams(output_dir: Path) -> HParams:
@@ -116,48 +91,70 @@ def load_vocabulary(output_dir: Path) -> Vocabulary:
     return vocabulary
 
 
-def open_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
-    """Makes `output_dir` the place of a run, or checks that it is the place of this very run.
-
-    Args:
-        output_dir: made if missing.
-        run: what is to be trained.
-        hparams: a run that goes on may change how it trains, but not the shape of its model.
-        vocabulary: file to copy into output_dir.
+def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
+    """Checks, before anything is done, that a run can go to `output_dir`.
 
     Raises:
-        T2TError: output_dir cannot be written, or holds a run of another problem, vocabulary or model.
+        T2TError: it cannot be written, or holds a run of another problem or hparams set.
     """
-    try:
-        output_dir.mkdir(parents=True, exist_ok=True)
-        if (output_dir / FILE_NAME).exists():
-            _check_same_run(output_dir, run, hparams)
-        if not (output_dir / run.vocabulary).exists():
-            temporary = output_dir / f".{run.vocabulary}.tmp"
-            shutil.copyfile(vocabulary, temporary)
-            temporary.replace(output_dir / run.vocabulary)
-        hparams.save(output_dir)
-        run.save(output_dir)
-    except OSError as error:
-        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
-
-
-def _check_same_run(output_dir: Path, run: Run, hparams: HParams) -> None:
-    found, stored = Run.load(output_dir), load_hparams(output_dir)
-    for field, what in (
-        ("problem", "problem"),
-        ("hparams_set", "hparams set"),
-        ("fingerprint", "vocabulary with fingerprint"),
+    place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise T2TError(f"cannot write to output_dir {output_dir}: {place} is no folder that you may write to")
+    if not (output_dir / FILE_NAME).exists():
+        return
+    found = Run.load(output_dir)
+    for what, old, new in (
+        ("problem", found.problem, problem),
+        ("hparams set", found.hparams_set, hparams_set),
     ):
-        old, new = getattr(found, field), getattr(run, field)
         if old != new:
             raise T2TError(
-                f"{output_dir} holds a run with {what} {old}, not {new}: "
-                "give another --output_dir, or remove it"
+                f"{output_dir} holds a run with {what} {old}, not {new}: give another --output_dir"
             )
-    for field in MODEL_FIELDS:
-        old, new = getattr(stored, field), getattr(hparams, field)
+
+
+def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
+    """Checks that a run in `output_dir`, if there is one, is of this vocabulary and model.
+
+    Args:
+        output_dir: of the run.
+        run: what is to be trained.
+        hparams: a run that goes on may change how it trains, but not its model.
+
+    Raises:
+        T2TError: it is not.
+    """
+    if not (output_dir / FILE_NAME).exists():
+        return
+    if Run.load(output_dir).fingerprint != run.fingerprint:
+        raise T2TError(f"{output_dir} holds a run with another vocabulary: give another --output_dir")
+    stored, wanted = load_hparams(output_dir).architecture(), hparams.architecture()
+    for field, new in wanted.items():
+        old = stored.get(field, new)
         if old != new:
             raise T2TError(
                 f"{output_dir} holds a model with {field}={old}, not {new}: give another --output_dir"
             )
+
+
+def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
+    """Writes what `output_dir` has to hold besides checkpoints; each file whole or not at all.
+
+    Args:
+        output_dir: made if missing.
+        run: goes to run.json.
+        hparams: goes to hparams.json.
+        vocabulary: file to copy.
+
+    Raises:
+        T2TError: it cannot be written.
+    """
+    try:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        if not (output_dir / run.vocabulary).exists():
+            with writing(output_dir / run.vocabulary) as file:
+                file.write(vocabulary.read_bytes())
+        hparams.save(output_dir)
+        run.save(output_dir)
+    except OSError as error:
+        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error

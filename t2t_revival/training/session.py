@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,9 +37,9 @@ class Settings:
         strategy: see `make_strategy`.
         precision: "float32" or "mixed_bfloat16".
         seed: of weights, dropout and the order of the data.
-        eval_frequency: updates between two evaluations.
-        save_seconds: seconds between two checkpoints, besides one at each evaluation.
-        keep_checkpoints: how many of the newest checkpoints are kept.
+        eval_frequency: updates between two evaluations, each with a checkpoint; 0: only the last.
+        save_seconds: seconds between two checkpoints besides these; 0: none besides.
+        keep_checkpoints: how many of the newest checkpoints are kept; 0: all.
         log_steps: updates between two reports.
         patience: updates without a better score after which training stops; 0: never.
         patience_score: name of that score; lower is better for "loss" and "perplexity".
@@ -96,7 +97,14 @@ class Saved:
     path: Path
 
 
-Report = Callable[[Step | Evaluated | Saved], None]
+@dataclass(frozen=True)
+class Note:
+    """News in one line of text."""
+
+    text: str
+
+
+Report = Callable[[Step | Evaluated | Saved | Note], None]
 
 
 class Patience:
@@ -148,6 +156,7 @@ class Session(keras.callbacks.Callback):
         step: updates done.
         scores: the last evaluation's.
         stopped_by: why training stops before its end; None while it does not.
+        broken: whether an update's loss was not a finite number.
     """
 
     def __init__(
@@ -166,6 +175,7 @@ class Session(keras.callbacks.Callback):
         self.step = start.step
         self.scores: Scores = {}
         self.stopped_by: str | None = None
+        self.broken = False
         self._settings = settings
         self._start = start
         self._batches = batches
@@ -176,6 +186,7 @@ class Session(keras.callbacks.Callback):
         self._evaluate = evaluate
         self._report = report or (lambda news: None)
         self._began = self._window_began = self._saved_at = time.monotonic()
+        self._first_update_ended = self._began
         self._window_tokens = 0
         self._window_losses: list[float] = []
         self._saved_step = start.step
@@ -200,8 +211,12 @@ class Session(keras.callbacks.Callback):
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Inside, SIGINT and SIGTERM stop after the update at hand; a second one stops at once."""
-        heard = (signal.SIGINT, signal.SIGTERM)
+        """Inside, SIGINT and SIGTERM stop after the update at hand; a second one stops at once.
+
+        Outside the main thread, to which Python gives all signals, nothing is heard.
+        """
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        heard = (signal.SIGINT, signal.SIGTERM) if in_main_thread else ()
         before = {number: signal.signal(number, self._hear) for number in heard}
         try:
             yield
@@ -218,25 +233,39 @@ class Session(keras.callbacks.Callback):
         self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._window_losses.append(float(logs["loss"]))
+        loss = float(logs["loss"])
+        if not math.isfinite(loss):
+            self._refuse(loss)
+        self._window_losses.append(loss)
         if (batch + 1) % self._accumulate == 0:
             self.step += 1
             self._after_update()
 
+    def _refuse(self, loss: float) -> None:
+        self.broken = True
+        saved = self._saved_step or "none"
+        raise T2TError(
+            f"the loss of update {self.step + 1} is {loss}; the last checkpoint (step {saved}) is intact: "
+            "try a lower learning_rate_constant or a longer warm-up"
+        )
+
     def _after_update(self) -> None:
-        last = self.step == self._train_steps
-        if last or self.step % self._settings.log_steps == 0 or self.step == self._start.step + 1:
+        settings = self._settings
+        last, first = self.step == self._train_steps, self.step == self._start.step + 1
+        if last or first or self.step % settings.log_steps == 0:
             self._tell()
-        if last or self.step % self._settings.eval_frequency == 0:
+        if last or (settings.eval_frequency and self.step % settings.eval_frequency == 0):
             self.save()
             self._score()
-        elif time.monotonic() - self._saved_at >= self._settings.save_seconds:
+        elif settings.save_seconds and time.monotonic() - self._saved_at >= settings.save_seconds:
             self.save()
+        if first:
+            self._first_update_ended = time.monotonic()
         if self.stopped_by is not None:
             self.model.stop_training = True
 
     def _tell(self) -> None:
-        state, done = self.state, self.step - self._start.step
+        state = self.state
         tokens = state.seen.target_tokens - self._start.seen.target_tokens
         news = Step(
             step=self.step,
@@ -245,7 +274,7 @@ class Session(keras.callbacks.Callback):
             tokens_per_second=(tokens - self._window_tokens)
             / max(time.monotonic() - self._window_began, 1e-9),
             learning_rate=float(self.model.optimizer.learning_rate_at(self.step)),
-            seconds_left=(self._train_steps - self.step) * self.seconds / done,
+            seconds_left=self._seconds_left(),
         )
         self._curves.add(
             TRAIN,
@@ -260,13 +289,19 @@ class Session(keras.callbacks.Callback):
         self._report(news)
         self._window_losses, self._window_tokens, self._window_began = [], tokens, time.monotonic()
 
+    def _seconds_left(self) -> float:
+        """From the pace since the first update, which is slow: it traces the graph."""
+        done = self.step - self._start.step - 1
+        pace = (time.monotonic() - self._first_update_ended) / done if done else self.seconds
+        return (self._train_steps - self.step) * pace
+
     def save(self) -> None:
-        """Writes a checkpoint of the last update, once.
+        """Writes a checkpoint of the last update, once; none if the loss was not a finite number.
 
         Raises:
             T2TError: it cannot be written.
         """
-        if self.step == self._saved_step:
+        if self.step == self._saved_step or self.broken:
             return
         with self._apart_from_training():
             path = self._settings.output_dir / checkpoints.file_name(self.step)
@@ -274,7 +309,8 @@ class Session(keras.callbacks.Callback):
                 **checkpoints.model_arrays(self.model),
                 **checkpoints.optimizer_arrays(self.model.optimizer),
             }
-            checkpoints.save(path, arrays, dataclasses.asdict(self.state))
+            meta = {**dataclasses.asdict(self.state), "architecture": self.model.hparams.architecture()}
+            checkpoints.save(path, arrays, meta)
             checkpoints.keep_newest(self._settings.output_dir, self._settings.keep_checkpoints)
         self._saved_step, self._saved_at = self.step, time.monotonic()
         self._report(Saved(self.step, path))

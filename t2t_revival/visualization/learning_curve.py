@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 
 FILE_NAME = "learning_curve.png"
@@ -40,11 +41,12 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     loss_axes.set_title(title)
     loss_axes.grid(alpha=0.3)
     lines = list(loss_axes.get_lines())
-    if dev and "bleu" in dev[-1]:
+    if any("bleu" in row for row in dev):
         lines += _draw_bleu(loss_axes, dev)
     loss_axes.legend(handles=lines, loc="center right", frameon=False)
     path = output_dir / FILE_NAME
-    figure.savefig(path)
+    with writing(path) as file:
+        figure.savefig(file, format="png")
     return path
 
 
@@ -57,4 +59,5 @@ def _draw_bleu(loss_axes: Any, dev: list[dict[str, float]]) -> list[Any]:
 
 
 def _points(rows: list[dict[str, float]], name: str) -> tuple[list[float], list[float]]:
-    return [row["target_tokens"] / 1e6 for row in rows], [row[name] for row in rows]
+    measured = [row for row in rows if name in row]
+    return [row["target_tokens"] / 1e6 for row in measured], [row[name] for row in measured]

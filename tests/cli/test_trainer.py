@@ -9,6 +9,7 @@ import pytest
 
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
+from t2t_revival.training.curves import DEV, read_curve
 from t2t_revival.training.run import Run, load_hparams
 
 SMALL = (
@@ -110,6 +111,30 @@ def test_another_model_in_output_dir(
     assert load_hparams(trained).hidden_size == 16
 
 
+@pytest.mark.parametrize("change", ["--hparams=num_heads=4", "--train_steps=3", "--vocab_size=280"])
+def test_a_refused_command_leaves_the_run_as_it_was(
+    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    before = {path: path.read_bytes() for path in trained.iterdir() if path.is_file()}
+    fails([*command(corpus, data, trained), change], capsys)
+    assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
+
+
+def test_bleu_may_be_turned_on_later(corpus: Path, data: Path, tmp_path: Path) -> None:
+    assert trainer.main([*command(corpus, data, tmp_path), "--eval_bleu_sentences=0"]) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
+    assert ["bleu" in row for row in read_curve(tmp_path, DEV)] == [False, True]
+
+
+def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    error = fails(command(corpus, tmp_path / "data", tmp_path / "file" / "out"), capsys)
+    assert "cannot write to output_dir" in error
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_damaged_checkpoint(
     corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +155,9 @@ def test_a_damaged_checkpoint(
         ("--hparams=num_heads=5", "not divisible"),
         ("--trainsteps=3", "did you mean train_steps"),
         ("--precision=float64", "precision"),
+        ("--hparams=learning_rate_schedule=constant*linear_warm", "did you mean linear_warmup"),
+        ("--random_seed=5000000000", "random_seed"),
+        ("--eval_early_stopping_metric=blue", "eval_early_stopping_metric"),
         ("--train_steps=-3", "train_steps"),
         ("--data_source=nowhere/at/all", "nowhere/at/all"),
     ],

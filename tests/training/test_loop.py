@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ HPARAMS = HParams(
     filter_size=64,
     num_heads=2,
     layer_prepostprocess_dropout=0.1,
+    layer_preprocess_sequence="n",
+    layer_postprocess_sequence="da",
     learning_rate_warmup_steps=40,
     batch_size=256,
     effective_batch_size=0,
@@ -159,6 +162,51 @@ def test_a_damaged_shard_is_named(shards: list[Path], tmp_path: Path) -> None:
     damaged.write_bytes(shards[0].read_bytes()[:-7])
     with pytest.raises(T2TError, match=damaged.name):
         train([damaged], HPARAMS, VOCAB, Settings(tmp_path / "out"))
+
+
+def test_what_was_learned_before_an_error_is_saved(shards: list[Path], tmp_path: Path) -> None:
+    def report(news: object) -> None:
+        if isinstance(news, Step) and news.step == 3:
+            raise T2TError("a shard is damaged")
+
+    with pytest.raises(T2TError, match="a shard is damaged"):
+        train(shards, HPARAMS, VOCAB, Settings(tmp_path, log_steps=1), report=report)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
+
+
+def test_a_loss_that_is_no_number_ends_training_and_is_not_saved(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS.replace(train_steps=2), VOCAB, Settings(tmp_path))
+    wild = HPARAMS.replace(train_steps=50, learning_rate_constant=1e30)
+    with pytest.raises(T2TError, match=r"the loss of update \d+ is (nan|inf).*step 2\) is intact"):
+        train(shards, wild, VOCAB, Settings(tmp_path))
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
+
+
+def test_a_refused_training_writes_nothing(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(T2TError):
+        train(shards, HPARAMS.replace(num_heads=4, train_steps=99), VOCAB, Settings(tmp_path))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_other_dropout_may_follow(shards: list[Path], tmp_path: Path) -> None:
+    """Random states come and go with dropout; they are no part of the model."""
+    for step, rate in ((2, 0.1), (4, 0.0), (6, 0.2)):
+        hparams = HPARAMS.replace(train_steps=step, layer_prepostprocess_dropout=rate)
+        assert train(shards, hparams, VOCAB, Settings(tmp_path)).step == step
+
+
+def test_it_runs_in_a_thread(shards: list[Path], tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(train, shards, HPARAMS, VOCAB, Settings(tmp_path)).result().step == 8
+
+
+def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, eval_frequency=0, save_seconds=0)
+    train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0})
+    assert [row["step"] for row in read_curve(tmp_path, DEV)] == [8]
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
 def test_a_damaged_checkpoint_is_named_and_kept(shards: list[Path], tmp_path: Path) -> None:

@@ -8,7 +8,15 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabulary, open_run
+from t2t_revival.training.run import (
+    FILE_NAME,
+    Run,
+    check_place,
+    check_same,
+    load_hparams,
+    load_vocabulary,
+    save_run,
+)
 
 
 @pytest.fixture
@@ -34,7 +42,7 @@ def test_everything_comes_back_from_output_dir_alone(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
     out, hparams = tmp_path / "out", registry.hparams("tiny", "train_steps=7")
-    open_run(out, run, hparams, vocabulary.path)
+    save_run(out, run, hparams, vocabulary.path)
     vocabulary.path.unlink()
     assert Run.load(out) == run
     assert load_hparams(out) == hparams
@@ -44,21 +52,44 @@ def test_everything_comes_back_from_output_dir_alone(
 def test_a_run_may_go_on_with_other_training_but_not_another_model(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
-    out, hparams = tmp_path / "out", registry.hparams("tiny")
-    open_run(out, run, hparams, vocabulary.path)
-    open_run(out, run, hparams.replace(train_steps=9, batch_size=1024), vocabulary.path)
-    assert load_hparams(out).train_steps == 9
+    hparams = registry.hparams("tiny")
+    save_run(tmp_path, run, hparams, vocabulary.path)
+    check_same(tmp_path, run, hparams.replace(train_steps=9, batch_size=1024, max_length=99))
     with pytest.raises(T2TError, match="hidden_size=128, not 64"):
-        open_run(out, run, hparams.replace(hidden_size=64), vocabulary.path)
+        check_same(tmp_path, run, hparams.replace(hidden_size=64))
 
 
-@pytest.mark.parametrize("field", ["problem", "hparams_set", "fingerprint"])
-def test_another_run_is_refused(tmp_path: Path, run: Run, vocabulary: Vocabulary, field: str) -> None:
-    out, hparams = tmp_path / "out", registry.hparams("tiny")
-    open_run(out, run, hparams, vocabulary.path)
-    with pytest.raises(T2TError, match="give another --output_dir"):
-        open_run(out, dataclasses.replace(run, **{field: "other"}), hparams, vocabulary.path)
-    assert Run.load(out) == run
+def test_max_length_belongs_to_the_model_where_positions_are_learned(
+    tmp_path: Path, run: Run, vocabulary: Vocabulary
+) -> None:
+    hparams = registry.hparams("table3_e_learned")
+    save_run(tmp_path, run, hparams, vocabulary.path)
+    with pytest.raises(T2TError, match="max_length=256, not 128"):
+        check_same(tmp_path, run, hparams.replace(max_length=128))
+
+
+def test_another_vocabulary_is_refused(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
+    hparams = registry.hparams("tiny")
+    save_run(tmp_path, run, hparams, vocabulary.path)
+    with pytest.raises(T2TError, match="another vocabulary: give another --output_dir"):
+        check_same(tmp_path, dataclasses.replace(run, fingerprint="other"), hparams)
+
+
+def test_another_problem_or_set_is_refused_before_anything_is_done(
+    tmp_path: Path, run: Run, vocabulary: Vocabulary
+) -> None:
+    check_place(tmp_path, "anything", "at_all")
+    save_run(tmp_path, run, registry.hparams("tiny"), vocabulary.path)
+    check_place(tmp_path, run.problem, run.hparams_set)
+    for problem, hparams_set in (("translate_enfr", "tiny"), ("translate_ende", "big")):
+        with pytest.raises(T2TError, match="give another --output_dir"):
+            check_place(tmp_path, problem, hparams_set)
+
+
+def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(T2TError, match="cannot write to output_dir"):
+        check_place(tmp_path / "file" / "out", "translate_ende", "tiny")
 
 
 def test_no_run_says_what_to_do(tmp_path: Path) -> None:
@@ -75,7 +106,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
 
 def test_a_replaced_vocabulary_is_found(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     out = tmp_path / "out"
-    open_run(out, run, registry.hparams("tiny"), vocabulary.path)
+    save_run(out, run, registry.hparams("tiny"), vocabulary.path)
     Vocabulary.train(["something else entirely, of other words"] * 20, out / run.vocabulary, 280)
     with pytest.raises(T2TError, match="not the vocabulary"):
         load_vocabulary(out)
