@@ -12,17 +12,19 @@ RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
 
 .PHONY: demo test lint clean
 
-demo: $(VENV)/.installed
-	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
+demo: $(DEMO)/.trained
 	$(BIN)/t2t-avg-all $(RUN)
-	$(BIN)/t2t-decoder $(RUN) --data_dir=$(DEMO)/data --dataset_split=test \
-	    --decode_to_file=$(DEMO)/test.de
+	$(BIN)/t2t-decoder $(RUN) --data_dir=$(DEMO)/data --dataset_split=test --decode_to_file=$(DEMO)/test.de
 	@echo
 	@echo "corpus and vocabulary   $(DEMO)/data"
 	@echo "model and checkpoints   $(DEMO)/model"
 	@echo "learning curve          $(DEMO)/model/learning_curve.png"
 	@echo "translations            $(DEMO)/test.de"
 	@echo "try it yourself         $(BIN)/t2t-decoder $(RUN) --decode_interactive"
+
+$(DEMO)/.trained: $(VENV)/.installed
+	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
+	touch $@
 
 test: lint
 	$(BIN)/pytest
