@@ -98,12 +98,25 @@ class Vocabulary:
 
     @cached_property
     def graph_tokenizer(self) -> Any:
-        """tensorflow-text's op on the same model; an exported module must hold it as an attribute."""
+        """`keras_nlp`'s tokeniser on the same model; an exported module must hold it as an attribute."""
+        import keras_nlp
         import tensorflow as tf
-        import tensorflow_text
 
         with tf.init_scope():
-            return tensorflow_text.SentencepieceTokenizer(model=self.proto, out_type=tf.int32)
+            return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.proto, dtype="int32")
+
+    @cached_property
+    def _tokenize(self) -> Any:
+        """As a graph even when called eagerly, where the Keras layer would return lists."""
+        import tensorflow as tf
+
+        return tf.function(self.graph_tokenizer.tokenize, autograph=False)
+
+    @cached_property
+    def _detokenize(self) -> Any:
+        import tensorflow as tf
+
+        return tf.function(self.graph_tokenizer.detokenize, autograph=False)
 
     def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
@@ -111,7 +124,7 @@ class Vocabulary:
 
         for character, escaped in _ESCAPES:
             texts = tf.strings.regex_replace(texts, character, escaped)
-        return self.graph_tokenizer.tokenize(texts)
+        return self._tokenize(texts)
 
     def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """`decode` of each as TensorFlow ops: int32 [batch, None] -> string [batch]."""
@@ -120,7 +133,7 @@ class Vocabulary:
         dense = ids.to_tensor(PAD)  # [batch, longest]
         ended = tf.cumsum(tf.cast(dense == EOS, tf.int32), axis=1) > 0
         kept = tf.ragged.boolean_mask(dense, (dense != PAD) & ~ended)
-        texts = self.graph_tokenizer.detokenize(kept)
+        texts = self._detokenize(kept)
         for character, escaped in reversed(_ESCAPES):
             texts = tf.strings.regex_replace(texts, escaped, character)
         return texts
