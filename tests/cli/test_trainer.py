@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,23 @@ def test_a_run_goes_on_with_its_own_hparams(
     assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6", hparams="")) == 0
     assert load_hparams(tmp_path).hidden_size == 16
     assert checkpoints.list_checkpoints(tmp_path)[-1].step == 6
+
+
+def test_what_is_left_out_or_comes_again_is_said(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = tmp_path / "long"
+    shutil.copytree(corpus, long)
+    for language in ("en", "de"):
+        with (long / f"train.{language}").open("a", encoding="utf-8") as file:
+            file.write("cat " * 100 + "\n")
+    first = command(long, tmp_path / "data", tmp_path / "out")
+    assert trainer.main(first) == 0
+    assert "1 of 201 training pairs are longer than max_length=64 tokens" in capsys.readouterr().err
+    smaller = SMALL.replace("batch_size=512", "batch_size=256")
+    again = command(long, tmp_path / "data", tmp_path / "out", "--train_steps=6", hparams=smaller)
+    assert trainer.main(again) == 0
+    assert "batches are cut anew (batch_size=256 instead of 512)" in capsys.readouterr().err
 
 
 def test_the_steps_are_reached_already(
