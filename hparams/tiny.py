@@ -18,5 +18,5 @@ def tiny() -> HParams:
         learning_rate_warmup_steps=400,
         batch_size=2048,
         effective_batch_size=0,
-        train_steps=1500,
+        train_steps=2500,
     )
