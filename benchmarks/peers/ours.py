@@ -51,7 +51,6 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
         return (example(batch) for batch in batches)
 
     waiting = iter(tf.data.Dataset.from_generator(examples, output_signature=SPEC).prefetch(2))
-    model._maybe_symbolic_build(data_batch=example(batches[0]))  # as `fit` does before its first step
     model.make_train_function()
 
     @tf.function(input_signature=[SPEC[0]])
