@@ -48,7 +48,7 @@ def command_flags() -> flags.FlagValues:
         ),
         ("save_checkpoints_secs", 600, "Seconds between two checkpoints besides these; 0: none besides."),
         ("keep_checkpoint_max", 20, "Newest checkpoints that are kept; 0: all."),
-        ("log_step_count_steps", 100, "Updates between two progress lines."),
+        ("log_step_count_steps", 100, "Updates between two progress lines; 0: only first and last."),
         ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU; 0: none."),
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
     ):
@@ -126,7 +126,7 @@ def _train(values: flags.FlagValues) -> int:
         eval_frequency=values.local_eval_frequency,
         save_seconds=values.save_checkpoints_secs,
         keep_checkpoints=values.keep_checkpoint_max,
-        log_steps=max(1, values.log_step_count_steps),
+        log_steps=values.log_step_count_steps,
         patience=values.eval_early_stopping_steps,
         patience_score=values.eval_early_stopping_metric,
         patience_delta=values.eval_early_stopping_metric_delta,

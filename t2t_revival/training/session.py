@@ -40,7 +40,7 @@ class Settings:
         eval_frequency: updates between two evaluations, each with a checkpoint; 0: only the last.
         save_seconds: seconds between two checkpoints besides these; 0: none besides.
         keep_checkpoints: how many of the newest checkpoints are kept; 0: all.
-        log_steps: updates between two reports.
+        log_steps: updates between two reports; 0: only the first and the last.
         patience: updates without a better score after which training stops; 0: never.
         patience_score: name of that score; lower is better for "loss" and "perplexity".
         patience_delta: by how much a better score must be better.
@@ -252,7 +252,7 @@ class Session(keras.callbacks.Callback):
     def _after_update(self) -> None:
         settings = self._settings
         last, first = self.step == self._train_steps, self.step == self._start.step + 1
-        if last or first or self.step % settings.log_steps == 0:
+        if last or first or (settings.log_steps and self.step % settings.log_steps == 0):
             self._tell()
         if last or (settings.eval_frequency and self.step % settings.eval_frequency == 0):
             self.save()

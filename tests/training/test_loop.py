@@ -203,9 +203,10 @@ def test_it_runs_in_a_thread(shards: list[Path], tmp_path: Path) -> None:
 
 
 def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
-    settings = Settings(tmp_path, eval_frequency=0, save_seconds=0)
+    settings = Settings(tmp_path, eval_frequency=0, save_seconds=0, log_steps=0)
     train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0})
     assert [row["step"] for row in read_curve(tmp_path, DEV)] == [8]
+    assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, 8]
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
