@@ -35,13 +35,17 @@ class Dropout(keras.layers.Layer):
     def call(self, x: Any, training: bool = False) -> Any:
         if not training or not self.rate:
             return x
-        size = ops.size(x)
+        *rows, channels = ops.shape(x)
         words = keras.random.randint(
-            (size // 4 + 2, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=self.seed_generator
+            (*rows, (channels + 3) // 4, 1),
+            -HALF_WORD,
+            HALF_WORD - 1,
+            dtype="int32",
+            seed=self.seed_generator,
         )
-        levels = ops.reshape(ops.view(words[1:], "int8"), (-1,))  # four to a word
-        levels = ops.reshape(levels[:size], ops.shape(x))
-        rounding = ops.cast(words[0, 0], "float32") * (0.5 / HALF_WORD) + 0.5  # between 0 and 1
+        levels = ops.view(words, "int8")  # [..., words of a row, 4]
+        levels = ops.reshape(levels, (*rows, -1))[..., :channels]
+        rounding = keras.random.uniform((), seed=self.seed_generator)
         threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
         # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.
         kept = ops.greater_equal(levels, ops.cast(ops.minimum(threshold, LEVELS // 2 - 1), "int8"))

@@ -79,6 +79,10 @@ class Transformer(keras.Model):
         Returns:
             Logits, [batch, target, vocab]; position t has seen the targets before t.
         """
+        return self.softmax_embedding.logits(self.hidden(inputs, training))
+
+    def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
+        """The decoder's output, [batch, target, hidden], of which `call` makes logits; arguments as there."""
         encoded, bias = self.encode(inputs["inputs"], training)
         return self.decode(inputs["targets"], encoded, bias, training)
 
@@ -99,13 +103,13 @@ class Transformer(keras.Model):
             training: whether dropout is active.
 
         Returns:
-            Logits, [batch, target, vocab].
+            [batch, target, hidden].
         """
-        x = self.target_embedding(targets)
-        x = ops.pad(x[:, :-1], [[0, 0], [1, 0], [0, 0]])  # shifted right: the first position sees zeros
-        x = self.target_dropout(self.target_positions(x), training=training)
-        x = self.decoder(x, encoded, encoder_bias, training=training)
-        return self.softmax_embedding.logits(x)
+        shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])
+        x = self.target_embedding(shifted)
+        first = ops.equal(ops.arange(ops.shape(x)[1]), 0)[:, None]  # the first position sees zeros
+        x = self.target_dropout(self.target_positions(ops.where(first, 0.0, x)), training=training)
+        return self.decoder(x, encoded, encoder_bias, training=training)
 
     def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
         """Encodes `source`, ids [batch, source], and returns the state before the first position."""

@@ -14,11 +14,11 @@ import tensorflow as tf
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
 from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.training.session import Evaluate, Patience, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
@@ -62,13 +62,13 @@ def precision_policy(precision: str) -> Iterator[None]:
         keras.config.set_dtype_policy(before)
 
 
-def build_model(hparams: HParams, vocab_size: int, precision: str = "float32") -> Transformer:
-    """A `Transformer` that computes in `precision`."""
+def build_model(hparams: HParams, vocab_size: int, precision: str = "float32") -> TrainingTransformer:
+    """A `TrainingTransformer` that computes in `precision`."""
     with precision_policy(precision):
-        return Transformer(hparams, vocab_size)
+        return TrainingTransformer(hparams, vocab_size)
 
 
-def compile_model(model: Transformer, hparams: HParams, accumulate: int = 1) -> Transformer:
+def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
     """Compiles as the trainer does: the paper's loss and optimizer, no XLA.
 
     Args:
@@ -88,7 +88,7 @@ def compile_model(model: Transformer, hparams: HParams, accumulate: int = 1) -> 
     # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
     # several replicas.
     logits = keras.ops.zeros((1, 1, model.vocab_size))
-    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
+    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits, training=False)
     return model
 
 
@@ -211,7 +211,7 @@ def train(
     return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
 
 
-def _resume(model: Transformer, output_dir: Path) -> TrainingState:
+def _resume(model: TrainingTransformer, output_dir: Path) -> TrainingState:
     found = checkpoints.list_checkpoints(output_dir)
     if not found:
         _check_space(model, output_dir)
@@ -220,7 +220,7 @@ def _resume(model: Transformer, output_dir: Path) -> TrainingState:
     return TrainingState.from_meta(checkpoints.restore(model, newest.path), newest.path)
 
 
-def _check_space(model: Transformer, output_dir: Path) -> None:
+def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
     """A checkpoint holds each weight and Adam's two moments, and the next is written beside the last."""
     needed = 2 * 3 * 4 * model.count_params()
     place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
+LEAST = 1e-37  # what a float32 softmax still tells from 0
+
 
 def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> Any:
     """Cross-entropy of each token against labels smoothed as in T2T (`smoothing_cross_entropy`).
@@ -23,30 +25,69 @@ def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> 
     Returns:
         float32 [tokens], in nats.
     """
-    right, wrong = 1.0 - label_smoothing, label_smoothing / (logits.shape[-1] - 1)
-    entropy = -right * math.log(right)
-    if label_smoothing:
-        entropy -= label_smoothing * math.log(wrong)
+    right, wrong, entropy = _smoothed(label_smoothing, logits.shape[-1])
+    scores = ops.cast(logits, "float32")
+    right_score = ops.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
+    log_sum = ops.logsumexp(scores, axis=-1)
+    return log_sum - (right - wrong) * right_score - wrong * ops.sum(scores, axis=-1) - entropy
+
+
+def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> Any:
+    """`smoothed_cross_entropy` of the logits x E^T, with a gradient that is never spread over the vocabulary.
+
+    Smoothed labels are the same for all tokens of the vocabulary but one. So their part of the gradient is
+    a sum over embeddings, and only the softmax itself passes through a product of matrices: after the
+    softmax no further pass over [tokens, vocab] is made, where the plain formula makes six.
+
+    Args:
+        x: the decoder's output, [tokens, hidden], float32 or bfloat16: products are computed in its type.
+        embeddings: float32 [vocab, hidden].
+        labels: int [tokens].
+        label_smoothing: epsilon_ls, at least 0 and below 1.
+
+    Returns:
+        float32 [tokens], in nats. A token whose probability is below `LEAST` counts as if it had that.
+    """
+    vocab = embeddings.shape[0]
+    right, wrong, entropy = _smoothed(label_smoothing, vocab)
 
     @ops.custom_gradient
-    def cross_entropy(logits: Any) -> Any:
-        """The gradient is written out: one pass for softmax minus labels, where a backend makes several."""
-        scores = ops.cast(logits, "float32")
-        softmax = ops.softmax(scores, axis=-1)  # [tokens, vocab]
-        log_sum = ops.max(scores, axis=-1) - ops.log(ops.max(softmax, axis=-1))  # [tokens]
-        right_score = ops.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
-        value = log_sum - (right - wrong) * right_score - wrong * ops.sum(scores, axis=-1)
+    def cross_entropy(x: Any, embeddings: Any) -> Any:
+        matrix = ops.cast(embeddings, x.dtype)
+        logits = ops.matmul(x, ops.transpose(matrix))  # [tokens, vocab]
+        softmax = ops.softmax(logits, axis=-1)
+        embedding_sum = ops.sum(embeddings, axis=0)  # [hidden]
+        right_embeddings = ops.take(embeddings, labels, axis=0)  # [tokens, hidden]
+        right_score, right_probability = (
+            ops.cast(ops.take_along_axis(scores, labels[:, None], axis=-1)[:, 0], "float32")
+            for scores in (logits, softmax)
+        )
+        score_sum = ops.matmul(ops.cast(x, "float32"), embedding_sum[:, None])[:, 0]  # [tokens]
+        log_sum = right_score - ops.log(ops.maximum(right_probability, LEAST))
+        value = log_sum - (right - wrong) * right_score - wrong * score_sum
 
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            up = args[0] if upstream is None else upstream
-            slope = (softmax - wrong) * up[:, None]  # [tokens, vocab]
-            at_right = (ops.exp(right_score - log_sum) - right) * up
-            where = ops.stack([ops.arange(ops.shape(labels)[0], dtype=labels.dtype), labels], axis=1)
-            return ops.cast(ops.scatter_update(slope, where, at_right), logits.dtype)
+        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
+            up = (args[0] if upstream is None else upstream)[:, None]  # [tokens, 1]
+            expected = ops.cast(ops.matmul(softmax, matrix), "float32")  # [tokens, hidden]
+            dx = (expected - (right - wrong) * right_embeddings - wrong * embedding_sum) * up
+            weighted = ops.cast(x, "float32") * up  # [tokens, hidden]
+            de = ops.matmul(ops.transpose(softmax), ops.cast(weighted, x.dtype))  # [vocab, hidden]
+            de = ops.cast(de, "float32") - wrong * ops.sum(weighted, axis=0)
+            at_right = ops.segment_sum(weighted * (right - wrong), labels, num_segments=vocab)
+            return ops.cast(dx, x.dtype), de - at_right
 
         return value, gradient
 
-    return cross_entropy(logits) - entropy
+    return cross_entropy(x, embeddings) - entropy
+
+
+def _smoothed(label_smoothing: float, vocab: int) -> tuple[float, float, float]:
+    """Probability of the right token and of each wrong one, and the entropy of that distribution."""
+    right, wrong = 1.0 - label_smoothing, label_smoothing / (vocab - 1)
+    entropy = -right * math.log(right)
+    if label_smoothing:
+        entropy -= label_smoothing * math.log(wrong)
+    return right, wrong, entropy
 
 
 @keras.saving.register_keras_serializable("t2t_revival")

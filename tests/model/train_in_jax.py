@@ -11,6 +11,7 @@ import numpy as np
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
 
 
@@ -36,7 +37,7 @@ def main(folder: Path) -> None:
 
     h = h.replace(layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
     keras.utils.set_random_seed(1)
-    model = Transformer(h, 11)
+    model = TrainingTransformer(h, 11)
     model.compile(optimizer=make_optimizer(h), loss=TokenCrossEntropy(label_smoothing=0.1))
     mask = (ids["targets"] != 0).astype("float32")
     history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)

@@ -1,0 +1,69 @@
+"""The model as it is trained is the model: the same logits, loss, gradients and weights."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.model import TrainingTransformer
+
+VOCAB = 11
+IDS = {
+    "inputs": np.array([[3, 4, 5, 1], [6, 1, 0, 0]], "int32"),
+    "targets": np.array([[7, 8, 1], [9, 1, 0]], "int32"),
+}
+WEIGHTS = ((IDS["targets"] != 0) / np.float32(5)).astype("float32")
+
+
+def twins(hparams: HParams) -> tuple[Transformer, TrainingTransformer]:
+    """Two models of the same weights, compiled alike."""
+    hparams = hparams.replace(layer_prepostprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0)
+    plain, fused = Transformer(hparams, VOCAB), TrainingTransformer(hparams, VOCAB)
+    fused.set_weights(plain.get_weights())
+    for model in (plain, fused):
+        model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
+    return plain, fused
+
+
+def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(IDS, IDS["targets"], model(IDS, training=True), WEIGHTS)
+    return loss, tape.gradient(loss, [weight.value for weight in model.trainable_variables])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_loss_and_gradients_are_those_of_the_logits(tiny_hparams: HParams, shared: bool) -> None:
+    plain, fused = twins(tiny_hparams.replace(shared_embedding_and_softmax_weights=shared))
+    assert [w.path for w in fused.weights] == [w.path for w in plain.weights]
+    (loss, gradients), (fused_loss, fused_gradients) = loss_and_gradients(plain), loss_and_gradients(fused)
+    assert float(fused_loss) == pytest.approx(float(loss), rel=1e-6)
+    for got, expected in zip(fused_gradients, gradients, strict=True):
+        np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
+
+
+def test_fit_and_evaluate(tiny_hparams: HParams) -> None:
+    """Steps of `fit`, and the loss that `evaluate` gives, are those of the plain model."""
+    plain, fused = twins(tiny_hparams)
+    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(3)
+    histories = [model.fit(data, shuffle=False, verbose=0).history["loss"] for model in (plain, fused)]
+    np.testing.assert_allclose(*histories, rtol=1e-6)
+    for weight, expected in zip(fused.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, expected, atol=1e-5)
+    losses = [model.evaluate(data, verbose=0) for model in (plain, fused)]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
+    plain, fused = twins(tiny_hparams)
+    assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
+    assert fused(IDS, training=True).shape == (2, 3, tiny_hparams.hidden_size)
+    fused.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, TrainingTransformer)
+    assert (loaded(IDS).numpy() == plain(IDS).numpy()).all()
