@@ -100,9 +100,9 @@ class Experiment:
         def evaluate(model: Any) -> Scores:
             if not tools:
                 options = DecodeHParams.from_problem(self.problem)
-                tools.append(
-                    (TeacherForced(model), Translator(model, vocabulary, options, hparams.max_length))
-                )
+                streams = self.settings.streams
+                translator = Translator(model, vocabulary, options, hparams.max_length, streams)
+                tools.append((TeacherForced(model), translator))
             teacher_forced, translator = tools[0]
             scores = teacher_forced(batches)
             if pairs and "bleu" in self.problem.eval_metrics():

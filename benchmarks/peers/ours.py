@@ -11,6 +11,7 @@ import tensorflow as tf
 from batches import PAD, Batch
 from contestant import Config, Contestant, serve
 
+from t2t_revival.cli import common
 from t2t_revival.hparams import HParams
 from t2t_revival.training.loop import build_model, compile_model
 
@@ -45,7 +46,8 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     keras.utils.set_random_seed(config.seed)
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
-    model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
+    streams = common.streams()  # as the trainer does for batches of thousands of tokens
+    model = compile_model(build_model(hparams, config.vocab_size, precision, streams), hparams)
 
     def examples() -> Iterator[Any]:
         return (example(batch) for batch in batches)

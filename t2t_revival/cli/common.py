@@ -97,6 +97,28 @@ def load_tensorflow(values: flags.FlagValues) -> None:
             os.close(stderr)
 
 
+def streams(most: int | None = None) -> int:
+    """How many streams of work to run side by side, and the threads of each set in TensorFlow.
+
+    One, but on CPUs as many as there are cores: operations of one thread each, side by side, use the cores
+    better than operations that are spread over them one after the other.
+
+    Args:
+        most: more than these are of no use.
+    """
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    cores = os.cpu_count() or 1
+    number = min(cores, most or cores)
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(cores // number)
+    except RuntimeError:  # TensorFlow was in use before, with threads of its own
+        return 1
+    return number
+
+
 def _print_all_characters() -> None:
     """Has characters that the terminal's encoding lacks printed as \\xe4 and the like, not as a traceback."""
     for stream in (sys.stdout, sys.stderr):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shlex
 import sys
 import time
@@ -116,7 +115,7 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
 
     DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
     common.load_tensorflow(values)
-    streams = _streams()
+    streams = common.streams()
     from t2t_revival.decoding.translator import Translator
 
     translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams, streams)
@@ -125,19 +124,6 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     average = ", an average" if checkpoint.averaged else ""
     _say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
     return translator
-
-
-def _streams() -> int:
-    """Batches decoded side by side: on CPUs one for each core, since a batch uses one core best."""
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("GPU"):
-        return 1
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-    except RuntimeError:  # TensorFlow was in use before, with threads of its own
-        return 1
-    return os.cpu_count() or 1
 
 
 def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:

@@ -25,6 +25,7 @@ t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sam
 Trains a problem's model; makes the problem's data first where it is missing. Ctrl-C (SIGINT) and SIGTERM
 save and stop; the same command goes on from there.
 """
+LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
 EXIT_STATUS = {"SIGINT": common.EXIT_INTERRUPTED, "SIGTERM": 143}
 
 
@@ -122,6 +123,7 @@ def _train(values: flags.FlagValues) -> int:
         output_dir=output_dir,
         strategy=values.strategy,
         precision=values.precision,
+        streams=common.streams(max(1, hparams.batch_size // LEAST_PART)),
         seed=values.random_seed,
         eval_frequency=values.local_eval_frequency,
         save_seconds=values.save_checkpoints_secs,

@@ -62,10 +62,12 @@ def precision_policy(precision: str) -> Iterator[None]:
         keras.config.set_dtype_policy(before)
 
 
-def build_model(hparams: HParams, vocab_size: int, precision: str = "float32") -> TrainingTransformer:
+def build_model(
+    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
+) -> TrainingTransformer:
     """A `TrainingTransformer` that computes in `precision`."""
     with precision_policy(precision):
-        return TrainingTransformer(hparams, vocab_size)
+        return TrainingTransformer(hparams, vocab_size, streams=streams)
 
 
 def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
@@ -122,7 +124,8 @@ class Training:
         replicas = strategy.num_replicas_in_sync
         self._accumulate = accumulation(hparams, replicas)
         with strategy.scope():
-            model = build_model(hparams, vocab_size, settings.precision)
+            streams = settings.streams if replicas == 1 else 1
+            model = build_model(hparams, vocab_size, settings.precision, streams)
             self._model = compile_model(model, hparams, self._accumulate)
         self._start = _resume(self._model, settings.output_dir)
         if self._start.step >= hparams.train_steps:

@@ -1,12 +1,14 @@
-"""The model as it is trained: decoder and loss in one piece."""
+"""The model as it is trained: decoder and loss in one piece, parts of a batch side by side."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import keras
 from keras import ops
 
+from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.training.loss import linear_cross_entropy
 
@@ -17,11 +19,37 @@ class TrainingTransformer(Transformer):
 
     Weights, names and all else are those of `Transformer`. Only `call` with `training=True` differs: it
     gives the decoder's output, and `compute_loss` takes that. Compiled with a `TokenCrossEntropy`.
+
+    Args:
+        hparams: see `Transformer`.
+        vocab_size: see `Transformer`.
+        streams: parts that a batch is cut into while training. They depend on each other only in the sum of
+            their losses, so that a CPU with several cores computes them side by side.
     """
 
+    def __init__(
+        self, hparams: HParams, vocab_size: int, name: str = "transformer", streams: int = 1
+    ) -> None:
+        super().__init__(hparams, vocab_size, name)
+        self.streams = streams
+
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """Logits, [batch, target, vocab]; while training, the decoder's output, [batch, target, hidden]."""
-        return self.hidden(inputs, training) if training else super().call(inputs)
+        """Logits, [batch, target, vocab]; while training, the decoder's output of each part of the batch.
+
+        Args:
+            inputs: see `Transformer.call`.
+            training: whether the model is trained, and dropout active.
+
+        Returns:
+            While training, a list of [rows of the part, target, hidden].
+        """
+        if not training:
+            return super().call(inputs)
+        sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
+        return [
+            self.hidden({"inputs": source, "targets": targets}, training)
+            for source, targets in zip(*sides, strict=True)
+        ]
 
     def compute_loss(
         self,
@@ -45,10 +73,20 @@ class TrainingTransformer(Transformer):
         """
         if not training:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
+        return sum(self._loss(*part) for part in parts)
+
+    def _loss(self, hidden: Any, labels: Any, weights: Any) -> Any:
         losses = linear_cross_entropy(
-            ops.reshape(y_pred, (-1, y_pred.shape[-1])),
+            ops.reshape(hidden, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
             ops.copy(self.softmax_embedding.embeddings),
-            ops.reshape(y, (-1,)),
+            ops.reshape(labels, (-1,)),
             self.loss.label_smoothing,
         )
-        return ops.sum(losses * ops.reshape(sample_weight, (-1,)))
+        return ops.sum(losses * ops.reshape(weights, (-1,)))
+
+    def _parts(self, x: Any) -> list[Any]:
+        """[batch, ...] -> a list of `streams` parts, [rows, ...]."""
+        rows = ops.shape(x)[0]
+        borders = [rows * part // self.streams for part in range(self.streams + 1)]
+        return [x[start:end] for start, end in pairwise(borders)]

@@ -36,6 +36,8 @@ class Settings:
         output_dir: where checkpoints and curves go.
         strategy: see `make_strategy`.
         precision: "float32" or "mixed_bfloat16".
+        streams: parts of a batch that are computed side by side, where one device trains; pays off on a CPU
+            whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: of weights, dropout and the order of the data.
         eval_frequency: updates between two evaluations, each with a checkpoint; 0: only the last.
         save_seconds: seconds between two checkpoints besides these; 0: none besides.
@@ -49,6 +51,7 @@ class Settings:
     output_dir: Path
     strategy: str = "auto"
     precision: str = "float32"
+    streams: int = 1
     seed: int = 1
     eval_frequency: int = 1000
     save_seconds: float = 600.0

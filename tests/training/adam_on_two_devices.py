@@ -5,8 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
-from t2t_revival.training.loop import compile_model
+from t2t_revival.training.loop import build_model, compile_model
 
 H = HParams(
     num_hidden_layers=1,
@@ -26,7 +25,7 @@ def trained(strategy: tf.distribute.Strategy, start: list[np.ndarray] | None) ->
     mask = (ids != 0).astype("float32").reshape(2, 4, 5)
     weights = (mask / mask.sum(axis=(1, 2), keepdims=True)).reshape(8, 5)
     with strategy.scope():
-        model = Transformer(H, 11)
+        model = build_model(H, 11)
         if start:
             model.set_weights(start)
         compile_model(model, H)

@@ -21,10 +21,10 @@ IDS = {
 WEIGHTS = ((IDS["targets"] != 0) / np.float32(5)).astype("float32")
 
 
-def twins(hparams: HParams) -> tuple[Transformer, TrainingTransformer]:
+def twins(hparams: HParams, streams: int = 1) -> tuple[Transformer, TrainingTransformer]:
     """Two models of the same weights, compiled alike."""
     hparams = hparams.replace(layer_prepostprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0)
-    plain, fused = Transformer(hparams, VOCAB), TrainingTransformer(hparams, VOCAB)
+    plain, fused = Transformer(hparams, VOCAB), TrainingTransformer(hparams, VOCAB, streams=streams)
     fused.set_weights(plain.get_weights())
     for model in (plain, fused):
         model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
@@ -37,9 +37,12 @@ def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
     return loss, tape.gradient(loss, [weight.value for weight in model.trainable_variables])
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_loss_and_gradients_are_those_of_the_logits(tiny_hparams: HParams, shared: bool) -> None:
-    plain, fused = twins(tiny_hparams.replace(shared_embedding_and_softmax_weights=shared))
+@pytest.mark.parametrize(("shared", "streams"), [(True, 1), (False, 1), (True, 2), (True, 3)])
+def test_loss_and_gradients_are_those_of_the_logits(
+    tiny_hparams: HParams, shared: bool, streams: int
+) -> None:
+    """Also where a batch has fewer sentences than there are streams."""
+    plain, fused = twins(tiny_hparams.replace(shared_embedding_and_softmax_weights=shared), streams)
     assert [w.path for w in fused.weights] == [w.path for w in plain.weights]
     (loss, gradients), (fused_loss, fused_gradients) = loss_and_gradients(plain), loss_and_gradients(fused)
     assert float(fused_loss) == pytest.approx(float(loss), rel=1e-6)
@@ -47,9 +50,10 @@ def test_loss_and_gradients_are_those_of_the_logits(tiny_hparams: HParams, share
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
-def test_fit_and_evaluate(tiny_hparams: HParams) -> None:
+@pytest.mark.parametrize("streams", [1, 2])
+def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
     """Steps of `fit`, and the loss that `evaluate` gives, are those of the plain model."""
-    plain, fused = twins(tiny_hparams)
+    plain, fused = twins(tiny_hparams, streams)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(3)
     histories = [model.fit(data, shuffle=False, verbose=0).history["loss"] for model in (plain, fused)]
     np.testing.assert_allclose(*histories, rtol=1e-6)
@@ -62,7 +66,7 @@ def test_fit_and_evaluate(tiny_hparams: HParams) -> None:
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
     plain, fused = twins(tiny_hparams)
     assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
-    assert fused(IDS, training=True).shape == (2, 3, tiny_hparams.hidden_size)
+    assert [part.shape for part in fused(IDS, training=True)] == [(2, 3, tiny_hparams.hidden_size)]
     fused.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(loaded, TrainingTransformer)
