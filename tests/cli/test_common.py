@@ -145,3 +145,33 @@ def test_a_reader_that_went_away_is_no_traceback() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait(timeout=60) == 1
+
+
+@pytest.mark.parametrize(
+    ("cores", "most", "number", "threads"), [(2, None, 2, 1), (2, 1, 1, 2), (8, 3, 3, 2), (1, 4, 1, 1)]
+)
+def test_streams_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int, most: int | None, number: int, threads: int
+) -> None:
+    import tensorflow as tf
+
+    given: list[int] = []
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", given.append)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert common.streams(most) == number
+    assert given == [threads]
+
+
+def test_one_stream_on_a_gpu_or_where_tensorflow_has_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
+    def refuse(threads: int) -> None:
+        raise RuntimeError("in use")
+
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", refuse)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"])
+    assert common.streams() == 1
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    assert common.streams() == 1
