@@ -36,15 +36,12 @@ class Dropout(keras.layers.Layer):
         if not training or not self.rate:
             return x
         *rows, channels = ops.shape(x)
+        groups = (channels + 3) // 4
         words = keras.random.randint(
-            (*rows, (channels + 3) // 4, 1),
-            -HALF_WORD,
-            HALF_WORD - 1,
-            dtype="int32",
-            seed=self.seed_generator,
+            (*rows, groups, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=self.seed_generator
         )
-        levels = ops.view(words, "int8")  # [..., words of a row, 4]
-        levels = ops.reshape(levels, (*rows, -1))[..., :channels]
+        levels = ops.view(words, "int8")  # [..., groups, 4]: four to a word
+        levels = ops.reshape(levels, (*rows, 4 * groups))[..., :channels]
         rounding = keras.random.uniform((), seed=self.seed_generator)
         threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
         # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.

@@ -62,6 +62,7 @@ def test_calls_differ_and_a_seed_repeats_them() -> None:
 def test_any_shape(shape: list[int]) -> None:
     out = dropped(0.5, *shape)
     assert out.shape == tuple(shape)
+    assert dropped(0.5, 0, *shape).shape == (0, *shape)
     assert set(np.unique(out)) <= {0.0, 2.0}
 
 

@@ -50,6 +50,21 @@ def test_loss_and_gradients_are_those_of_the_logits(
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
+def test_a_batch_of_fewer_sentences_than_streams(tiny_hparams: HParams) -> None:
+    """Trains, with dropout, and stays finite."""
+    model = TrainingTransformer(tiny_hparams.replace(layer_prepostprocess_dropout=0.1), VOCAB, streams=3)
+    model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
+    ids = np.array([[3, 4, 5, 6, 7, 8, 1]], "int32")
+    first = ({"inputs": ids, "targets": ids}, ids, np.full(ids.shape, 1 / 7, "float32"))
+    unknown = tf.TensorSpec([None, None], tf.int32)
+    signature = ({"inputs": unknown, "targets": unknown}, unknown, tf.TensorSpec([None, None]))
+    data = tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=signature)
+    before = model.get_weights()
+    model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+    assert any((now != then).any() for now, then in zip(model.get_weights(), before, strict=True))
+
+
 @pytest.mark.parametrize("streams", [1, 2])
 def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
     """Steps of `fit`, and the loss that `evaluate` gives, are those of the plain model."""
