@@ -30,13 +30,13 @@ def length_penalty(length: Any, alpha: Any) -> Any:
 
 
 class SearchSettings(NamedTuple):
-    """What a search is asked for, as tensors.
+    """What a search is asked for, as tensors: scalars, or [batch], a value for each sentence.
 
     Attributes:
-        beam_size: hypotheses kept per sentence, int32 scalar.
-        alpha: exponent of the length penalty, float32 scalar; 0: none.
-        extra_length: how many tokens longer than its source an output may be, int32 scalar.
-        n: outputs returned per sentence, at most `beam_size`; int32 scalar.
+        beam_size: hypotheses kept per sentence, int32.
+        alpha: exponent of the length penalty, float32; 0: none.
+        extra_length: how many tokens longer than its source an output may be, int32.
+        n: outputs returned per sentence, at most `beam_size`; int32.
     """
 
     beam_size: Any
@@ -128,8 +128,9 @@ class BeamSearch:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
         with _weights_cast_once(self.model):
-            state = _unfused(self.model.start_decoding(source_ids, settings.beam_size), limits)
-            start = _start(limits, settings.beam_size, state.self_caches)
+            width = tf.maximum(tf.reduce_max(settings.beam_size), 1)  # at least 1 where there is no sentence
+            state = _unfused(self.model.start_decoding(source_ids, width), limits)
+            start = _start(limits, width, state.self_caches)
 
             def step(beams: Beams) -> tuple[Beams]:
                 logits, after = self.model.decode_step(
@@ -143,7 +144,8 @@ class BeamSearch:
                 (start,),
                 shape_invariants=(_invariants(start),),
             )
-        return end.finished_ids[:, : settings.n], end.finished_scores[:, : settings.n]
+        n = tf.maximum(tf.reduce_max(settings.n), 1)
+        return end.finished_ids[:, :n], _first(end.finished_scores[:, :n], settings.n)
 
 
 class _InModelPrecision(keras.layers.Layer):
@@ -216,18 +218,21 @@ def _advance(beams: Beams, logits: Any, limits: Any, settings: SearchSettings) -
         settings: see `SearchSettings`.
     """
     length = beams.position + 1
-    penalty = length_penalty(length, settings.alpha)
+    width = tf.shape(beams.last)[1]
+    penalty = _column(length_penalty(length, settings.alpha))
     ids, log_probs, rows = _candidates(beams, logits, settings.beam_size)
     ended = tf.equal(ids[:, :, -1], EOS)
 
-    alive_log_probs, kept = tf.math.top_k(tf.where(ended, NEVER, log_probs), settings.beam_size)
+    alive_log_probs, kept = tf.math.top_k(tf.where(ended, NEVER, log_probs), width)
+    alive_log_probs = _first(alive_log_probs, settings.beam_size)
     alive_ids = tf.gather(ids, kept, batch_dims=1)
     kept_rows = tf.reshape(tf.gather(rows, kept, batch_dims=1), [-1])
 
     finished_ids = tf.pad(beams.finished_ids, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
     finished_ids = tf.concat([finished_ids, ids], axis=1)  # [batch, 3 * beams, length]
     finished_scores = tf.concat([beams.finished_scores, tf.where(ended, log_probs / penalty, NEVER)], axis=1)
-    finished_scores, kept = tf.math.top_k(finished_scores, settings.beam_size)
+    finished_scores, kept = tf.math.top_k(finished_scores, width)
+    finished_scores = _first(finished_scores, settings.beam_size)
     finished_ids = tf.gather(finished_ids, kept, batch_dims=1)
 
     at_limit = length >= limits  # [batch]
@@ -236,7 +241,8 @@ def _advance(beams: Beams, logits: Any, limits: Any, settings: SearchSettings) -
     finished_scores = tf.where(unfinished, alive_log_probs / penalty, finished_scores)
 
     bound = alive_log_probs[:, 0] / _bounding_penalty(length, limits, settings.alpha)
-    done = at_limit | (bound <= finished_scores[:, settings.n - 1])
+    last = tf.zeros_like(limits) + settings.n - 1  # [batch]
+    done = at_limit | (bound <= tf.gather(finished_scores, last, batch_dims=1))
     return Beams(
         position=length,
         last=alive_ids[:, :, -1],
@@ -246,6 +252,18 @@ def _advance(beams: Beams, logits: Any, limits: Any, settings: SearchSettings) -
         finished_scores=finished_scores,
         caches=tf.nest.map_structure(lambda cache: tf.gather(cache, kept_rows), beams.caches),
     )
+
+
+def _column(x: Any) -> Any:
+    """[batch] -> [batch, 1]; a scalar stays one."""
+    return x if x.shape.rank == 0 else x[:, None]
+
+
+def _first(values: Any, count: Any) -> Any:
+    """[batch, width], NEVER from place `count`, [batch], on; a scalar count is the width: all stays."""
+    if count.shape.rank == 0:
+        return values
+    return tf.where(tf.range(tf.shape(values)[1]) < count[:, None], values, NEVER)
 
 
 def _bounding_penalty(length: Any, limits: Any, alpha: Any) -> Any:
@@ -258,7 +276,7 @@ def _bounding_penalty(length: Any, limits: Any, alpha: Any) -> Any:
     return length_penalty(best, alpha)
 
 
-def _candidates(beams: Beams, logits: Any, width: Any) -> tuple[Any, Any, Any]:
+def _candidates(beams: Beams, logits: Any, beam_size: Any) -> tuple[Any, Any, Any]:
     """The 2 * beams best continuations of each sentence, so that `beams` are left if as many end.
 
     Returns:
@@ -266,6 +284,7 @@ def _candidates(beams: Beams, logits: Any, width: Any) -> tuple[Any, Any, Any]:
         caches that each continues, [batch, 2 * beams].
     """
     logits = tf.cast(logits, tf.float32)
+    width = tf.shape(logits)[1]
     # One more than can be needed, since PAD may be among them; never the whole vocabulary's log-softmax.
     tops = tf.minimum(2 * width + 1, logits.shape[-1])
     top, tokens = top_tokens(logits, tops)  # [batch, beams, tops]
@@ -275,6 +294,7 @@ def _candidates(beams: Beams, logits: Any, width: Any) -> tuple[Any, Any, Any]:
 
     batch = tf.shape(log_probs)[0]
     log_probs, best = tf.math.top_k(tf.reshape(log_probs, [batch, width * tops]), 2 * width)
+    log_probs = _first(log_probs, 2 * beam_size)
     tokens = tf.gather(tf.reshape(tokens, [batch, width * tops]), best, batch_dims=1)
     rows = best // tops + tf.range(batch)[:, None] * width  # [batch, 2 * beams]
     before = tf.gather(tf.reshape(beams.alive_ids, [batch * width, beams.position]), rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import BeamSearch, length_penalty, top_tokens
+from t2t_revival.decoding.beam_search import BeamSearch, SearchSettings, length_penalty, top_tokens
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
@@ -126,6 +126,24 @@ def reference_search(model, source, beams, alpha, limit):
         finished = sorted(finished, key=lambda c: -c[1])[:beams]
         alive = [c for c in candidates if c[0][-1] != EOS][:beams]
     return (finished or [(ids, s / ((5 + limit) / 6) ** alpha) for ids, s in alive])[0]
+
+
+def test_each_sentence_may_have_settings_of_its_own():
+    """What is searched together with other settings beside it is what is searched alone."""
+    _, search = tiny(9, seed=2, scale=0.5)
+    sources = [[3, 2, 4, 1], [5, 1], [6, 7, 8, 2, 1], [4, 8, 1]]
+    rows = np.array([source + [PAD] * (5 - len(source)) for source in sources], np.int32)
+    beams, alphas, extras, returned = [1, 5, 2, 3], [0.6, 0.0, 1.0, -0.5], [6, 3, 0, 4], [1, 4, 2, 1]
+    settings = SearchSettings(*map(tf.constant, (beams, alphas, extras, returned)))
+    ids, scores = tf.function(search.search)(rows, settings)
+    assert scores.shape == (4, 4)
+    for row, (source, beam, alpha, extra, n) in enumerate(
+        zip(sources, beams, alphas, extras, returned, strict=True)
+    ):
+        alone, alone_scores = search([source], beam, alpha, extra, n)
+        np.testing.assert_allclose(scores[row, :n], alone_scores[0], rtol=1e-4)
+        assert [trimmed(output) for output in ids[row, :n]] == [trimmed(output) for output in alone[0]]
+        assert (scores[row, n:].numpy() == -np.inf).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
