@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "trainer")
+COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "trainer")
 
 setup(
     name="t2t_revival",

@@ -5,51 +5,13 @@ import shutil
 import subprocess
 import sys
 
-import keras
 import pytest
 
-from t2t_revival import registry
 from t2t_revival.cli import decoder
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.training import checkpoints
-from t2t_revival.training.run import Run, save_run
 
-SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
 DECODE = "beam_size=2,extra_length=3"
-
-
-def write_checkpoint(folder, hparams, vocab_size, step):
-    keras.utils.set_random_seed(step)
-    model = Transformer(hparams, vocab_size)
-    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), {"step": step})
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A data_dir and an output_dir of a model with random weights."""
-    root = tmp_path_factory.mktemp("trained")
-    corpus, data = root / "corpus", root / "data"
-    corpus.mkdir()
-    for split, count in (("train", 40), ("dev", 5), ("test", 4)):
-        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
-            lines = (words.format(f"{split}{number}") for number in range(count))
-            (corpus / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=310)
-    problem.generate_data(data)
-    vocabulary = problem.vocabulary(data)
-    name = vocabulary.path.name
-    run = Run("translate_ende", "tiny", str(data), name, vocabulary.fingerprint, {"beam_size": 2})
-    save_run(root / "out", run, SMALL, vocabulary.path)
-    write_checkpoint(root / "out", SMALL, vocabulary.size, 7)
-    return root
-
-
-@pytest.fixture
-def out(trained, tmp_path):
-    """A copy of the output_dir, to do harm to."""
-    return shutil.copytree(trained / "out", tmp_path / "out")
 
 
 def run(*arguments):
@@ -166,8 +128,8 @@ def test_no_checkpoint(out, tmp_path, capsys):
     assert not to.exists()
 
 
-def test_checkpoint_of_another_model(out, tmp_path, capsys):
-    write_checkpoint(out, SMALL.replace(hidden_size=16), 310, 8)
+def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
+    write_checkpoint(out, 8, hidden_size=16)
     (tmp_path / "in").write_text("the\n")
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), "model.ckpt-8", "another model")
 

@@ -1,0 +1,1 @@
+"""A trained model as one SavedModel: strings in, strings out."""

@@ -1,0 +1,150 @@
+"""A model with its vocabulary as one TensorFlow graph: strings in, strings out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.decoding.beam_search import NEVER, BeamSearch, SearchSettings
+from t2t_revival.decoding.options import BOUNDS, DecodeHParams
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.model import Transformer
+
+BLANK = r"^[\s\v\x1c-\x1f\x{85}\pZ]*$"  # what Python's `strip` leaves nothing of
+LINE_END = r"[\n\r]"
+SUBSTITUTE = 0xFFFD  # stands for bytes that are no UTF-8
+
+Outputs = dict[str, tf.Tensor]
+
+
+def _lines(name: str, dtype: tf.DType) -> tf.TensorSpec:
+    return tf.TensorSpec([None], dtype, name=name)
+
+
+class ServingModule(tf.Module):
+    """What `Translator` does, as TensorFlow and TensorFlow Text ops.
+
+    Args:
+        model: its weights become part of a SavedModel of this module.
+        vocabulary: of source and target.
+        options: how `translate` decodes.
+        max_length: tokens of an input, EOS included; what is longer is cut.
+    """
+
+    def __init__(
+        self, model: Transformer, vocabulary: Vocabulary, options: DecodeHParams, max_length: int
+    ) -> None:
+        super().__init__(name="translator")
+        self.model = model
+        self.tokenizer = vocabulary.graph_tokenizer  # what a SavedModel holds must be an attribute
+        self._vocabulary = vocabulary
+        self._options = options
+        self._max_length = max_length
+        self._search = BeamSearch(model)
+
+    @tf.function(input_signature=[_lines("inputs", tf.string)], autograph=False)
+    def translate(self, inputs: tf.Tensor) -> Outputs:
+        """The best outputs of each line, decoded as the problem says.
+
+        Args:
+            inputs: string [batch], UTF-8. Bytes that are none count as U+FFFD, line ends as spaces.
+
+        Returns:
+            "outputs", string [batch, n], best first, and "scores", float32 [batch, n], log-probability /
+            length penalty. A line without content has the output "" of score 0; where the search finishes
+            fewer than n outputs, the rest are "" of score -inf.
+        """
+        options = self._options
+        settings = SearchSettings(
+            beam_size=tf.constant(options.beam_size),
+            alpha=tf.constant(options.alpha),
+            extra_length=tf.constant(options.extra_length),
+            n=tf.constant(options.outputs),
+        )
+        return self._translate(inputs, settings)
+
+    @tf.function(
+        input_signature=[
+            _lines("inputs", tf.string),
+            _lines("beam_size", tf.int32),
+            _lines("alpha", tf.float32),
+            _lines("extra_length", tf.int32),
+            _lines("n", tf.int32),
+        ],
+        autograph=False,
+    )
+    def translate_with_options(
+        self, inputs: tf.Tensor, beam_size: tf.Tensor, alpha: tf.Tensor, extra_length: tf.Tensor, n: tf.Tensor
+    ) -> Outputs:
+        """The best outputs of each line, decoded as the call says.
+
+        Each option is [batch], a value for each line, so that a server may join calls to a batch; or [1], for
+        all lines.
+
+        Args:
+            inputs: as in `translate`.
+            beam_size: hypotheses kept at each position.
+            alpha: exponent of the length penalty.
+            extra_length: tokens that an output may have more than its input.
+            n: outputs, at most `beam_size`. A line with a smaller n than another has "" of score -inf for the
+                rest.
+
+        Returns:
+            As `translate`.
+        """
+        batch = tf.shape(inputs)[0]
+        given = {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}
+        with tf.control_dependencies(_checks(given, batch)):
+            options = {name: _for_each(value, batch) for name, value in given.items()}
+        return self._translate(inputs, SearchSettings(**options))
+
+    def _translate(self, inputs: tf.Tensor, settings: SearchSettings) -> Outputs:
+        batch = tf.shape(inputs)[0]
+        inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # no batch is empty to the ops below
+        texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
+        texts = tf.strings.regex_replace(texts, LINE_END, " ")
+        blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
+        ids, scores = self._search.search(self._encode(texts, blank), settings)
+        shape = tf.shape(scores)
+        flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
+        outputs = tf.strings.regex_replace(self._vocabulary.decode_in_graph(flat), LINE_END, " ")
+        outputs = tf.where(scores > NEVER, tf.reshape(outputs, shape), "")
+        first = tf.range(shape[1]) == 0
+        scores = tf.where(blank[:, None] & first, 0.0, scores)
+        return {"outputs": outputs[:batch], "scores": scores[:batch]}
+
+    def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tf.Tensor:
+        """string [batch] -> int32 [batch, source]; only padding where a text is blank."""
+        ids = self._vocabulary.encode_in_graph(texts)[:, : self._max_length - 1]
+        ends = tf.fill([tf.shape(texts)[0], 1], EOS)
+        dense = tf.concat([ids, ends], axis=1).to_tensor(PAD)
+        return tf.where(blank[:, None], PAD, dense)
+
+
+def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
+    """Assertions that fail as INVALID_ARGUMENT where an option does not fit."""
+    checks = []
+    for name, value in options.items():
+        size = tf.size(value)
+        checks.append(
+            tf.Assert((size == batch) | (size == 1), [f"{name}: one value, or one for each line:", value])
+        )
+    for name, least, most in BOUNDS:
+        if name in options:
+            fits = tf.reduce_all((options[name] >= least) & (options[name] <= most))
+            checks.append(tf.Assert(fits, [f"{name} must be between {least} and {most}:", options[name]]))
+    fits = tf.reduce_all(tf.abs(options["alpha"]) <= 100)
+    checks.append(tf.Assert(fits, ["alpha must be between -100 and 100:", options["alpha"]]))
+    fits = tf.reduce_all((options["n"] >= 1) & (options["n"] <= options["beam_size"]))
+    checks.append(tf.Assert(fits, ["n must be between 1 and beam_size:", options["n"]]))
+    return checks
+
+
+def _for_each(value: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """[batch] or [1] -> [batch]; without lines, one value for the line that stands in for them."""
+    value = tf.concat([value, tf.ones([1], value.dtype)], axis=0)[: tf.maximum(tf.size(value), 1)]
+    return value + tf.zeros([tf.maximum(batch, 1)], value.dtype)

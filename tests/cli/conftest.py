@@ -1,0 +1,54 @@
+"""A trained model for the commands that use one."""
+
+import shutil
+
+import keras
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run, save_run
+
+SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
+VOCAB = 310
+
+
+def _write_checkpoint(folder, step, **changes):
+    keras.utils.set_random_seed(step)
+    model = Transformer(SMALL.replace(**changes), VOCAB)
+    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), {"step": step})
+
+
+@pytest.fixture
+def write_checkpoint():
+    """Writes a checkpoint with random weights: (folder, step, changes of its hparams)."""
+    return _write_checkpoint
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A data_dir and an output_dir of a model with random weights."""
+    root = tmp_path_factory.mktemp("trained")
+    corpus, data = root / "corpus", root / "data"
+    corpus.mkdir()
+    for split, count in (("train", 40), ("dev", 5), ("test", 4)):
+        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
+            lines = (words.format(f"{split}{number}") for number in range(count))
+            (corpus / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=VOCAB)
+    problem.generate_data(data)
+    vocabulary = problem.vocabulary(data)
+    name = vocabulary.path.name
+    run = Run("translate_ende", "tiny", str(data), name, vocabulary.fingerprint, {"beam_size": 2})
+    save_run(root / "out", run, SMALL, vocabulary.path)
+    assert vocabulary.size == VOCAB
+    _write_checkpoint(root / "out", 7)
+    return root
+
+
+@pytest.fixture
+def out(trained, tmp_path):
+    """A copy of the output_dir, to do harm to."""
+    return shutil.copytree(trained / "out", tmp_path / "out")

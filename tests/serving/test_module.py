@@ -1,0 +1,123 @@
+"""The graph of strings gives what `Translator` gives, for any text and any company."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.serving.module import BLANK, ServingModule
+
+TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
+LINES = [
+    "the dog sees 3 houses .",
+    "",
+    "cat",
+    " \t \u3000",
+    "der cat sees " * 20,
+    "a\nb\r\nc",
+    "ß 👩‍👧",
+    "a\0b",
+]
+OPTIONS = DecodeHParams(beam_size=3, extra_length=5, return_beams=True)
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
+    keras.utils.set_random_seed(3)
+    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+    return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=30)
+
+
+@pytest.fixture(scope="module")
+def module(translator):
+    return ServingModule(translator.model, translator.vocabulary, OPTIONS, translator.max_length)
+
+
+def check(found, row, expected):
+    """A row of the module's answer is the translator's n-best list."""
+    texts = [text.decode() for text in found["outputs"].numpy()[row]]
+    scores = found["scores"].numpy()[row]
+    assert texts[: len(expected)] == [output.text for output in expected]
+    np.testing.assert_allclose(scores[: len(expected)], [output.score for output in expected], rtol=1e-4)
+    assert (scores[len(expected) :] == -np.inf).all()
+    assert set(texts[len(expected) :]) <= {""}
+
+
+@pytest.mark.filterwarnings("ignore:line 5")
+def test_all_lines_as_the_translator_has_them(translator, module):
+    found = module.translate(tf.constant(LINES))
+    assert found["outputs"].shape == found["scores"].shape == (len(LINES), 3)
+    for row, expected in enumerate(translator.nbest(LINES)):
+        check(found, row, expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_any_text(translator, module, text):
+    check(module.translate(tf.constant([text])), 0, translator.nbest([text])[0])
+
+
+def test_bytes_that_are_no_text_count_as_the_substitute(translator, module):
+    found = module.translate(tf.constant([b"cat \xff\xfe", b"\xc3"]))
+    for row, expected in enumerate(translator.nbest(["cat \ufffd\ufffd", "\ufffd"])):
+        check(found, row, expected)
+
+
+def test_blank_is_what_python_strips():
+    characters = [chr(code) for code in range(0x11000) if not 0xD800 <= code < 0xE000]
+    found = tf.strings.regex_full_match(tf.constant(characters), BLANK).numpy()
+    assert [c for c, blank in zip(characters, found, strict=True) if blank] == [
+        c for c in characters if not c.strip()
+    ]
+
+
+def test_options_of_the_call(translator, module):
+    """A value for each line, or one for all; a line's answer is that of a call of its own."""
+    lines, beams, alphas, extras, n = LINES[:3], [4, 2, 1], [0.0, 0.6, 1.0], [2, 3, 6], [3, 1, 1]
+    found = module.translate_with_options(*map(tf.constant, (lines, beams, alphas, extras, n)))
+    assert found["outputs"].shape == (3, 3)
+    for row, (line, beam, alpha, extra, count) in enumerate(
+        zip(lines, beams, alphas, extras, n, strict=True)
+    ):
+        options = DecodeHParams(beam_size=beam, alpha=alpha, extra_length=extra)
+        alone = Translator(translator.model, translator.vocabulary, options, translator.max_length)
+        check(found, row, alone.nbest([line], n=count)[0])
+    one = [tf.constant([value]) for value in (3, 0.6, 5, 3)]
+    found, usual = module.translate_with_options(tf.constant(lines), *one), module.translate(lines)
+    assert (found["outputs"].numpy() == usual["outputs"].numpy()).all()
+
+
+def test_no_lines(module):
+    assert module.translate(tf.constant([], tf.string))["outputs"].shape == (0, 3)
+    for values in ([3], [0.6], [5], [2]), ([], [], [], []):
+        types = (tf.int32, tf.float32, tf.int32, tf.int32)
+        options = [tf.constant(value, dtype) for value, dtype in zip(values, types, strict=True)]
+        found = module.translate_with_options(tf.constant([], tf.string), *options)
+        assert found["outputs"].shape[0] == found["scores"].shape[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_size": [4, 4]}, "beam_size: one value, or one for each line"),
+        ({"beam_size": [0]}, "beam_size must be between 1 and"),
+        ({"extra_length": [-1]}, "extra_length must be between 0 and"),
+        ({"alpha": [float("nan")]}, "alpha must be between"),
+        ({"n": [5]}, "n must be between 1 and beam_size"),
+        ({"n": [0]}, "n must be between 1 and beam_size"),
+    ],
+)
+def test_options_that_do_not_fit_are_invalid_arguments(module, changes, message):
+    options = {"beam_size": [4], "alpha": [0.6], "extra_length": [5], "n": [1], **changes}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        module.translate_with_options(
+            tf.constant(LINES[:3]), **{k: tf.constant(v) for k, v in options.items()}
+        )
