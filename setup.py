@@ -40,10 +40,18 @@ setup(
         "tensorboard>=2.19",
         "tensorflow>=2.21,<2.22",
         "tensorflow-datasets>=4.9.10",
+        "tensorflow-serving-api>=2.21,<2.22",
         "tensorflow-text>=2.21,<2.22",
     ],
     extras_require={
-        "dev": ["hypothesis>=6.100", "mypy>=1.15", "pre-commit>=4.0", "pytest>=8.0", "ruff>=0.12"],
+        "dev": [
+            "hypothesis>=6.100",
+            "mypy>=1.15",
+            "pre-commit>=4.0",
+            "pytest>=8.0",
+            "pyyaml>=6.0",
+            "ruff>=0.12",
+        ],
         "jax": ["jax>=0.6"],
     },
     entry_points={

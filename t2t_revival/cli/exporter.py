@@ -52,13 +52,16 @@ def _export(values: flags.FlagValues) -> None:
     from t2t_revival.serving.export import export
 
     translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams)
-    written = export(translator, export_dir)
+    written = export(translator, export_dir, run.problem)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
+    folder = shlex.quote(str(export_dir.absolute()))
+    print(f"next: cd {folder} && docker compose up, or without a container:")
     print(
-        "next: tensorflow_model_server --rest_api_port=8501 "
-        f"--model_name={run.problem} --model_base_path={shlex.quote(str(export_dir.absolute()))}"
+        f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={run.problem} "
+        f"--model_base_path={folder} --enable_batching "
+        f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1"
     )
 
 

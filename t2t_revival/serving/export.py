@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.tf_serving import write_configuration, write_warmup
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
 SIGNATURES = ("serving_default", "translate_with_options")
 
 
-def export(translator: Translator, export_dir: Path) -> Path:
+def export(translator: Translator, export_dir: Path, name: str) -> Path:
     """Writes `export_dir/VERSION`, whole or not at all; VERSION is the time, as T2T's.
 
-    TF Serving watches `export_dir` and serves the highest version.
+    TF Serving watches `export_dir` and serves the highest version; what starts it is written there too.
 
     Args:
         translator: its model, vocabulary and options.
         export_dir: made where it is missing.
+        name: of the served model.
 
     Returns:
         The version's folder.
@@ -46,9 +48,11 @@ def export(translator: Translator, export_dir: Path) -> Path:
                     zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
                 ),
             )
+            write_warmup(temporary, name, translator.vocabulary, translator.options)
             temporary.rename(target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+        write_configuration(export_dir, name)
     except (OSError, tf.errors.OpError) as error:
         raise T2TError(f"{export_dir}: cannot be written: {error}") from error
     return target

@@ -3,11 +3,19 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import tensorflow as tf
+import yaml
+from google.protobuf import text_format
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from t2t_revival.cli import exporter
 from t2t_revival.decoding.translator import Translator
+from t2t_revival.serving.export import SIGNATURES
+from t2t_revival.serving.tf_serving import WARMUP
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
@@ -42,7 +50,7 @@ def test_another_process_gets_what_the_translator_gives(out, tmp_path, capsys):
     assert (
         run(f"--output_dir={out}", f"--export_dir={tmp_path / 'e'}", "--decode_hparams=extra_length=3") == 0
     )
-    (version,) = (tmp_path / "e").iterdir()
+    (version,) = (path for path in (tmp_path / "e").iterdir() if path.is_dir())
     said = capsys.readouterr().out
     assert str(version) in said
     assert "tensorflow_model_server" in said
@@ -52,6 +60,36 @@ def test_another_process_gets_what_the_translator_gives(out, tmp_path, capsys):
     other = Translator.load(out, decode_hparams="beam_size=3,alpha=0.0,extra_length=2")
     expected = [[t.text for t in outputs] for outputs in other.nbest(LINES, n=2)]
     assert more == [[*texts, ""][:2] for texts in expected]
+
+
+@pytest.mark.slow
+def test_what_tensorflow_serving_reads(out):
+    assert run(f"--output_dir={out}", "--decode_hparams=extra_length=3") == 0
+    folder = out / "export"
+    config = text_format.Parse((folder / "models.config").read_text(), ModelServerConfig())
+    (model,) = config.model_config_list.config
+    assert (model.name, model.base_path) == ("translate_ende", "/models/translate_ende")
+    service = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["translate_ende"]
+    assert service["volumes"] == [".:/models/translate_ende:ro"]
+    for flag in service["command"]:
+        if "_file=" in flag:
+            assert (folder / Path(flag).name).exists()
+
+    (version,) = (path for path in folder.iterdir() if path.is_dir())
+    loaded = tf.saved_model.load(version)
+    logs = list(tf.data.TFRecordDataset(str(version / WARMUP)).as_numpy_iterator())
+    signatures = set()
+    for log in logs:
+        request = PredictionLog.FromString(log).predict_log.request
+        assert request.model_spec.name == "translate_ende"
+        inputs = {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
+        assert len({len(values) for values in inputs.values()}) == 1, "batching joins calls by their lines"
+        answer = loaded.signatures[request.model_spec.signature_name](
+            **{name: tf.constant(values) for name, values in inputs.items()}
+        )
+        assert answer["outputs"].shape[0] == len(inputs["inputs"])
+        signatures.add(request.model_spec.signature_name)
+    assert signatures == set(SIGNATURES)
 
 
 @pytest.mark.slow

@@ -1,0 +1,106 @@
+"""What TensorFlow Serving reads besides a SavedModel: warm-up requests, batching and model configuration."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from t2t_revival.files import writing
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.decoding.options import DecodeHParams
+
+WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
+WARMUP_TOKENS, WARMUP_LINES = (8, 32), (1, 8)  # of a line; of a request
+FIRST_PIECE = 259  # after PAD, EOS, UNK and the bytes
+
+MODELS_CONFIG = """\
+model_config_list {{
+  config {{
+    name: "{name}"
+    base_path: "/models/{name}"
+    model_platform: "tensorflow"
+  }}
+}}
+"""
+
+# Requests that arrive together are decoded together: one batch of eight costs far less than eight of one.
+BATCHING_PARAMETERS = """\
+max_batch_size { value: 64 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 1000 }
+"""
+
+# One thread for each operation: batches side by side use the cores better than one batch on all of them.
+COMPOSE = """\
+services:
+  {name}:
+    image: tensorflow/serving
+    ports:
+      - "8500:8500"  # gRPC
+      - "8501:8501"  # REST
+    volumes:
+      - .:/models/{name}:ro
+    command:
+      - --model_config_file=/models/{name}/models.config
+      - --enable_batching
+      - --batching_parameters_file=/models/{name}/batching_parameters.txt
+      - --tensorflow_intra_op_parallelism=1
+"""
+
+
+def write_configuration(export_dir: Path, name: str) -> None:
+    """Writes what serves `export_dir` as model `name`: `docker compose up` there.
+
+    Args:
+        export_dir: the folder of the versions.
+        name: of the served model.
+    """
+    for file_name, text in (
+        ("models.config", MODELS_CONFIG.format(name=name)),
+        ("batching_parameters.txt", BATCHING_PARAMETERS),
+        ("compose.yaml", COMPOSE.format(name=name)),
+    ):
+        with writing(export_dir / file_name) as file:
+            file.write(text.encode())
+
+
+def write_warmup(folder: Path, name: str, vocabulary: Vocabulary, options: DecodeHParams) -> None:
+    """Writes requests that TensorFlow Serving answers itself before it says that it is ready.
+
+    Args:
+        folder: of a version.
+        name: of the served model.
+        vocabulary: lines are made of its pieces.
+        options: what `translate_with_options` is asked for.
+    """
+    path = folder / WARMUP
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as records:
+        for tokens, lines in product(WARMUP_TOKENS, WARMUP_LINES):
+            line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + tokens, vocabulary.size)))
+            inputs = {"inputs": [line] * lines}
+            asked = {
+                "beam_size": [options.beam_size] * lines,
+                "alpha": [options.alpha] * lines,
+                "extra_length": [options.extra_length] * lines,
+                "n": [options.outputs] * lines,
+            }
+            records.write(_prediction_log(name, "serving_default", inputs))
+            records.write(_prediction_log(name, "translate_with_options", {**inputs, **asked}))
+
+
+def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = name
+    request.model_spec.signature_name = signature
+    for key, values in inputs.items():
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(values))
+    log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+    return log.SerializeToString()
