@@ -83,8 +83,8 @@ def write_warmup(folder: Path, name: str, vocabulary: Vocabulary, options: Decod
     with tf.io.TFRecordWriter(str(path)) as records:
         for tokens, lines in product(WARMUP_TOKENS, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + tokens, vocabulary.size)))
-            inputs = {"inputs": [line] * lines}
-            asked = {
+            inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
+            asked: dict[str, list[Any]] = {
                 "beam_size": [options.beam_size] * lines,
                 "alpha": [options.alpha] * lines,
                 "extra_length": [options.extra_length] * lines,
