@@ -102,7 +102,7 @@ class Experiment:
                 options = DecodeHParams.from_problem(self.problem)
                 streams = self.settings.streams
                 translator = Translator(model, vocabulary, options, hparams.max_length, streams)
-                tools.append((TeacherForced(model), translator))
+                tools.append((TeacherForced(model, streams), translator))
             teacher_forced, translator = tools[0]
             scores = teacher_forced(batches)
             if pairs and "bleu" in self.problem.eval_metrics():

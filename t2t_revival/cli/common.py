@@ -101,19 +101,21 @@ def streams(most: int | None = None) -> int:
     """How many streams of work to run side by side, and the threads of each set in TensorFlow.
 
     One, but on CPUs as many as there are cores: operations of one thread each, side by side, use the cores
-    better than operations that are spread over them one after the other.
+    better than operations that are spread over them one after the other. A second call must ask for the same.
 
     Args:
-        most: more than these are of no use.
+        most: more than these are of no use; cores are then shared out evenly.
     """
     import tensorflow as tf
 
+    from t2t_revival.data.workers import cores
+
     if tf.config.list_physical_devices("GPU"):
         return 1
-    cores = os.cpu_count() or 1
-    number = min(cores, most or cores)
+    there = cores()
+    number = max(n for n in range(1, min(there, most or there) + 1) if there % n == 0)
     try:
-        tf.config.threading.set_intra_op_parallelism_threads(cores // number)
+        tf.config.threading.set_intra_op_parallelism_threads(there // number)
     except RuntimeError:  # TensorFlow was in use before, with threads of its own
         return 1
     return number

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival.cli import common, run_flags
+from t2t_revival.cli import common, problem_flags, run_flags
 
 USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
@@ -21,9 +21,9 @@ TensorFlow Serving takes export_dir as it is and serves its newest version.
 def command_flags() -> flags.FlagValues:
     """The flags of t2t-exporter."""
     values = common.new_flags()
+    problem_flags.define_names(values)
     run_flags.define(values)
     run_flags.define_checkpoint_path(values)
-    flags.DEFINE_string("problem", None, "What was learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_string(
         "export_dir", None, "Where versions are written; by default output_dir/export.", flag_values=values
     )
@@ -42,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _export(values: flags.FlagValues) -> None:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return
     from t2t_revival.decoding.options import DecodeHParams
 
     output_dir, run = run_flags.open_run(values)

@@ -94,7 +94,7 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
     Raises:
         T2TError: as `Problem.generate_data`.
     """
-    if not problem.has_data(data_dir(values)) and _is_tfds(problem.data_source):
+    if not problem.has_data(data_dir(values)) and uses_tensorflow(problem):
         common.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
     progress = Progress(sys.stderr)
     try:
@@ -103,8 +103,10 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
         progress.end()
 
 
-def _is_tfds(data_source: str | None) -> bool:
-    return data_source in (None, "wmt14") or data_source.startswith("tfds:")
+def uses_tensorflow(problem: Problem) -> bool:
+    """Whether making the problem's data runs TensorFlow in this process: its source is of TFDS."""
+    source = problem.data_source
+    return source in (None, "wmt14") or source.startswith("tfds:")
 
 
 class Progress:

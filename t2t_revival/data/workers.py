@@ -100,7 +100,7 @@ def make_shards(
         T2TError: the source cannot be read, or a worker died.
     """
     work = sum(task.stop - task.start for task in tasks)
-    workers = min(_cores(), len(tasks), math.ceil(work / PAIRS_PER_WORKER))
+    workers = min(cores(), len(tasks), math.ceil(work / PAIRS_PER_WORKER))
     context = multiprocessing.get_context("forkserver")
     workplace = Workplace(source, vocabulary, folders, context.Event(), context.Value("q", 0))
     if workers > 1:
@@ -111,7 +111,8 @@ def make_shards(
         report(workplace.done.value)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

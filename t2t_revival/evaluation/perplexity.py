@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
@@ -13,9 +15,11 @@ class TeacherForced:
 
     Args:
         model: gives logits [batch, target, vocab]; its weights may change between calls.
+        streams: how many batches are computed side by side.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, streams: int = 1) -> None:
+        self._streams = streams
         self._sums = tf.function(lambda inputs, labels: _sums(model, inputs, labels), reduce_retracing=True)
 
     def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
@@ -29,8 +33,7 @@ class TeacherForced:
             the share of tokens that were the likeliest.
         """
         log_loss = correct = tokens = 0.0
-        for inputs, labels, *_ in batches:
-            sums = self._sums(inputs, labels)
+        for sums in self._all_sums(batches):
             log_loss, correct, tokens = (
                 total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
             )
@@ -40,6 +43,13 @@ class TeacherForced:
             "perplexity": math.exp(min(loss, 700.0)),
             "accuracy": correct / max(tokens, 1.0),
         }
+
+    def _all_sums(self, batches: tf.data.Dataset) -> Iterator[tuple[tf.Tensor, ...]]:
+        if self._streams == 1:
+            yield from (self._sums(inputs, labels) for inputs, labels, *_ in batches)
+            return
+        with ThreadPoolExecutor(self._streams) as pool:
+            yield from pool.map(lambda batch: self._sums(*batch[:2]), batches)
 
 
 def _sums(model: Any, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:

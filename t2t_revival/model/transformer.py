@@ -82,7 +82,7 @@ class Transformer(keras.Model):
         return self.softmax_embedding.logits(self.hidden(inputs, training))
 
     def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """The decoder's output, [batch, target, hidden], of which `call` makes logits; arguments as there."""
+        """The decoder's output, [batch, target, hidden], before `call` makes logits of it."""
         encoded, bias = self.encode(inputs["inputs"], training)
         return self.decode(inputs["targets"], encoded, bias, training)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from t2t_revival.serving.tf_serving import write_configuration, write_warmup
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
+UNFINISHED = ".unfinished-"  # begins the name of a folder that a killed export may leave behind
 SIGNATURES = ("serving_default", "translate_with_options")
 
 
@@ -38,24 +39,15 @@ def export(translator: Translator, export_dir: Path, name: str) -> Path:
     module = ServingModule(translator.model, translator.vocabulary, translator.options, translator.max_length)
     try:
         export_dir.mkdir(parents=True, exist_ok=True)
-        target = export_dir / str(_new_version(export_dir))
-        temporary = export_dir / f".{target.name}.tmp"
-        try:
-            tf.saved_model.save(
-                module,
-                str(temporary),
-                signatures=dict(
-                    zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
-                ),
-            )
-            write_warmup(temporary, name, translator.vocabulary, translator.options)
-            temporary.rename(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
         write_configuration(export_dir, name)
+        with tempfile.TemporaryDirectory(dir=export_dir, prefix=UNFINISHED) as folder:
+            written = Path(folder) / "version"
+            signatures = zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
+            tf.saved_model.save(module, str(written), signatures=dict(signatures))
+            write_warmup(written, name, translator.vocabulary, translator.options)
+            return written.rename(export_dir / str(_new_version(export_dir)))
     except (OSError, tf.errors.OpError) as error:
         raise T2TError(f"{export_dir}: cannot be written: {error}") from error
-    return target
 
 
 def _new_version(export_dir: Path) -> int:

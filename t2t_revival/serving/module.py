@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BLANK = r"^[\s\v\x1c-\x1f\x{85}\pZ]*$"  # what Python's `strip` leaves nothing of
 LINE_END = r"[\n\r]"
+NO_OUTPUT = -1e9  # a score that JSON can carry, where -inf is
 SUBSTITUTE = 0xFFFD  # stands for bytes that are no UTF-8
 
 Outputs = dict[str, tf.Tensor]
@@ -56,12 +57,12 @@ class ServingModule(tf.Module):
         Returns:
             "outputs", string [batch, n], best first, and "scores", float32 [batch, n], log-probability /
             length penalty. A line without content has the output "" of score 0; where the search finishes
-            fewer than n outputs, the rest are "" of score -inf.
+            fewer than n outputs, the rest are "" of score `NO_OUTPUT`.
         """
         options = self._options
         settings = SearchSettings(
             beam_size=tf.constant(options.beam_size),
-            alpha=tf.constant(options.alpha),
+            alpha=tf.constant(options.alpha, tf.float32),
             extra_length=tf.constant(options.extra_length),
             n=tf.constant(options.outputs),
         )
@@ -82,16 +83,16 @@ class ServingModule(tf.Module):
     ) -> Outputs:
         """The best outputs of each line, decoded as the call says.
 
-        Each option is [batch], a value for each line, so that a server may join calls to a batch; or [1], for
-        all lines.
+        Each option is [batch], a value for each line, so that a server may join calls to a batch. Where no
+        server does, an option may also be [1], for all lines. The answer is as wide as the largest n of the
+        batch: a line of smaller n has "" of score `NO_OUTPUT` behind its own.
 
         Args:
             inputs: as in `translate`.
             beam_size: hypotheses kept at each position.
             alpha: exponent of the length penalty.
             extra_length: tokens that an output may have more than its input.
-            n: outputs, at most `beam_size`. A line with a smaller n than another has "" of score -inf for the
-                rest.
+            n: outputs, at most `beam_size`.
 
         Returns:
             As `translate`.
@@ -114,7 +115,7 @@ class ServingModule(tf.Module):
         outputs = tf.strings.regex_replace(self._vocabulary.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEVER, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
-        scores = tf.where(blank[:, None] & first, 0.0, scores)
+        scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
         return {"outputs": outputs[:batch], "scores": scores[:batch]}
 
     def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
-WARMUP_TOKENS, WARMUP_LINES = (8, 32), (1, 8)  # of a line; of a request
+WARMUP_PIECES, WARMUP_LINES = (8, 32), (1, 8)  # of a line; of a request
 FIRST_PIECE = 259  # after PAD, EOS, UNK and the bytes
 
 MODELS_CONFIG = """\
@@ -28,18 +28,21 @@ model_config_list {{
 }}
 """
 
-# Requests that arrive together are decoded together: one batch of eight costs far less than eight of one.
+# Requests that arrive together are decoded together; a request of more lines than a batch is cut up.
 BATCHING_PARAMETERS = """\
-max_batch_size { value: 64 }
+max_batch_size { value: 1024 }
+enable_large_batch_splitting { value: true }
+max_execution_batch_size { value: 64 }
 batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 1000 }
 """
 
-# One thread for each operation: batches side by side use the cores better than one batch on all of them.
+# One thread for each operation, as in t2t-decoder: batches run side by side. The image must not be of an
+# older version than the TensorFlow that exported.
 COMPOSE = """\
 services:
   {name}:
-    image: tensorflow/serving
+    image: tensorflow/serving:{tensorflow}
     ports:
       - "8500:8500"  # gRPC
       - "8501:8501"  # REST
@@ -54,7 +57,7 @@ services:
 
 
 def write_configuration(export_dir: Path, name: str) -> None:
-    """Writes what serves `export_dir` as model `name`: `docker compose up` there.
+    """Writes what serves `export_dir` as model `name`: `docker compose up` there. What is there stays.
 
     Args:
         export_dir: the folder of the versions.
@@ -63,10 +66,11 @@ def write_configuration(export_dir: Path, name: str) -> None:
     for file_name, text in (
         ("models.config", MODELS_CONFIG.format(name=name)),
         ("batching_parameters.txt", BATCHING_PARAMETERS),
-        ("compose.yaml", COMPOSE.format(name=name)),
+        ("compose.yaml", COMPOSE.format(name=name, tensorflow=tf.__version__)),
     ):
-        with writing(export_dir / file_name) as file:
-            file.write(text.encode())
+        if not (export_dir / file_name).exists():
+            with writing(export_dir / file_name) as file:
+                file.write(text.encode())
 
 
 def write_warmup(folder: Path, name: str, vocabulary: Vocabulary, options: DecodeHParams) -> None:
@@ -81,12 +85,12 @@ def write_warmup(folder: Path, name: str, vocabulary: Vocabulary, options: Decod
     path = folder / WARMUP
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as records:
-        for tokens, lines in product(WARMUP_TOKENS, WARMUP_LINES):
-            line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + tokens, vocabulary.size)))
+        for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
+            line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
             asked: dict[str, list[Any]] = {
                 "beam_size": [options.beam_size] * lines,
-                "alpha": [options.alpha] * lines,
+                "alpha": [float(options.alpha)] * lines,
                 "extra_length": [options.extra_length] * lines,
                 "n": [options.outputs] * lines,
             }

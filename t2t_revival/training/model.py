@@ -10,7 +10,7 @@ from keras import ops
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.training.loss import linear_cross_entropy
+from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -65,16 +65,30 @@ class TrainingTransformer(Transformer):
             x: not looked at.
             y: labels, int [batch, target].
             y_pred: what `call` gave for the same `training`.
-            sample_weight: float [batch, target].
+            sample_weight: float [batch, target]; None: 1 for each token, padding too.
             training: whether `y_pred` is the decoder's output.
 
         Returns:
             float32 scalar.
+
+        Raises:
+            TypeError: the model was compiled with another loss than a `TokenCrossEntropy`.
         """
         if not training:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        if not isinstance(self.loss, TokenCrossEntropy):
+            raise TypeError(f"a TrainingTransformer trains with TokenCrossEntropy, not {self.loss}")
+        if sample_weight is None:
+            sample_weight = ops.ones_like(y, dtype="float32")
         parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
         return sum(self._loss(*part) for part in parts)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "streams": self.streams}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TrainingTransformer:
+        return cls(HParams(**config["hparams"]), config["vocab_size"], config["name"], config["streams"])
 
     def _loss(self, hidden: Any, labels: Any, weights: Any) -> Any:
         losses = linear_cross_entropy(

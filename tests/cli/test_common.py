@@ -148,7 +148,8 @@ def test_a_reader_that_went_away_is_no_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "most", "number", "threads"), [(2, None, 2, 1), (2, 1, 1, 2), (8, 3, 3, 2), (1, 4, 1, 1)]
+    ("cores", "most", "number", "threads"),
+    [(2, None, 2, 1), (2, 1, 1, 2), (8, 3, 2, 4), (8, None, 8, 1), (1, 4, 1, 1)],
 )
 def test_streams_share_the_cores(
     monkeypatch: pytest.MonkeyPatch, cores: int, most: int | None, number: int, threads: int
@@ -158,7 +159,7 @@ def test_streams_share_the_cores(
     given: list[int] = []
     monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", given.append)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("t2t_revival.data.workers.cores", lambda: cores)
     assert common.streams(most) == number
     assert given == [threads]
 
@@ -170,7 +171,7 @@ def test_one_stream_on_a_gpu_or_where_tensorflow_has_its_threads(monkeypatch: py
         raise RuntimeError("in use")
 
     monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", refuse)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("t2t_revival.data.workers.cores", lambda: 8)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"])
     assert common.streams() == 1
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])

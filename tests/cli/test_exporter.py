@@ -93,10 +93,13 @@ def test_what_tensorflow_serving_reads(out):
 
 
 @pytest.mark.slow
-def test_versions_rise(out, capsys):
+def test_versions_rise_and_what_is_there_stays(out, capsys):
     (out / "export" / "99999999999").mkdir(parents=True)
+    (out / "export" / "compose.yaml").write_text("mine")
     assert run(f"--output_dir={out}") == 0
     assert (out / "export" / "100000000000" / "saved_model.pb").exists()
+    assert (out / "export" / "compose.yaml").read_text() == "mine"
+    assert not list((out / "export").glob(".*"))
 
 
 @pytest.mark.parametrize(

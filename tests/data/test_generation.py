@@ -105,7 +105,7 @@ def test_a_split_without_a_whole_pair_is_an_error(corpus, tmp_path):
 def test_many_processes_make_what_one_makes(corpus, tmp_path, monkeypatch):
     generate(recipe(corpus), tmp_path / "one", None, None)
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 100)
-    monkeypatch.setattr(workers, "_cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     calls = []
     generate(recipe(corpus), tmp_path / "many", None, lambda *call: calls.append(call))
     assert snapshot(tmp_path / "many") == snapshot(tmp_path / "one")
@@ -136,7 +136,7 @@ def test_after_an_interruption_the_rest_is_made_and_nothing_twice(corpus, tmp_pa
 
 def test_ctrl_c_ends_the_pool_and_leaves_no_temporary_file(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 100)
-    monkeypatch.setattr(workers, "_cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     with pytest.raises(KeyboardInterrupt):
         generate(recipe(corpus), tmp_path / "data", None, interrupt_at("pairs", 1))
     assert multiprocessing.active_children() == []
@@ -162,7 +162,7 @@ def test_after_kill_9_the_rest_is_made(tmp_path):
 
         if __name__ == "__main__":
             workers.PAIRS_PER_WORKER = 100
-            workers._cores = lambda: 2
+            workers.cores = lambda: 2
             workers.POLL_SECONDS = 0.001
             make = lambda name, tmp_dir: source(name, "en", "de", tmp_dir=tmp_dir)
             recipe = generation.Recipe("p", {str(corpus)!r}, "sample", make, 330, lambda _: 330)

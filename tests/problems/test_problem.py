@@ -208,7 +208,7 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
         """)
     )
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
-    monkeypatch.setattr(workers, "_cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     registry.import_usr_dir(str(package))
     try:
         problem = registry.problem("count_down", vocab_size=290)

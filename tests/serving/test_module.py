@@ -12,7 +12,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.serving.module import BLANK, ServingModule
+from t2t_revival.serving.module import BLANK, NO_OUTPUT, ServingModule
 
 TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
 LINES = [
@@ -47,7 +47,7 @@ def check(found, row, expected):
     scores = found["scores"].numpy()[row]
     assert texts[: len(expected)] == [output.text for output in expected]
     np.testing.assert_allclose(scores[: len(expected)], [output.score for output in expected], rtol=1e-4)
-    assert (scores[len(expected) :] == -np.inf).all()
+    assert (scores[len(expected) :] == np.float32(NO_OUTPUT)).all()
     assert set(texts[len(expected) :]) <= {""}
 
 

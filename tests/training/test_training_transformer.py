@@ -79,10 +79,26 @@ def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
 
 
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
-    plain, fused = twins(tiny_hparams)
+    plain, fused = twins(tiny_hparams, streams=2)
     assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
-    assert [part.shape for part in fused(IDS, training=True)] == [(2, 3, tiny_hparams.hidden_size)]
+    assert [part.shape for part in fused(IDS, training=True)] == [(1, 3, tiny_hparams.hidden_size)] * 2
     fused.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(loaded, TrainingTransformer)
+    assert loaded.streams == 2
     assert (loaded(IDS).numpy() == plain(IDS).numpy()).all()
+
+
+def test_without_weights_each_token_counts(tiny_hparams: HParams) -> None:
+    plain, fused = twins(tiny_hparams)
+    losses = [
+        float(model.compute_loss(IDS, IDS["targets"], model(IDS, training=True))) for model in (plain, fused)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+
+
+def test_another_loss_is_refused(tiny_hparams: HParams) -> None:
+    _, fused = twins(tiny_hparams)
+    fused.compile(optimizer="sgd", loss="mse")
+    with pytest.raises(TypeError, match="TokenCrossEntropy"):
+        fused.compute_loss(IDS, IDS["targets"], fused(IDS, training=True), WEIGHTS)
