@@ -185,7 +185,13 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
             (corpus / f"{split}.{language}").write_text(lines)
     flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
     command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags, "--vocab_size=500"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if " of 400,004 pairs" in line:
