@@ -46,7 +46,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     keras.utils.set_random_seed(config.seed)
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
-    streams = common.streams()  # as the trainer does for batches of thousands of tokens
+    streams = common.training_streams(max(side.size for batch in batches for side in batch))
     model = compile_model(build_model(hparams, config.vocab_size, precision, streams), hparams)
 
     def examples() -> Iterator[Any]:

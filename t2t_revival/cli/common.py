@@ -15,6 +15,8 @@ from absl import flags
 from t2t_revival.errors import T2TError, did_you_mean
 
 HELP_WIDTH = 100  # columns
+LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
+MOST_TRAINING_STREAMS = 8  # each has a copy of the graph
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -119,6 +121,11 @@ def streams(most: int | None = None) -> int:
     except RuntimeError:  # TensorFlow was in use before, with threads of its own
         return 1
     return number
+
+
+def training_streams(batch_size: int) -> int:
+    """`streams` for a training whose batches have `batch_size` tokens."""
+    return streams(min(MOST_TRAINING_STREAMS, max(1, batch_size // LEAST_PART)))
 
 
 def _print_all_characters() -> None:

@@ -25,8 +25,6 @@ t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sam
 Trains a problem's model; makes the problem's data first where it is missing. Ctrl-C (SIGINT) and SIGTERM
 save and stop; the same command goes on from there.
 """
-LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
-MOST_STREAMS = 8  # each has a copy of the graph
 EXIT_STATUS = {"SIGINT": common.EXIT_INTERRUPTED, "SIGTERM": 143}
 
 
@@ -113,11 +111,10 @@ def _train(values: flags.FlagValues) -> int:
     from t2t_revival.training.run import check_place
 
     check_place(output_dir, problem.name, values.hparams_set)
-    most_streams = min(MOST_STREAMS, max(1, hparams.batch_size // LEAST_PART))
     if not problem.has_data(problem_flags.data_dir(values)):
         if problem_flags.uses_tensorflow(problem):
             common.load_tensorflow(values)
-            common.streams(most_streams)  # later, TensorFlow would have its threads
+            common.training_streams(hparams.batch_size)  # later, TensorFlow would have its threads
         problem_flags.generate_data(problem, values)
 
     common.load_tensorflow(values)
@@ -128,7 +125,7 @@ def _train(values: flags.FlagValues) -> int:
         output_dir=output_dir,
         strategy=values.strategy,
         precision=values.precision,
-        streams=common.streams(most_streams),
+        streams=common.training_streams(hparams.batch_size),
         seed=values.random_seed,
         eval_frequency=values.local_eval_frequency,
         save_seconds=values.save_checkpoints_secs,

@@ -176,3 +176,11 @@ def test_one_stream_on_a_gpu_or_where_tensorflow_has_its_threads(monkeypatch: py
     assert common.streams() == 1
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     assert common.streams() == 1
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(100, 1), (2048, 2), (4096, 4), (25_000, 8)])
+def test_parts_of_a_training_batch_are_worth_a_stream(
+    monkeypatch: pytest.MonkeyPatch, tokens: int, most: int
+) -> None:
+    monkeypatch.setattr(common, "streams", lambda given: given)
+    assert common.training_streams(tokens) == most
