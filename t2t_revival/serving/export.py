@@ -46,6 +46,8 @@ def export(translator: Translator, export_dir: Path, name: str) -> Path:
             tf.saved_model.save(module, str(written), signatures=dict(signatures))
             write_warmup(written, name, translator.vocabulary, translator.options)
             return written.rename(export_dir / str(_new_version(export_dir)))
+    except tf.errors.ResourceExhaustedError as error:
+        raise T2TError(f"{export_dir}: the disk is full: make room or give another folder") from error
     except (OSError, tf.errors.OpError) as error:
         raise T2TError(f"{export_dir}: cannot be written: {error}") from error
 

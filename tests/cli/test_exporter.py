@@ -125,3 +125,14 @@ def test_a_folder_that_cannot_be_written(out, tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert str(tmp_path / "file") in line
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_full_disk(out, capsys, monkeypatch):
+    def full(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "{{function_node}} No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    assert run(f"--output_dir={out}") == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert "the disk is full" in line
+    assert not [path for path in (out / "export").iterdir() if path.is_dir()]
