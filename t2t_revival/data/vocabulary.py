@@ -80,6 +80,11 @@ class Vocabulary:
         return self._pieces.get_piece_size()
 
     @cached_property
+    def pieces(self) -> list[str]:
+        """The piece of each id, as SentencePiece writes it."""
+        return [self._pieces.id_to_piece(piece) for piece in range(self.size)]
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the model, in hexadecimal."""
         return hashlib.sha256(self.proto).hexdigest()
