@@ -15,11 +15,13 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.errors import T2TError
+from t2t_revival.model.transformer import DecoderState
 
 if TYPE_CHECKING:
-    from t2t_revival.model import DecoderState, Transformer
+    from t2t_revival.model import Transformer
 
 NEVER = -np.inf  # log-probability of what is no hypothesis
+LEAVING = 4  # 1 / the share of the sentences that must be done for these to leave the batch
 GROUP = 32  # tokens of a group in `top_tokens`
 SMALL_VOCABULARY = 1024  # tokens below which groups gain nothing
 
@@ -45,26 +47,51 @@ class SearchSettings(NamedTuple):
     n: Any
 
 
+class Sentences(NamedTuple):
+    """What does not change from position to position; the first dimension of everything is the batch.
+
+    Attributes:
+        number: the sentence's place among all, int32 [batch].
+        limits: most tokens of its output, int32 [batch].
+        settings: scalars, or [batch].
+        encoder_caches: see `DecoderState`.
+        encoder_bias: see `DecoderState`.
+    """
+
+    number: Any
+    limits: Any
+    settings: SearchSettings
+    encoder_caches: Any
+    encoder_bias: Any
+
+
 class Beams(NamedTuple):
     """Hypotheses between two positions; both sets are sorted, best first.
 
     Attributes:
-        position: how many tokens an alive hypothesis has, int32 scalar.
         last: last token of each alive hypothesis, int32 [batch, beams].
         alive_ids: int32 [batch, beams, position].
         alive_log_probs: float32 [batch, beams]; NEVER: no hypothesis there.
-        finished_ids: int32 [batch, beams, position], each ends with EOS and is padded with 0.
-        finished_scores: log-probability / length penalty, float32 [batch, beams]; NEVER as above.
-        caches: K and V of each decoder layer, [batch * beams, heads, position, channels of a head].
+        finished_ids: int32 [batch, n, position], each ends with EOS and is padded with 0.
+        finished_scores: log-probability / length penalty, float32 [batch, n]; NEVER as above.
+        self_bias: see `DecoderState`.
+        self_caches: see `DecoderState`.
     """
 
-    position: Any
     last: Any
     alive_ids: Any
     alive_log_probs: Any
     finished_ids: Any
     finished_scores: Any
-    caches: Any
+    self_bias: Any
+    self_caches: Any
+
+
+class Results(NamedTuple):
+    """The best outputs so far of all sentences: ids [all, n, position], scores [all, n]."""
+
+    ids: Any
+    scores: Any
 
 
 class BeamSearch:
@@ -124,28 +151,51 @@ class BeamSearch:
         search = _InModelPrecision(self.model, lambda ids: self._search(ids, settings))
         return search(source_ids)
 
-    def _search(self, source_ids: Any, settings: SearchSettings) -> tuple[Any, Any]:
+    def _search(self, source_ids: Any, settings: SearchSettings) -> Results:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
         with _weights_cast_once(self.model):
-            width = tf.maximum(tf.reduce_max(settings.beam_size), 1)  # at least 1 where there is no sentence
-            state = _unfused(self.model.start_decoding(source_ids, width), limits)
-            start = _start(limits, width, state.self_caches)
-
-            def step(beams: Beams) -> tuple[Beams]:
-                logits, after = self.model.decode_step(
-                    beams.last, beams.position, state._replace(self_caches=beams.caches)
-                )
-                return (_advance(beams._replace(caches=after.self_caches), logits, limits, settings),)
-
-            (end,) = tf.while_loop(
-                lambda beams: tf.reduce_any(beams.alive_log_probs[:, 0] > NEVER),
-                step,
-                (start,),
-                shape_invariants=(_invariants(start),),
+            state = _unfused(self.model.start_decoding(source_ids), limits)
+            numbers = tf.range(tf.shape(source_ids)[0])
+            sentences = Sentences(numbers, limits, settings, state.encoder_caches, state.encoder_bias)
+            n = _largest(settings.n)
+            beams = _start(limits, n, state)
+            start = sentences, beams, Results(beams.finished_ids, beams.finished_scores)
+            *_, results = tf.while_loop(
+                lambda _, beams, __: _alive(beams) > 0,
+                self._round,
+                start,
+                shape_invariants=tf.nest.map_structure(_free, start),
             )
-        n = tf.maximum(tf.reduce_max(settings.n), 1)
-        return end.finished_ids[:, :n], _first(end.finished_scores[:, :n], settings.n)
+        return results._replace(scores=_first(results.scores, settings.n))
+
+    def _round(
+        self, sentences: Sentences, beams: Beams, results: Results
+    ) -> tuple[Sentences, Beams, Results]:
+        """Goes on until some sentences are done; these then leave the batch."""
+        there = _alive(beams)
+        enough = tf.maximum(1, there - there // LEAVING)
+
+        def step(beams: Beams) -> tuple[Beams]:
+            state = DecoderState(
+                beams.self_caches, beams.self_bias, sentences.encoder_caches, sentences.encoder_bias
+            )
+            logits, after = self.model.decode_step(beams.last, _position(beams), state)
+            beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias)
+            return (_advance(beams, logits, sentences),)
+
+        (beams,) = tf.while_loop(
+            lambda beams: _alive(beams) >= enough,
+            step,
+            (beams,),
+            shape_invariants=(tf.nest.map_structure(_free, beams),),
+        )
+        results = _recorded(results, sentences, beams)
+        left = tf.where(beams.alive_log_probs[:, 0] > NEVER)[:, 0]  # [sentences that go on]
+        sentences, beams = tf.nest.map_structure(
+            lambda x: x if x.shape.rank == 0 else tf.gather(x, left), (sentences, beams)
+        )
+        return sentences, beams, results
 
 
 class _InModelPrecision(keras.layers.Layer):
@@ -183,75 +233,95 @@ def _unfused(state: DecoderState, limits: Any) -> DecoderState:
     return state._replace(encoder_bias=tf.tile(state.encoder_bias, [1, one, 1, 1]))
 
 
-def _start(limits: Any, beams: Any, caches: Any) -> Beams:
+def _start(limits: Any, n: Any, state: DecoderState) -> Beams:
     """One hypothesis without tokens per sentence; none where the limit is 0."""
     batch = tf.shape(limits)[0]
-    first = tf.where(limits > 0, 0.0, NEVER)[:, None]  # [batch, 1]
-    nothing = tf.fill([batch, beams], NEVER)
     return Beams(
-        position=tf.constant(0),
-        last=tf.zeros([batch, beams], tf.int32),
-        alive_ids=tf.zeros([batch, beams, 0], tf.int32),
-        alive_log_probs=tf.concat([first, nothing[:, 1:]], axis=1),
-        finished_ids=tf.zeros([batch, beams, 0], tf.int32),
-        finished_scores=nothing,
-        caches=caches,
+        last=tf.zeros([batch, 1], tf.int32),
+        alive_ids=tf.zeros([batch, 1, 0], tf.int32),
+        alive_log_probs=tf.where(limits > 0, 0.0, NEVER)[:, None],
+        finished_ids=tf.zeros([batch, n, 0], tf.int32),
+        finished_scores=tf.fill([batch, n], NEVER),
+        self_bias=state.self_bias,
+        self_caches=state.self_caches,
     )
 
 
-def _invariants(start: Beams) -> Beams:
-    """Shapes that hold at every position: the ids and the caches grow."""
-    ids, scores = tf.TensorShape([None, None, None]), tf.TensorShape([None, None])
-    caches = tf.nest.map_structure(
-        lambda cache: tf.TensorShape([None, cache.shape[1], None, cache.shape[3]]), start.caches
+def _recorded(results: Results, sentences: Sentences, beams: Beams) -> Results:
+    """With the best that `beams` have finished."""
+    longer = _position(beams) - tf.shape(results.ids)[2]
+    ids = tf.pad(results.ids, [[0, 0], [0, 0], [0, longer]], constant_values=PAD)
+    places = sentences.number[:, None]
+    return Results(
+        tf.tensor_scatter_nd_update(ids, places, beams.finished_ids),
+        tf.tensor_scatter_nd_update(results.scores, places, beams.finished_scores),
     )
-    return Beams(tf.TensorShape([]), scores, ids, scores, ids, scores, caches)
 
 
-def _advance(beams: Beams, logits: Any, limits: Any, settings: SearchSettings) -> Beams:
+def _free(x: Any) -> tf.TensorShape:
+    """The shape of a loop's variable: batch, positions and beams change, or are known at run time only."""
+    if x.shape.rank < 4:
+        return tf.TensorShape([None] * x.shape.rank)
+    return tf.TensorShape([None, x.shape[1], None, x.shape[3]])
+
+
+def _alive(beams: Beams) -> Any:
+    """How many sentences are not done, int32 scalar."""
+    return tf.math.count_nonzero(beams.alive_log_probs[:, 0] > NEVER, dtype=tf.int32)
+
+
+def _position(beams: Beams) -> Any:
+    """How many tokens an alive hypothesis has, int32 scalar."""
+    return tf.shape(beams.alive_ids)[2]
+
+
+def _advance(beams: Beams, logits: Any, sentences: Sentences) -> Beams:
     """One position further.
 
     Args:
-        beams: before the position, but for the caches, which have it.
+        beams: before the position, but for caches and ancestors, which have it.
         logits: [batch, beams, vocab] of the position.
-        limits: most tokens of each sentence's output, [batch].
-        settings: see `SearchSettings`.
+        sentences: of the batch.
     """
-    length = beams.position + 1
-    width = tf.shape(beams.last)[1]
+    limits, settings = sentences.limits, sentences.settings
+    length = _position(beams) + 1
+    at_limit = length >= limits  # [batch]
     penalty = _column(length_penalty(length, settings.alpha))
-    ids, log_probs, rows = _candidates(beams, logits, settings.beam_size)
+    ids, log_probs, parents = _candidates(beams, logits, settings.beam_size)
     ended = tf.equal(ids[:, :, -1], EOS)
 
+    width = tf.minimum(
+        _largest(settings.beam_size), tf.shape(ids)[1]
+    )  # a small vocabulary has few candidates
     alive_log_probs, kept = tf.math.top_k(tf.where(ended, NEVER, log_probs), width)
     alive_log_probs = _first(alive_log_probs, settings.beam_size)
     alive_ids = tf.gather(ids, kept, batch_dims=1)
-    kept_rows = tf.reshape(tf.gather(rows, kept, batch_dims=1), [-1])
+    parents = tf.gather(parents, kept, batch_dims=1)  # [batch, beams]
 
-    finished_ids = tf.pad(beams.finished_ids, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
-    finished_ids = tf.concat([finished_ids, ids], axis=1)  # [batch, 3 * beams, length]
-    finished_scores = tf.concat([beams.finished_scores, tf.where(ended, log_probs / penalty, NEVER)], axis=1)
-    finished_scores, kept = tf.math.top_k(finished_scores, width)
-    finished_scores = _first(finished_scores, settings.beam_size)
-    finished_ids = tf.gather(finished_ids, kept, batch_dims=1)
-
-    at_limit = length >= limits  # [batch]
-    unfinished = (at_limit & (finished_scores[:, 0] == NEVER))[:, None]
-    finished_ids = tf.where(unfinished[:, :, None], alive_ids, finished_ids)
-    finished_scores = tf.where(unfinished, alive_log_probs / penalty, finished_scores)
+    finished = (beams.finished_scores[:, 0] > NEVER) | tf.reduce_any(ended & (log_probs > NEVER), axis=1)
+    outputs = ended | (at_limit & ~finished)[:, None]  # [batch, candidates]
+    scores = tf.concat([beams.finished_scores, tf.where(outputs, log_probs / penalty, NEVER)], axis=1)
+    finished_scores, kept = tf.math.top_k(scores, tf.shape(beams.finished_scores)[1])
+    padded = tf.pad(beams.finished_ids, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
+    finished_ids = tf.gather(tf.concat([padded, ids], axis=1), kept, batch_dims=1)
 
     bound = alive_log_probs[:, 0] / _bounding_penalty(length, limits, settings.alpha)
     last = tf.zeros_like(limits) + settings.n - 1  # [batch]
     done = at_limit | (bound <= tf.gather(finished_scores, last, batch_dims=1))
     return Beams(
-        position=length,
         last=alive_ids[:, :, -1],
         alive_ids=alive_ids,
         alive_log_probs=tf.where(done[:, None], NEVER, alive_log_probs),
         finished_ids=finished_ids,
         finished_scores=finished_scores,
-        caches=tf.nest.map_structure(lambda cache: tf.gather(cache, kept_rows), beams.caches),
+        self_bias=tf.gather(beams.self_bias, parents, batch_dims=1),
+        self_caches=beams.self_caches,
     )
+
+
+def _largest(values: Any) -> Any:
+    """Of one value or one for each sentence; at least 1, since TensorFlow refuses 0 where there is none."""
+    return tf.maximum(tf.reduce_max(values), 1)
 
 
 def _column(x: Any) -> Any:
@@ -277,28 +347,30 @@ def _bounding_penalty(length: Any, limits: Any, alpha: Any) -> Any:
 
 
 def _candidates(beams: Beams, logits: Any, beam_size: Any) -> tuple[Any, Any, Any]:
-    """The 2 * beams best continuations of each sentence, so that `beams` are left if as many end.
+    """The 2 * beam_size best continuations of each sentence, so that beam_size are left if as many end.
 
     Returns:
-        Ids [batch, 2 * beams, position + 1], log-probabilities [batch, 2 * beams], and the row of the
-        caches that each continues, [batch, 2 * beams].
+        Ids [batch, candidates, position + 1], log-probabilities [batch, candidates], and the beam that each
+        continues, [batch, candidates].
     """
     logits = tf.cast(logits, tf.float32)
-    width = tf.shape(logits)[1]
+    batch, width, vocab = tf.shape(logits)[0], tf.shape(logits)[1], logits.shape[-1]
+    wanted = 2 * _largest(beam_size)  # of a sentence
     # One more than can be needed, since PAD may be among them; never the whole vocabulary's log-softmax.
-    tops = tf.minimum(2 * width + 1, logits.shape[-1])
+    tops = tf.minimum(wanted + 1, vocab)
     top, tokens = top_tokens(logits, tops)  # [batch, beams, tops]
-    highest = top[:, :, :1]
-    log_sum = highest + tf.math.log(tf.reduce_sum(tf.exp(logits - highest), axis=-1, keepdims=True))
+    # The best token's probability is no underflow, and its logarithm gives that of all others.
+    best = tf.gather(tf.nn.softmax(logits), tokens[:, :, :1], batch_dims=2)  # [batch, beams, 1]
+    log_sum = top[:, :, :1] - tf.math.log(best)
     log_probs = beams.alive_log_probs[:, :, None] + tf.where(tokens == PAD, NEVER, top - log_sum)
 
-    batch = tf.shape(log_probs)[0]
-    log_probs, best = tf.math.top_k(tf.reshape(log_probs, [batch, width * tops]), 2 * width)
+    flat = [batch, width * tops]
+    log_probs, places = tf.math.top_k(tf.reshape(log_probs, flat), tf.minimum(wanted, width * tops))
     log_probs = _first(log_probs, 2 * beam_size)
-    tokens = tf.gather(tf.reshape(tokens, [batch, width * tops]), best, batch_dims=1)
-    rows = best // tops + tf.range(batch)[:, None] * width  # [batch, 2 * beams]
-    before = tf.gather(tf.reshape(beams.alive_ids, [batch * width, beams.position]), rows)
-    return tf.concat([before, tokens[:, :, None]], axis=2), log_probs, rows
+    tokens = tf.gather(tf.reshape(tokens, flat), places, batch_dims=1)
+    parents = places // tops  # [batch, candidates]
+    before = tf.gather(beams.alive_ids, parents, batch_dims=1)
+    return tf.concat([before, tokens[:, :, None]], axis=2), log_probs, parents
 
 
 def top_tokens(logits: Any, k: Any) -> tuple[Any, Any]:

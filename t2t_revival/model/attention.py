@@ -15,6 +15,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model.building import build_children
 from t2t_revival.model.regularization import Dropout
 
+Cache = tuple[Any, Any]  # keys and values
 MASKED = -1e9  # added to a score, it takes the position out of the softmax
 
 
@@ -28,6 +29,11 @@ def causal_bias(length: Any) -> Any:
     positions = ops.arange(length)
     later = ops.less(positions[:, None], positions[None, :])
     return ops.cast(later, keras.config.floatx())[None, None] * MASKED
+
+
+def own_bias(beams: Any) -> Any:
+    """Bias by which each hypothesis of a beam search sees itself only: float [beams, beams]."""
+    return (1.0 - ops.eye(beams, dtype=keras.config.floatx())) * MASKED
 
 
 def scaled_dot_product_attention(
@@ -102,16 +108,12 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             [batch, query, hidden].
         """
-        batch, length = ops.shape(x)[:2]
         if self.over_encoder:
             query = self.query_heads(x)
             key, value = self.key_value_heads(encoded)
         else:
             query, key, value = self._query_key_value_heads(x)
-        heads = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
-        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, query, heads, value]
-        joined = ops.reshape(joined, (batch * length, self.value_channels))
-        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
+        return self._join(scaled_dot_product_attention(query, key, value, bias, self.dropout, training))
 
     def query_heads(self, x: Any) -> Any:
         """[batch, query, hidden] -> Q of all heads, [batch, heads, query, key]; only over an encoder."""
@@ -122,46 +124,51 @@ class MultiHeadAttention(keras.layers.Layer):
         key, value = self._project(encoded, self.key_value_kernel, (self.key_channels, self.value_channels))
         return key, value
 
-    def step(self, x: Any, cache: tuple[Any, Any]) -> tuple[Any, tuple[Any, Any]]:
-        """Attention of one new position over itself and the positions before it.
+    def step(self, x: Any, cache: Cache, bias: Any) -> tuple[Any, Cache]:
+        """Attention of one new position of several beams over itself and the positions before it.
+
+        What a hypothesis descends from may have been in another beam at each position. The cache keeps all
+        beams of all positions where they were, and `bias` tells which are a hypothesis's own: nothing is
+        ever moved.
 
         Args:
-            x: [rows, hidden], one position of each row.
-            cache: K and V of the positions before, [rows, heads, positions, key or value].
+            x: [batch, beams, hidden].
+            cache: K and V of all beams at the positions before, [batch, heads, memory, key or value].
+            bias: [batch, 1, beams, memory + beams].
 
         Returns:
-            [rows, hidden], and the cache with the new position.
+            [batch, beams, hidden], and the cache with the new position.
         """
-        query, key, value = self._query_key_value_heads(x[:, None, :])  # [rows, heads, 1, key or value]
+        query, key, value = self._query_key_value_heads(x)  # [batch, heads, beams, key or value]
         key = ops.concatenate([cache[0], key], axis=2)
         value = ops.concatenate([cache[1], value], axis=2)
-        heads = scaled_dot_product_attention(query, key, value)  # [rows, heads, 1, value]
-        joined = ops.reshape(heads, (-1, self.value_channels))
-        return self._matmul(joined, self.output_kernel), (key, value)
+        return self._join(scaled_dot_product_attention(query, key, value, bias)), (key, value)
 
-    def step_over_encoder(self, x: Any, key: Any, value: Any, bias: Any) -> Any:
+    def step_over_encoder(self, x: Any, cache: Cache, bias: Any) -> Any:
         """Attention of one new position of several beams over the encoder's output.
 
         The beams of a sentence are so many queries to the same keys, which are therefore never repeated.
 
         Args:
             x: [batch, beams, hidden].
-            key: [batch, heads, memory, key].
-            value: [batch, heads, memory, value].
+            cache: K and V of the encoder's output, [batch, heads, memory, key or value].
             bias: [batch, 1, 1, memory].
 
         Returns:
             [batch, beams, hidden].
         """
-        batch, beams = ops.shape(x)[:2]
-        heads = scaled_dot_product_attention(self.query_heads(x), key, value, bias)
-        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, beams, heads, value]
-        joined = ops.reshape(joined, (batch * beams, self.value_channels))
-        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, beams, self.hidden_size))
+        return self._join(scaled_dot_product_attention(self.query_heads(x), *cache, bias))
 
     def _query_key_value_heads(self, x: Any) -> list[Any]:
         sizes = (self.key_channels, self.key_channels, self.value_channels)
         return self._project(x, self.query_key_value_kernel, sizes)
+
+    def _join(self, heads: Any) -> Any:
+        """[batch, heads, query, value] -> [batch, query, hidden]: side by side, through W^O."""
+        batch, _, length, _ = ops.shape(heads)
+        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, query, heads, value]
+        joined = ops.reshape(joined, (batch * length, self.value_channels))
+        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
 
     def _project(self, x: Any, kernel: Any, sizes: tuple[int, ...]) -> list[Any]:
         """[batch, length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""

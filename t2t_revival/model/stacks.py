@@ -8,13 +8,11 @@ import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import MultiHeadAttention, causal_bias
+from t2t_revival.model.attention import Cache, MultiHeadAttention, causal_bias
 from t2t_revival.model.building import build_children
 from t2t_revival.model.feed_forward import FeedForward
 from t2t_revival.model.normalization import LayerNorm
 from t2t_revival.model.regularization import Dropout
-
-Cache = tuple[Any, Any]
 
 
 class Residual(keras.layers.Layer):
@@ -107,25 +105,26 @@ class DecoderLayer(keras.layers.Layer):
         residual = self.feed_forward_residual
         return residual.after(x, self.feed_forward(residual.before(x), training=training), training)
 
-    def step(self, x: Any, self_cache: Cache, encoder_cache: Cache, encoder_bias: Any) -> tuple[Any, Cache]:
+    def step(
+        self, x: Any, self_cache: Cache, self_bias: Any, encoder_cache: Cache, encoder_bias: Any
+    ) -> tuple[Any, Cache]:
         """One layer over the next position of each beam.
 
         Args:
             x: [batch, beams, hidden].
-            self_cache: K and V of the positions before, [batch * beams, heads, positions, key or value].
+            self_cache: K and V of all beams at the positions before, [batch, heads, memory, key or value].
+            self_bias: [batch, 1, beams, memory + beams].
             encoder_cache: K and V of the encoder's output, [batch, heads, source, key or value].
             encoder_bias: [batch, 1, 1, source].
 
         Returns:
             [batch, beams, hidden], and `self_cache` with the new position.
         """
-        shape = ops.shape(x)
         residual = self.self_attention_residual
-        rows = ops.reshape(residual.before(x), (-1, shape[-1]))  # [batch * beams, hidden]
-        output, self_cache = self.self_attention.step(rows, self_cache)
-        x = residual.after(x, ops.reshape(output, shape))
+        output, self_cache = self.self_attention.step(residual.before(x), self_cache, self_bias)
+        x = residual.after(x, output)
         residual = self.encoder_attention_residual
-        output = self.encoder_attention.step_over_encoder(residual.before(x), *encoder_cache, encoder_bias)
+        output = self.encoder_attention.step_over_encoder(residual.before(x), encoder_cache, encoder_bias)
         x = residual.after(x, output)
         residual = self.feed_forward_residual
         return residual.after(x, self.feed_forward(residual.before(x))), self_cache
@@ -170,11 +169,22 @@ class Decoder(keras.layers.Layer):
         return self.final_norm(x) if self.final_norm else x
 
     def step(
-        self, x: Any, self_caches: list[Cache], encoder_caches: list[Cache], encoder_bias: Any
+        self, x: Any, self_caches: list[Cache], self_bias: Any, encoder_caches: list[Cache], encoder_bias: Any
     ) -> tuple[Any, list[Cache]]:
-        """The next position of each beam through all layers; arguments as in `DecoderLayer.step`."""
+        """The next position of each beam through all layers.
+
+        Args:
+            x: [batch, beams, hidden].
+            self_caches: of each layer, as in `DecoderLayer.step`.
+            self_bias: [batch, 1, beams, memory + beams].
+            encoder_caches: of each layer.
+            encoder_bias: [batch, 1, 1, source].
+
+        Returns:
+            [batch, beams, hidden], and `self_caches` with the new position.
+        """
         new_caches = []
         for layer, self_cache, encoder_cache in zip(self.layers, self_caches, encoder_caches, strict=True):
-            x, cache = layer.step(x, self_cache, encoder_cache, encoder_bias)
+            x, cache = layer.step(x, self_cache, self_bias, encoder_cache, encoder_bias)
             new_caches.append(cache)
         return (self.final_norm(x) if self.final_norm else x), new_caches

@@ -9,23 +9,28 @@ import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import padding_bias
+from t2t_revival.model.attention import Cache, own_bias, padding_bias
 from t2t_revival.model.building import build_children
 from t2t_revival.model.embedding import Positions, TokenEmbedding
 from t2t_revival.model.regularization import Dropout
-from t2t_revival.model.stacks import Cache, Decoder, Encoder
+from t2t_revival.model.stacks import Decoder, Encoder
 
 
 class DecoderState(NamedTuple):
-    """What decoding remembers between positions: one entry per layer.
+    """What decoding remembers between positions. The first dimension of everything is `batch`.
 
     Attributes:
-        self_caches: K and V of the positions so far, [batch * beams, heads, positions, key or value].
-        encoder_caches: K and V of the encoder's output, [batch, heads, source, key or value].
+        self_caches: of each layer, K and V of all beams at all positions so far,
+            [batch, heads, memory, key or value].
+        self_bias: hides from each hypothesis what it does not descend from, float [batch, beams, memory].
+            Who puts one hypothesis in another's place puts its bias there, and moves nothing else. The
+            number of beams may change from position to position.
+        encoder_caches: of each layer, K and V of the encoder's output, [batch, heads, source, key or value].
         encoder_bias: hides the source's padding, [batch, 1, 1, source].
     """
 
     self_caches: list[Cache]
+    self_bias: Any
     encoder_caches: list[Cache]
     encoder_bias: Any
 
@@ -115,13 +120,14 @@ class Transformer(keras.Model):
         """Encodes `source`, ids [batch, source], and returns the state before the first position."""
         encoded, bias = self.encode(source)
         h = self.hparams
-        rows = ops.shape(source)[0] * beams
-        empty = tuple(
-            ops.zeros((rows, h.num_heads, 0, channels // h.num_heads), dtype=self.compute_dtype)
+        batch = ops.shape(source)[0]
+        key, value = (
+            ops.zeros((batch, h.num_heads, 0, channels // h.num_heads), dtype=self.compute_dtype)
             for channels in (h.key_channels, h.value_channels)
         )
         return DecoderState(
-            self_caches=[empty for _ in self.decoder.layers],
+            self_caches=[(key, value) for _ in self.decoder.layers],
+            self_bias=ops.zeros((batch, beams, 0)),
             encoder_caches=[
                 layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
             ],
@@ -141,8 +147,13 @@ class Transformer(keras.Model):
         """
         x = self.target_embedding(last) * ops.cast(position > 0, self.compute_dtype)
         x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)[None]
-        x, self_caches = self.decoder.step(x, state.self_caches, state.encoder_caches, state.encoder_bias)
-        return self.softmax_embedding.logits(x), state._replace(self_caches=self_caches)
+        batch, beams = ops.shape(last)
+        own = ops.broadcast_to(own_bias(beams), (batch, beams, beams))
+        bias = ops.concatenate([state.self_bias, own], axis=2)  # [batch, beams, memory]
+        x, self_caches = self.decoder.step(
+            x, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
+        )
+        return self.softmax_embedding.logits(x), state._replace(self_caches=self_caches, self_bias=bias)
 
     def get_config(self) -> dict[str, Any]:
         return {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size, "name": self.name}

@@ -174,7 +174,10 @@ def test_steps_stay_in_bfloat16(tiny_hparams: HParams) -> None:
     scores, after = model.decode_step(np.zeros((2, 2), "int32"), 0, state)
     types = {
         keras.backend.standardize_dtype(tensor.dtype)
-        for tensor in (scores, *(t for s in (state, after) for c in (*s[0], *s[1]) for t in c))
+        for tensor in (
+            scores,
+            *(t for s in (state, after) for c in (*s.self_caches, *s.encoder_caches) for t in c),
+        )
     }
     assert types == {"bfloat16"}
     expected = tf.cast(model(IDS)[:, 0], tf.float32).numpy()
