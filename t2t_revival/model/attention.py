@@ -108,23 +108,24 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             [batch, query, hidden].
         """
+        length = ops.shape(x)[1]
+        rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * query, hidden]
         if self.over_encoder:
-            query = self.query_heads(x)
+            query = self._query_heads(rows, length)
             key, value = self.key_value_heads(encoded)
         else:
-            query, key, value = self._query_key_value_heads(x)
-        return self._join(scaled_dot_product_attention(query, key, value, bias, self.dropout, training))
+            query, key, value = self._query_key_value_heads(rows, length)
+        heads = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
+        return ops.reshape(self._join(heads), (-1, length, self.hidden_size))
 
-    def query_heads(self, x: Any) -> Any:
-        """[batch, query, hidden] -> Q of all heads, [batch, heads, query, key]; only over an encoder."""
-        return self._project(x, self.query_kernel, (self.key_channels,))[0]
-
-    def key_value_heads(self, encoded: Any) -> tuple[Any, Any]:
+    def key_value_heads(self, encoded: Any) -> Cache:
         """[batch, memory, hidden] -> K and V of all heads, [batch, heads, memory, key or value]."""
-        key, value = self._project(encoded, self.key_value_kernel, (self.key_channels, self.value_channels))
+        rows = ops.reshape(encoded, (-1, self.hidden_size))  # [batch * memory, hidden]
+        sizes = (self.key_channels, self.value_channels)
+        key, value = self._project(rows, self.key_value_kernel, sizes, ops.shape(encoded)[1])
         return key, value
 
-    def step(self, x: Any, cache: Cache, bias: Any) -> tuple[Any, Cache]:
+    def step(self, x: Any, beams: Any, cache: Cache, bias: Any) -> tuple[Any, Cache]:
         """Attention of one new position of several beams over itself and the positions before it.
 
         What a hypothesis descends from may have been in another beam at each position. The cache keeps all
@@ -132,58 +133,62 @@ class MultiHeadAttention(keras.layers.Layer):
         ever moved.
 
         Args:
-            x: [batch, beams, hidden].
+            x: [batch * beams, hidden].
+            beams: how many hypotheses a sentence has, int scalar.
             cache: K and V of all beams at the positions before, [batch, heads, memory, key or value].
             bias: [batch, 1, beams, memory + beams].
 
         Returns:
-            [batch, beams, hidden], and the cache with the new position.
+            [batch * beams, hidden], and the cache with the new position.
         """
-        query, key, value = self._query_key_value_heads(x)  # [batch, heads, beams, key or value]
+        query, key, value = self._query_key_value_heads(x, beams)  # [batch, heads, beams, key or value]
         key = ops.concatenate([cache[0], key], axis=2)
         value = ops.concatenate([cache[1], value], axis=2)
         return self._join(scaled_dot_product_attention(query, key, value, bias)), (key, value)
 
-    def step_over_encoder(self, x: Any, cache: Cache, bias: Any) -> Any:
+    def step_over_encoder(self, x: Any, beams: Any, cache: Cache, bias: Any) -> Any:
         """Attention of one new position of several beams over the encoder's output.
 
         The beams of a sentence are so many queries to the same keys, which are therefore never repeated.
 
         Args:
-            x: [batch, beams, hidden].
+            x: [batch * beams, hidden].
+            beams: how many hypotheses a sentence has, int scalar.
             cache: K and V of the encoder's output, [batch, heads, memory, key or value].
             bias: [batch, 1, 1, memory].
 
         Returns:
-            [batch, beams, hidden].
+            [batch * beams, hidden].
         """
-        return self._join(scaled_dot_product_attention(self.query_heads(x), *cache, bias))
+        return self._join(scaled_dot_product_attention(self._query_heads(x, beams), *cache, bias))
 
-    def _query_key_value_heads(self, x: Any) -> list[Any]:
+    def _query_heads(self, rows: Any, length: Any) -> Any:
+        """[batch * length, hidden] -> Q of all heads, [batch, heads, length, key]."""
+        return self._project(rows, self.query_kernel, (self.key_channels,), length)[0]
+
+    def _query_key_value_heads(self, rows: Any, length: Any) -> list[Any]:
+        """[batch * length, hidden] -> Q, K and V of all heads, [batch, heads, length, key or value]."""
         sizes = (self.key_channels, self.key_channels, self.value_channels)
-        return self._project(x, self.query_key_value_kernel, sizes)
+        return self._project(rows, self.query_key_value_kernel, sizes, length)
 
-    def _join(self, heads: Any) -> Any:
-        """[batch, heads, query, value] -> [batch, query, hidden]: side by side, through W^O."""
-        batch, _, length, _ = ops.shape(heads)
-        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, query, heads, value]
-        joined = ops.reshape(joined, (batch * length, self.value_channels))
-        return ops.reshape(self._matmul(joined, self.output_kernel), (batch, length, self.hidden_size))
-
-    def _project(self, x: Any, kernel: Any, sizes: tuple[int, ...]) -> list[Any]:
-        """[batch, length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""
-        batch, length = ops.shape(x)[:2]
-        flat = self._matmul(ops.reshape(x, (batch * length, self.hidden_size)), kernel)
+    def _project(self, rows: Any, kernel: Any, sizes: tuple[int, ...], length: Any) -> list[Any]:
+        """[batch * length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""
+        flat = self._matmul(rows, kernel)
         if len(set(sizes)) > 1:
             borders = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-            return [self._split_heads(part, batch, length) for part in ops.split(flat, borders, axis=-1)]
-        parts = ops.reshape(flat, (batch, length, len(sizes), self.num_heads, sizes[0] // self.num_heads))
+            return [self._split_heads(part, length) for part in ops.split(flat, borders, axis=-1)]
+        parts = ops.reshape(flat, (-1, length, len(sizes), self.num_heads, sizes[0] // self.num_heads))
         parts = ops.transpose(parts, (2, 0, 3, 1, 4))  # [parts, batch, heads, length, channels of a head]
         return ops.unstack(parts, len(sizes), axis=0)
 
-    def _split_heads(self, flat: Any, batch: Any, length: Any) -> Any:
-        heads = ops.reshape(flat, (batch, length, self.num_heads, flat.shape[-1] // self.num_heads))
+    def _split_heads(self, flat: Any, length: Any) -> Any:
+        heads = ops.reshape(flat, (-1, length, self.num_heads, flat.shape[-1] // self.num_heads))
         return ops.transpose(heads, (0, 2, 1, 3))  # [batch, heads, length, channels of a head]
+
+    def _join(self, heads: Any) -> Any:
+        """[batch, heads, length, value] -> [batch * length, hidden]: side by side, through W^O."""
+        joined = ops.transpose(heads, (0, 2, 1, 3))  # [batch, length, heads, value]
+        return self._matmul(ops.reshape(joined, (-1, self.value_channels)), self.output_kernel)
 
     def _matmul(self, x: Any, kernel: Any) -> Any:
         """In the layer's precision: Keras casts weights inside `call` only, not inside `step`."""

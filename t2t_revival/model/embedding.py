@@ -35,16 +35,15 @@ class TokenEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, ids: Any) -> Any:
-        """int [batch, length] -> [batch, length, hidden], multiplied by sqrt(d_model)."""
+        """int [...] -> [..., hidden], multiplied by sqrt(d_model)."""
         return ops.take(self.embeddings, ids, axis=0) * self.hidden_size**0.5
 
     def logits(self, x: Any) -> Any:
         """[..., hidden] -> scores of all tokens before the softmax, [..., vocab]."""
-        shape = ops.shape(x)
-        flat = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
         embeddings = ops.cast(self.embeddings, self.compute_dtype)  # outside `call`, Keras casts no weights
+        flat = ops.reshape(x, (-1, self.hidden_size)) if len(x.shape) > 2 else x  # [positions, hidden]
         logits = ops.matmul(flat, ops.transpose(embeddings))  # [positions, vocab]
-        return ops.reshape(logits, (*shape[:-1], self.vocab_size))
+        return ops.reshape(logits, (*ops.shape(x)[:-1], self.vocab_size)) if len(x.shape) > 2 else logits
 
 
 def sinusoids(positions: Any, hidden_size: int) -> Any:

@@ -39,9 +39,14 @@ class FeedForward(keras.layers.Layer):
 
     def call(self, x: Any, training: bool = False) -> Any:
         """[..., hidden] -> [..., hidden]."""
-        shape = ops.shape(x)
-        x = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
+        if len(x.shape) == 2:
+            return self._network(x, training)
+        rows = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
+        return ops.reshape(self._network(rows, training), ops.shape(x))
+
+    def _network(self, x: Any, training: bool) -> Any:
+        """[positions, hidden] -> [positions, hidden]."""
         # `ops.add` and not `+`: it lets TensorFlow fuse product and bias, and sum the gradient faster.
         inner = ops.relu(ops.add(ops.matmul(x, self.kernel_1), self.bias_1))  # [positions, filter]
         inner = self.dropout(inner, training=training)
-        return ops.reshape(ops.add(ops.matmul(inner, self.kernel_2), self.bias_2), shape)
+        return ops.add(ops.matmul(inner, self.kernel_2), self.bias_2)

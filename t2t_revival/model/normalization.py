@@ -55,13 +55,15 @@ class LayerNorm(keras.layers.Layer):
         self.epsilon = hparams.norm_epsilon
 
     def build(self, input_shape: Any = None) -> None:
-        self.gamma = self.add_weight(name="gamma", shape=(self.channels,), initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=(self.channels,), initializer="zeros", autocast=False)
+        exact = {"shape": (self.channels,), "dtype": "float32", "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **exact)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **exact)
         self.built = True
 
     def call(self, x: Any) -> Any:
         """[..., channels] -> the same shape and type."""
-        rows = ops.cast(ops.reshape(x, (-1, self.channels)), "float32")
+        rows = x if len(x.shape) == 2 else ops.reshape(x, (-1, self.channels))
         epsilon = ops.convert_to_tensor(self.epsilon, "float32")
-        normal = normalize(rows, ops.copy(self.gamma), ops.copy(self.beta), epsilon)
-        return ops.reshape(ops.cast(normal, x.dtype), ops.shape(x))
+        normal = normalize(ops.cast(rows, "float32"), ops.copy(self.gamma), ops.copy(self.beta), epsilon)
+        normal = ops.cast(normal, x.dtype)
+        return normal if len(x.shape) == 2 else ops.reshape(normal, ops.shape(x))

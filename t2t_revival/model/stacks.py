@@ -106,25 +106,28 @@ class DecoderLayer(keras.layers.Layer):
         return residual.after(x, self.feed_forward(residual.before(x), training=training), training)
 
     def step(
-        self, x: Any, self_cache: Cache, self_bias: Any, encoder_cache: Cache, encoder_bias: Any
+        self, x: Any, beams: Any, self_cache: Cache, self_bias: Any, encoder_cache: Cache, encoder_bias: Any
     ) -> tuple[Any, Cache]:
         """One layer over the next position of each beam.
 
         Args:
-            x: [batch, beams, hidden].
+            x: [batch * beams, hidden].
+            beams: how many hypotheses a sentence has, int scalar.
             self_cache: K and V of all beams at the positions before, [batch, heads, memory, key or value].
             self_bias: [batch, 1, beams, memory + beams].
             encoder_cache: K and V of the encoder's output, [batch, heads, source, key or value].
             encoder_bias: [batch, 1, 1, source].
 
         Returns:
-            [batch, beams, hidden], and `self_cache` with the new position.
+            [batch * beams, hidden], and `self_cache` with the new position.
         """
         residual = self.self_attention_residual
-        output, self_cache = self.self_attention.step(residual.before(x), self_cache, self_bias)
+        output, self_cache = self.self_attention.step(residual.before(x), beams, self_cache, self_bias)
         x = residual.after(x, output)
         residual = self.encoder_attention_residual
-        output = self.encoder_attention.step_over_encoder(residual.before(x), encoder_cache, encoder_bias)
+        output = self.encoder_attention.step_over_encoder(
+            residual.before(x), beams, encoder_cache, encoder_bias
+        )
         x = residual.after(x, output)
         residual = self.feed_forward_residual
         return residual.after(x, self.feed_forward(residual.before(x))), self_cache
@@ -169,22 +172,29 @@ class Decoder(keras.layers.Layer):
         return self.final_norm(x) if self.final_norm else x
 
     def step(
-        self, x: Any, self_caches: list[Cache], self_bias: Any, encoder_caches: list[Cache], encoder_bias: Any
+        self,
+        x: Any,
+        beams: Any,
+        self_caches: list[Cache],
+        self_bias: Any,
+        encoder_caches: list[Cache],
+        encoder_bias: Any,
     ) -> tuple[Any, list[Cache]]:
         """The next position of each beam through all layers.
 
         Args:
-            x: [batch, beams, hidden].
+            x: [batch * beams, hidden].
+            beams: how many hypotheses a sentence has, int scalar.
             self_caches: of each layer, as in `DecoderLayer.step`.
             self_bias: [batch, 1, beams, memory + beams].
             encoder_caches: of each layer.
             encoder_bias: [batch, 1, 1, source].
 
         Returns:
-            [batch, beams, hidden], and `self_caches` with the new position.
+            [batch * beams, hidden], and `self_caches` with the new position.
         """
         new_caches = []
         for layer, self_cache, encoder_cache in zip(self.layers, self_caches, encoder_caches, strict=True):
-            x, cache = layer.step(x, self_cache, self_bias, encoder_cache, encoder_bias)
+            x, cache = layer.step(x, beams, self_cache, self_bias, encoder_cache, encoder_bias)
             new_caches.append(cache)
         return (self.final_norm(x) if self.final_norm else x), new_caches

@@ -145,15 +145,17 @@ class Transformer(keras.Model):
         Returns:
             Logits, [batch, beams, vocab], and the new state.
         """
-        x = self.target_embedding(last) * ops.cast(position > 0, self.compute_dtype)
-        x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)[None]
         batch, beams = ops.shape(last)
+        later = ops.cast(position > 0, self.compute_dtype)  # the first position sees zeros
+        x = self.target_embedding(ops.reshape(last, (-1,))) * later  # [batch * beams, hidden]
+        x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)
         own = ops.broadcast_to(own_bias(beams), (batch, beams, beams))
         bias = ops.concatenate([state.self_bias, own], axis=2)  # [batch, beams, memory]
         x, self_caches = self.decoder.step(
-            x, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
+            x, beams, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
         )
-        return self.softmax_embedding.logits(x), state._replace(self_caches=self_caches, self_bias=bias)
+        logits = ops.reshape(self.softmax_embedding.logits(x), (-1, beams, self.vocab_size))
+        return logits, state._replace(self_caches=self_caches, self_bias=bias)
 
     def get_config(self) -> dict[str, Any]:
         return {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size, "name": self.name}

@@ -105,8 +105,8 @@ def test_steps_with_a_cache_equal_the_whole_sentence(key: int, value: int) -> No
     )
     for t in range(5):
         bias = np.zeros((3, 1, 1, t + 1), "float32")
-        output, cache = layer.step(ops.convert_to_tensor(x[:, t : t + 1]), cache, bias)
-        np.testing.assert_allclose(ops.convert_to_numpy(output)[:, 0], whole[:, t], atol=2e-6)
+        output, cache = layer.step(ops.convert_to_tensor(x[:, t]), 1, cache, bias)
+        np.testing.assert_allclose(ops.convert_to_numpy(output), whole[:, t], atol=2e-6)
     assert tuple(cache[0].shape) == (3, 2, 5, h.key_channels // 2)
     assert tuple(cache[1].shape) == (3, 2, 5, h.value_channels // 2)
 
@@ -116,9 +116,11 @@ def test_a_step_over_the_encoder_serves_all_beams() -> None:
     x, encoded = normal(2, 3, 8), normal(2, 4, 8)
     bias = padding_bias(np.array([[4, 1, 0, 0], [4, 3, 2, 1]]))
     cache = layer.key_value_heads(ops.convert_to_tensor(encoded))
-    got = layer.step_over_encoder(ops.convert_to_tensor(x), cache, bias)
+    got = layer.step_over_encoder(ops.reshape(x, (6, 8)), 3, cache, bias)
     np.testing.assert_allclose(
-        ops.convert_to_numpy(got), ops.convert_to_numpy(layer(x, encoded, bias)), atol=2e-6
+        ops.convert_to_numpy(ops.reshape(got, (2, 3, 8))),
+        ops.convert_to_numpy(layer(x, encoded, bias)),
+        atol=2e-6,
     )
 
 
