@@ -25,7 +25,7 @@ setup(
         "t2t_revival.hparams",
     ],
     package_dir={"t2t_revival.problems": "problems", "t2t_revival.hparams": "hparams"},
-    package_data={"t2t_revival": ["py.typed"]},
+    package_data={"t2t_revival": ["py.typed"], "t2t_revival.serving": ["translate.cc"]},
     install_requires=[
         "absl-py>=2.1",
         "google-crc32c>=1.5",
@@ -44,7 +44,9 @@ setup(
         "tensorflow-text>=2.21,<2.22",
     ],
     extras_require={
+        "ctranslate2": ["ctranslate2>=4.6"],
         "dev": [
+            "ctranslate2>=4.6",
             "hypothesis>=6.100",
             "mypy>=1.15",
             "pre-commit>=4.0",

@@ -14,7 +14,8 @@ USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
 
 Writes a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
-TensorFlow Serving takes export_dir as it is and serves its newest version.
+TensorFlow Serving takes export_dir as it is and serves its newest version. With --format=ctranslate2, writes
+the weights for that engine.
 """
 
 
@@ -25,12 +26,30 @@ def command_flags() -> flags.FlagValues:
     run_flags.define(values)
     run_flags.define_checkpoint_path(values)
     flags.DEFINE_string(
-        "export_dir", None, "Where versions are written; by default output_dir/export.", flag_values=values
+        "export_dir",
+        None,
+        "Where versions are written; by default output_dir/export, or output_dir/ctranslate2.",
+        flag_values=values,
     )
     flags.DEFINE_string(
         "decode_hparams",
         "",
         'Changes to how it decodes where a call says nothing, as in "beam_size=4,return_beams=True".',
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "quantize",
+        "none",
+        ["none", "bfloat16", "int8"],
+        "How weights are stored: as they are (float32), or in half or a quarter of the bytes. The model then "
+        "computes in bfloat16; with --format=ctranslate2, as that engine does.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "format",
+        "saved_model",
+        ["saved_model", "ctranslate2"],
+        "What is written; ctranslate2 needs the package of that name.",
         flag_values=values,
     )
     return values
@@ -49,22 +68,47 @@ def _export(values: flags.FlagValues) -> None:
 
     output_dir, run = run_flags.open_run(values)
     DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
-    export_dir = Path(values.export_dir).expanduser() if values.export_dir else output_dir / "export"
+    served = values.format == "saved_model"
+    default = output_dir / ("export" if served else "ctranslate2")
+    export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     common.load_tensorflow(values)
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.serving.export import export
+    from t2t_revival.serving.export import export, export_ctranslate2
+    from t2t_revival.serving.quantization import PRECISIONS
 
-    translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams)
-    written = export(translator, export_dir, run.problem)
+    precision = PRECISIONS[values.quantize] if served else "float32"
+    translator = Translator.load(
+        output_dir, values.checkpoint_path, values.decode_hparams, precision=precision
+    )
+    if served:
+        written = export(translator, export_dir, run.problem, values.quantize)
+    else:
+        written = export_ctranslate2(translator, export_dir, values.quantize)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
-    folder = shlex.quote(str(export_dir.absolute()))
-    print(f"next: cd {folder} && docker compose up, or without a container:")
-    print(
-        f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={run.problem} "
+    print(_next_command(export_dir.absolute(), run.problem) if served else _ctranslate2_example(written))
+
+
+def _next_command(export_dir: Path, name: str) -> str:
+    folder = shlex.quote(str(export_dir))
+    return (
+        f"next: cd {folder} && docker compose up, or without a container:\n"
+        f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1"
+    )
+
+
+def _ctranslate2_example(folder: Path) -> str:
+    from t2t_revival.serving.ctranslate2_format import VOCABULARY
+
+    return (
+        "next, in Python:\n"
+        f"translator = ctranslate2.Translator({str(folder)!r})\n"
+        f"pieces = sentencepiece.SentencePieceProcessor(model_file={str(folder / VOCABULARY)!r})\n"
+        'found = translator.translate_batch([pieces.encode("...", out_type=str)], beam_size=4)\n'
+        "print(pieces.decode(found[0].hypotheses[0]))"
     )
 
 

@@ -7,6 +7,7 @@ all sentences by the longest source of the batch, here each has a bound of its o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
@@ -102,6 +103,7 @@ class BeamSearch:
 
     Args:
         model: decoded as it is.
+        weights: gives variables of the model with the values that stand for them; None: `cast_weights`.
 
     Raises:
         T2TError: Keras runs on another backend than TensorFlow.
@@ -110,10 +112,13 @@ class BeamSearch:
         ids, scores = BeamSearch(model)(source_ids, beam_size=4, alpha=0.6, extra_length=50)
     """
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(
+        self, model: Transformer, weights: Callable[[], list[tuple[Any, Any]]] | None = None
+    ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise T2TError(f"decoding needs KERAS_BACKEND=tensorflow, not {keras.backend.backend()}")
         self.model = model
+        self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         ids, integer, real = (
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
@@ -154,7 +159,7 @@ class BeamSearch:
     def _search(self, source_ids: Any, settings: SearchSettings) -> Results:
         lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
         limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
-        with _weights_cast_once(self.model):
+        with _in_place(self._weights()):
             state = _unfused(self.model.start_decoding(source_ids), limits)
             numbers = tf.range(tf.shape(source_ids)[0])
             sentences = Sentences(numbers, limits, settings, state.encoder_caches, state.encoder_bias)
@@ -209,17 +214,23 @@ class _InModelPrecision(keras.layers.Layer):
         return self.function(ids)
 
 
-def _weights_cast_once(model: Transformer) -> keras.StatelessScope:
-    """A scope in which weights that mixed precision casts are cast before the loop, not at each position.
+def cast_weights(weights: list[Any], dtype: str) -> list[tuple[Any, Any]]:
+    """Those that mixed precision casts, with their casts: made before the loop, not at each position.
 
     Other weights stay variables: reading one costs a loop less than carrying it along.
     """
+    return [
+        (weight, tf.cast(weight.value, dtype))
+        for weight in weights
+        if weight._autocast and weight.dtype != dtype  # Keras has no public name for it
+    ]
+
+
+def _in_place(weights: list[tuple[Any, Any]]) -> keras.StatelessScope:
+    """A scope in which variables have other values."""
     scope = keras.StatelessScope()
-    if model.compute_dtype == model.variable_dtype:
-        return scope
-    for variable in model.weights:
-        if variable._autocast:  # Keras has no public name for it
-            scope.add_update((variable, tf.cast(variable.value, model.compute_dtype)))
+    for pair in weights:
+        scope.add_update(pair)
     return scope
 
 

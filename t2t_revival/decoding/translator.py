@@ -100,25 +100,30 @@ class Translator:
         checkpoint_path: str | None = None,
         decode_hparams: str = "",
         streams: int = 1,
+        precision: str = "float32",
     ) -> Translator:
-        """The model that a training left in `output_dir`; it computes in float32, however it was trained.
+        """The model that a training left in `output_dir`, in a precision of its own, however it was trained.
 
         Args:
             output_dir: of the training.
             checkpoint_path: a checkpoint's file; None: the newest one, its average where there is one.
             decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6".
             streams: see `Translator`.
+            precision: a Keras dtype policy: "float32", or "bfloat16", which is faster where a CPU has
+                instructions for it and changes a few words.
 
         Raises:
             T2TError: there is no trained model, it is damaged, or `decode_hparams` is wrong.
         """
         from t2t_revival.model import Transformer
+        from t2t_revival.model.building import precision_policy
 
         folder = Path(output_dir).expanduser()
         options = DecodeHParams.parse(decode_hparams, Run.load(folder).decode_hparams)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         checkpoint = to_decode(folder, checkpoint_path)
-        model = Transformer(hparams, vocabulary.size)
+        with precision_policy(precision):
+            model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)
         translator = cls(model, vocabulary, options, streams=streams)
         translator.checkpoint = checkpoint

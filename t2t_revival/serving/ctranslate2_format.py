@@ -61,13 +61,12 @@ def _spec(model: Transformer, positions: int) -> Any:
 
     h = model.hparams
     if h.key_channels != h.value_channels:
-        raise T2TError(
-            f"CTranslate2 has one size for keys and values, this model {h.key_channels} and {h.value_channels}"
-        )
-    sizes = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
+        sizes = f"{h.key_channels} and {h.value_channels}"
+        raise T2TError(f"CTranslate2 has one size for keys and values, this model {sizes} channels")
+    kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
     spec = transformer_spec.TransformerSpec(
-        transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **sizes),
-        transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **sizes),
+        transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),
+        transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **kind),
     )
     encoder, decoder = spec.encoder, spec.decoder
     length = max(positions, LEAST_POSITIONS)

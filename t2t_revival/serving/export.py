@@ -1,15 +1,17 @@
-"""A trained model as a SavedModel folder that TF Serving takes as it is."""
+"""A trained model as a SavedModel folder that TF Serving takes as it is, or as a CTranslate2 model."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.ctranslate2_format import write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.tf_serving import write_configuration, write_warmup
 
@@ -20,15 +22,16 @@ UNFINISHED = ".unfinished-"  # begins the name of a folder that a killed export 
 SIGNATURES = ("serving_default", "translate_with_options")
 
 
-def export(translator: Translator, export_dir: Path, name: str) -> Path:
+def export(translator: Translator, export_dir: Path, name: str, quantize: str = "none") -> Path:
     """Writes `export_dir/VERSION`, whole or not at all; VERSION is the time, as T2T's.
 
     TF Serving watches `export_dir` and serves the highest version; what starts it is written there too.
 
     Args:
-        translator: its model, vocabulary and options.
+        translator: its model, vocabulary and options. The model's precision is `PRECISIONS[quantize]`.
         export_dir: made where it is missing.
         name: of the served model.
+        quantize: how weights are stored: "none" (float32), "bfloat16" or "int8".
 
     Returns:
         The version's folder.
@@ -36,15 +39,29 @@ def export(translator: Translator, export_dir: Path, name: str) -> Path:
     Raises:
         T2TError: the folder cannot be written.
     """
-    module = ServingModule(translator.model, translator.vocabulary, translator.options, translator.max_length)
+    module = ServingModule(translator, quantize)
+
+    def write(folder: Path) -> None:
+        write_configuration(export_dir, name)
+        signatures = zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
+        tf.saved_model.save(module, str(folder), signatures=dict(signatures))
+        write_warmup(folder, name, translator.vocabulary, translator.options)
+
+    return _new_folder(export_dir, write)
+
+
+def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
+    """Writes `export_dir/VERSION` for CTranslate2, whole or not at all; see `write_ctranslate2`."""
+    return _new_folder(export_dir, lambda folder: write_ctranslate2(translator, folder, quantize))
+
+
+def _new_folder(export_dir: Path, write: Callable[[Path], None]) -> Path:
+    """A new version in `export_dir`, which `write` makes."""
     try:
         export_dir.mkdir(parents=True, exist_ok=True)
-        write_configuration(export_dir, name)
         with tempfile.TemporaryDirectory(dir=export_dir, prefix=UNFINISHED) as folder:
             written = Path(folder) / "version"
-            signatures = zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
-            tf.saved_model.save(module, str(written), signatures=dict(signatures))
-            write_warmup(written, name, translator.vocabulary, translator.options)
+            write(written)
             return written.rename(export_dir / str(_new_version(export_dir)))
     except tf.errors.ResourceExhaustedError as error:
         raise T2TError(f"{export_dir}: the disk is full: make room or give another folder") from error

@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.beam_search import NEVER, BeamSearch, SearchSettings
-from t2t_revival.decoding.options import BOUNDS, DecodeHParams
+from t2t_revival.decoding.options import BOUNDS
+from t2t_revival.serving.quantization import Int8Weights
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import Vocabulary
-    from t2t_revival.model import Transformer
+    from t2t_revival.decoding.translator import Translator
 
 BLANK = r"^[\s\v\x1c-\x1f\x{85}\pZ]*$"  # what Python's `strip` leaves nothing of
 LINE_END = r"[\n\r]"
@@ -30,22 +30,23 @@ class ServingModule(tf.Module):
     """What `Translator` does, as TensorFlow and TensorFlow Text ops.
 
     Args:
-        model: its weights become part of a SavedModel of this module.
-        vocabulary: of source and target.
-        options: how `translate` decodes.
-        max_length: tokens of an input, EOS included; what is longer is cut.
+        translator: its weights become part of a SavedModel of this module.
+        quantize: "none"; "bfloat16", as the model's precision must be; or "int8", of a model of mixed
+            precision.
     """
 
-    def __init__(
-        self, model: Transformer, vocabulary: Vocabulary, options: DecodeHParams, max_length: int
-    ) -> None:
+    def __init__(self, translator: Translator, quantize: str = "none") -> None:
         super().__init__(name="translator")
-        self.model = model
-        self.tokenizer = vocabulary.graph_tokenizer  # what a SavedModel holds must be an attribute
+        model, vocabulary = translator.model, translator.vocabulary
+        weights = Int8Weights(model) if quantize == "int8" else None
+        # What a SavedModel holds must be an attribute. Of a Keras variable, TensorFlow would save two: the
+        # one that a graph reads, and another that TensorFlow Serving fills.
+        self.weights = weights.variables if weights else [weight.value for weight in model.weights]
+        self.tokenizer = vocabulary.graph_tokenizer
         self._vocabulary = vocabulary
-        self._options = options
-        self._max_length = max_length
-        self._search = BeamSearch(model)
+        self._options = translator.options
+        self._max_length = translator.max_length
+        self._search = BeamSearch(model, weights)
 
     @tf.function(input_signature=[_lines("inputs", tf.string)], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import tensorflow as tf
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.model.building import precision_policy
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
@@ -45,27 +44,16 @@ class Result:
     scores: Scores = field(default_factory=dict)
 
 
-@contextmanager
-def precision_policy(precision: str) -> Iterator[None]:
-    """Layers made inside compute in `precision`; weights stay float32.
+def build_model(
+    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
+) -> TrainingTransformer:
+    """A `TrainingTransformer` that computes in `precision`; weights stay float32.
 
     Raises:
         T2TError: not one of `PRECISIONS`.
     """
     if precision not in PRECISIONS:
         raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(precision)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
-
-
-def build_model(
-    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
-) -> TrainingTransformer:
-    """A `TrainingTransformer` that computes in `precision`."""
     with precision_policy(precision):
         return TrainingTransformer(hparams, vocab_size, streams=streams)
 

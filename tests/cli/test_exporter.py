@@ -102,6 +102,34 @@ def test_versions_rise_and_what_is_there_stays(out, capsys):
     assert not list((out / "export").glob(".*"))
 
 
+@pytest.mark.slow
+def test_fewer_bits(out):
+    assert run(f"--output_dir={out}", "--quantize=int8") == 0
+    (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
+    reader = tf.train.load_checkpoint(str(version / "variables" / "variables"))
+    assert tf.int8 in reader.get_variable_to_dtype_map().values()
+
+
+def test_for_ctranslate2(out, capsys):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    assert run(f"--output_dir={out}", "--format=ctranslate2") == 0
+    (version,) = (out / "ctranslate2").iterdir()
+    said = capsys.readouterr().out
+    assert f"ctranslate2.Translator({str(version)!r})" in said
+    pieces = Translator.load(out).vocabulary.pieces
+    found = ctranslate2.Translator(str(version)).translate_batch([pieces[290:295]], max_decoding_length=4)
+    assert len(found[0].hypotheses[0]) <= 4
+    assert not (out / "export").exists()
+
+
+def test_without_ctranslate2(out, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    assert run(f"--output_dir={out}", "--format=ctranslate2") == 1
+    assert "pip install ctranslate2" in capsys.readouterr().err
+    assert not list((out / "ctranslate2").iterdir())
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -38,7 +38,7 @@ def translator(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def module(translator):
-    return ServingModule(translator.model, translator.vocabulary, OPTIONS, translator.max_length)
+    return ServingModule(translator)
 
 
 def check(found, row, expected):

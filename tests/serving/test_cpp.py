@@ -1,0 +1,126 @@
+"""`translate.cc`: a program without Python gives what `Translator` gives, or one line of error."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import keras
+import pytest
+
+import t2t_revival.serving
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.serving.export import export
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed"),
+]
+
+SOURCE = Path(t2t_revival.serving.__file__).with_name("translate.cc")
+TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
+LINES = [
+    "the dog sees 3 houses .",
+    "",
+    "für Äpfel, Öl und Übermut",
+    "ß 👩‍👧 🦓",
+    " \t \u3000",
+    "a\0b\rc",
+    *(f"the cat sees {number} houses" for number in range(60)),
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
+    keras.utils.set_random_seed(3)
+    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+    return Translator(Transformer(hparams, vocabulary.size), vocabulary, DecodeHParams(extra_length=5))
+
+
+@pytest.fixture(scope="module")
+def version(translator, tmp_path_factory):
+    return export(translator, tmp_path_factory.mktemp("export"), "tiny")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Built as the comment at the head of the source says."""
+    folder = tmp_path_factory.mktemp("program")
+    shutil.copy(SOURCE, folder)
+    _, commands = SOURCE.read_text(encoding="utf-8").split("\n// To build, ", 1)
+    lines = re.findall(r"^//   (.*)$", commands, re.MULTILINE)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(["sh", "-ec", "\n".join(lines)], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+    return folder / "translate"
+
+
+@pytest.fixture(scope="module")
+def text_ops():
+    (package,) = find_spec("tensorflow_text").submodule_search_locations
+    return Path(package) / "python" / "ops" / "_sentencepiece_tokenizer.so"
+
+
+def run(program, *arguments, text="", stdout=subprocess.PIPE):
+    command = [str(program), *map(str, arguments)]
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.run(
+        command, input=text.encode(), stdout=stdout, stderr=subprocess.PIPE, env=env, check=False, timeout=300
+    )
+
+
+def check_error(done, message):
+    *_, line = done.stderr.decode().splitlines()  # TensorFlow writes its own before
+    assert line.startswith("translate: error: ")
+    assert message in line
+    assert done.returncode == 1
+    assert not done.stdout
+
+
+def test_all_lines_as_the_translator_has_them(program, text_ops, version, translator):
+    done = run(program, text_ops, version, text="\n".join([*LINES, ""]))
+    assert done.returncode == 0, done.stderr.decode()
+    expected = translator.translate(LINES)
+    assert any(expected)
+    assert done.stdout.decode().split("\n") == [*expected, ""]
+
+
+def test_a_last_line_without_its_end(program, text_ops, version, translator):
+    done = run(program, text_ops, version, text=LINES[0])
+    assert done.stdout.decode() == translator.translate(LINES[0]) + "\n"
+    assert run(program, text_ops, version).stdout == b""
+
+
+def test_wrong_usage(program, text_ops, version):
+    for arguments in (), (text_ops,), (text_ops, version, "lines"):
+        check_error(run(program, *arguments), "usage: translate TEXT_OPS_LIBRARY SAVED_MODEL_DIR")
+
+
+def test_a_missing_library(program, text_ops, version, tmp_path):
+    check_error(run(program, tmp_path / "none.so", version), "none.so")
+    other = text_ops.with_name("_whitespace_tokenizer.so")
+    check_error(run(program, other, version), "Sentencepiece")
+
+
+def test_a_missing_model(program, text_ops, version, tmp_path):
+    for folder in tmp_path / "nowhere", version.parent:
+        check_error(run(program, text_ops, folder), f"{folder}: holds no saved_model.pb")
+
+
+def test_a_damaged_model(program, text_ops, version, tmp_path):
+    folder = shutil.copytree(version, tmp_path / "damaged")
+    (folder / "saved_model.pb").write_bytes(b"no graph")
+    check_error(run(program, text_ops, folder), str(folder))
+
+
+def test_a_full_disk(program, text_ops, version):
+    with open("/dev/full", "wb") as full:
+        check_error(run(program, text_ops, version, text="cat\n", stdout=full), "cannot be written")

@@ -1,0 +1,113 @@
+"""CTranslate2 gives each token the probability that the model gives it."""
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary import EOS, PAD, Vocabulary
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.serving.ctranslate2_format import write_ctranslate2
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+VOCAB = 310
+SIZES = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2, "max_length": 12}
+SOURCE, TARGET = [280, 290, 300, 5, 17], [301, 9, 270, 288]
+PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    text = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
+    return Vocabulary.train(text, tmp_path_factory.mktemp("vocabulary") / "v.spm", VOCAB)
+
+
+def translator(vocabulary, **changes):
+    keras.utils.set_random_seed(4)
+    model = Transformer(HParams(**SIZES, **changes), VOCAB)
+    for weight in model.weights:  # norms and biases that could not be told from those of no training
+        if len(weight.shape) == 1:
+            weight.assign(weight + np.random.default_rng(1).normal(0, 0.3, weight.shape))
+    return Translator(model, vocabulary)
+
+
+def log_probs(model, source, target):
+    """Of each target token and EOS, PAD taken out, [target + 1]."""
+    targets = [*target, EOS]
+    ids = {"inputs": np.array([[*source, EOS]]), "targets": np.array([targets])}
+    logits = np.asarray(model(ids), np.float64)[0]
+    logits[:, PAD] = -np.inf
+    logits -= logits.max(axis=1, keepdims=True)
+    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return logits[range(len(targets)), targets]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        PRE_NORM,
+        {"pos": "timing", "num_encoder_layers": 1},
+        {"pos": "emb", "shared_embedding_and_softmax_weights": False},
+        {"attention_key_channels": 8, "attention_value_channels": 8, "norm_epsilon": 0.1},
+    ],
+)
+def test_probabilities(vocabulary, tmp_path, changes):
+    ours = translator(vocabulary, **changes)
+    write_ctranslate2(ours, tmp_path / "model")
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    pieces = vocabulary.pieces
+    (found,) = theirs.score_batch([[pieces[i] for i in SOURCE]], [[pieces[i] for i in TARGET]])
+    np.testing.assert_allclose(found.log_probs, log_probs(ours.model, SOURCE, TARGET), atol=2e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_outputs(vocabulary, tmp_path, beam_size):
+    """Without a length penalty, which is another there."""
+    ours = translator(vocabulary, **PRE_NORM)
+    ours.model.target_embedding.embeddings.assign(ours.model.target_embedding.embeddings * 3)
+    write_ctranslate2(ours, tmp_path / "model")
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    for source in (SOURCE, TARGET, [299]):
+        rows = np.array([[*source, EOS]])
+        ids, _ = ours._search(rows, beam_size, 0.0, 5)
+        expected = [vocabulary.pieces[i] for i in ids.numpy()[0, 0] if i not in (EOS, PAD)]
+        (found,) = theirs.translate_batch(
+            [[vocabulary.pieces[i] for i in source]],
+            beam_size=beam_size,
+            length_penalty=0,
+            max_decoding_length=len(source) + 1 + 5,
+        )
+        assert found.hypotheses[0] == expected
+
+
+@pytest.mark.parametrize(("quantize", "most"), [("bfloat16", 0.7), ("int8", 0.75)])  # positions stay
+def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
+    ours = translator(vocabulary)
+    sizes = {}
+    for scheme in ("none", quantize):
+        write_ctranslate2(ours, tmp_path / scheme, scheme)
+        sizes[scheme] = (tmp_path / scheme / "model.bin").stat().st_size
+    assert sizes[quantize] < sizes["none"] * most
+
+
+def test_long_inputs_have_positions(vocabulary, tmp_path):
+    """Also where positions are learned: those beyond the last share its vector."""
+    ours = translator(vocabulary, pos="emb")
+    write_ctranslate2(ours, tmp_path / "model")
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    source = [280 + i % 20 for i in range(40)]
+    (found,) = theirs.score_batch(
+        [[vocabulary.pieces[i] for i in source]], [[vocabulary.pieces[i] for i in TARGET]]
+    )
+    np.testing.assert_allclose(found.log_probs, log_probs(ours.model, source, TARGET), atol=2e-4)
+
+
+def test_a_model_that_has_no_place_there(vocabulary, tmp_path):
+    ours = translator(vocabulary, attention_key_channels=8)
+    with pytest.raises(T2TError, match="one size for keys and values, this model 8 and 16"):
+        write_ctranslate2(ours, tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,103 @@
+"""Weights in fewer bits."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.model.building import precision_policy
+from t2t_revival.serving.export import export
+from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.quantization import PRECISIONS, quantized
+
+LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
+MATRICES = arrays.arrays(
+    np.float32, arrays.array_shapes(min_dims=2, max_dims=2), elements=st.floats(-8, 8, width=32)
+)
+
+
+@given(matrix=MATRICES, axis=st.sampled_from([0, 1]))
+def test_nothing_is_farther_off_than_half_a_step(matrix, axis):
+    integers, scales = quantized(matrix, axis)
+    assert integers.dtype == np.int8
+    assert scales.shape == tuple(size if i == axis else 1 for i, size in enumerate(matrix.shape))
+    assert (np.abs(integers * scales - matrix) <= scales * 0.5001).all()
+
+
+def test_each_channel_uses_all_steps():
+    integers, scales = quantized(np.array([[0.5, -2.0, 0.0], [-0.25, 1.0, 0.0]], np.float32), axis=1)
+    np.testing.assert_array_equal(integers, [[127, -127, 0], [-64, 64, 0]])
+    np.testing.assert_allclose(scales, [[0.5 / 127, 2 / 127, 1]])
+
+
+def translator(vocabulary, precision):
+    keras.utils.set_random_seed(5)
+    with precision_policy(precision):
+        model = Transformer(HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2), 310)
+    return Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=4), max_length=30)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    text = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
+    return Vocabulary.train(text, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
+
+
+@pytest.fixture
+def vocabulary(trained):
+    """A new one for each test: a new random seed takes SentencePiece's resources away from TensorFlow."""
+    return Vocabulary(trained.path)
+
+
+def test_int8_computes_with_the_multiples(vocabulary):
+    """What a model gives whose weights are these multiples."""
+    expected, source = (translator(vocabulary, PRECISIONS["int8"]) for _ in range(2))
+    module = ServingModule(source, "int8")
+    for weight in expected.model.weights:
+        if len(weight.shape) == 2:
+            integers, scales = quantized(np.asarray(weight), 0 if "embeddings" in weight.path else 1)
+            weight.assign(integers * scales)
+    found = module.translate(tf.constant(LINES))
+    for row, (output,) in enumerate(expected.nbest(LINES)):
+        assert found["outputs"].numpy()[row, 0].decode() == output.text
+        np.testing.assert_allclose(found["scores"].numpy()[row, 0], output.score, rtol=1e-3)
+
+
+def as_tensorflow_serving(version):
+    """The outputs of LINES by a session, which fills variables by their names, and not by objects."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        graph = tf.compat.v1.saved_model.load(session, ["serve"], str(version))
+        signature = graph.signature_def["serving_default"]
+        return session.run(signature.outputs["outputs"].name, {signature.inputs["inputs"].name: LINES})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quantize", "bytes_of_a_weight"), [("none", 4), ("bfloat16", 2), ("int8", 1)])
+def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
+    """Every matrix once, in as many bytes; the folder does what the module does."""
+    source = translator(vocabulary, PRECISIONS[quantize])
+    version = export(source, tmp_path, "translate_ende", quantize)
+    reader = tf.train.load_checkpoint(str(version / "variables" / "variables"))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    saved = sum(t.nbytes for t in tensors.values() if getattr(t, "ndim", 0) == 2)
+    matrices = sum(int(np.prod(w.shape)) for w in source.model.weights if len(w.shape) == 2)
+    scales = 4 * (310 + 2 * (3 * 8 + 8 + 16 + 8) + 2 * (3 * 8 + 8 + 8 + 16 + 8 + 16 + 8))
+    assert saved == bytes_of_a_weight * matrices + (scales if quantize == "int8" else 0)
+    module = ServingModule(source, quantize)
+    expected = module.translate(tf.constant(LINES))
+    np.testing.assert_array_equal(as_tensorflow_serving(version), expected["outputs"])
+
+
+def test_norms_stay_float32_under_bfloat16(vocabulary):
+    model = translator(vocabulary, "bfloat16").model
+    types = {w.path.rsplit("/", 1)[1]: w.dtype for w in model.weights}
+    assert types["gamma"] == types["beta"] == "float32"
+    assert types["embeddings"] == types["kernel_1"] == types["output"] == "bfloat16"
