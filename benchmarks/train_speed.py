@@ -36,6 +36,7 @@ from peers.processes import (
     Process,
     Window,
     missing,
+    training_command,
     wait_for_quiet,
 )
 
@@ -214,7 +215,8 @@ def run_size(
                 _say(f"{size}: starting {key}")
                 try:
                     log = Path(folder) / f"{key}.log"
-                    processes[key] = Process(CONTESTANTS[key], python, config, batches, log)
+                    command = training_command(CONTESTANTS[key], python, config, batches)
+                    processes[key] = Process(command, log)
                 except ContestantError as error:
                     _say(f"{key}: left out: {error}")
             return compete(processes, args.warmup, args.windows, args.steps, args.loss_steps, args.wait_quiet)

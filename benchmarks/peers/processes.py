@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,19 @@ class Entry:
     precision: str
 
 
+def training_command(entry: Entry, python: str, config: dict[str, Any], batches: Path) -> list[str]:
+    """What starts a contestant of train_speed.py.
+
+    Args:
+        entry: which contestant.
+        python: its interpreter.
+        config: the fields of `peers.contestant.Config`.
+        batches: the file of `write_batches`.
+    """
+    options = {**config, "precision": entry.precision}
+    return [python, str(PEERS / entry.script), f"--config={json.dumps(options)}", f"--batches={batches}"]
+
+
 class ContestantError(Exception):
     """A contestant's process ended; the message ends with what it said last."""
 
@@ -34,22 +48,12 @@ class Process:
     """A contestant's process and the conversation with it.
 
     Args:
-        entry: which contestant.
-        python: its interpreter.
-        config: the fields of `peers.contestant.Config`.
-        batches: the file of `write_batches`.
+        command: what starts it.
         log: where its stderr goes.
     """
 
-    def __init__(self, entry: Entry, python: str, config: dict[str, Any], batches: Path, log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path) -> None:
         self.log = log
-        options = {**config, "precision": entry.precision}
-        command = [
-            python,
-            str(PEERS / entry.script),
-            f"--config={json.dumps(options)}",
-            f"--batches={batches}",
-        ]
         with log.open("w") as stderr:
             self.process = subprocess.Popen(
                 command,
@@ -72,9 +76,13 @@ class Process:
         return self._answer()
 
     def window(self, steps: int) -> Window:
-        """Trains `steps` steps; adds the CPU that others used meanwhile, where the system tells."""
+        """Trains `steps` steps; see `watched`."""
+        return self.watched(f"go {steps}")
+
+    def watched(self, command: str) -> Window:
+        """The answer to a command, with the CPU that others used meanwhile, where the system tells."""
         before = _busy_cpu_seconds()
-        window = self.ask(f"go {steps}")
+        window = self.ask(command)
         after = _busy_cpu_seconds()
         if before is not None and after is not None:
             window["others_cpus"] = max(0.0, after - before - window["cpu_seconds"]) / window["seconds"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -121,6 +122,17 @@ def streams(most: int | None = None) -> int:
     except RuntimeError:  # TensorFlow was in use before, with threads of its own
         return 1
     return number
+
+
+def single_stream() -> int:
+    """As `streams`, for one short text at a time: its operations are too small to be shared out."""
+    import tensorflow as tf
+
+    with contextlib.suppress(RuntimeError):  # TensorFlow was in use before
+        if not tf.config.list_physical_devices("GPU"):
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
+    return 1
 
 
 def training_streams(batch_size: int) -> int:

@@ -115,7 +115,7 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
 
     DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
     common.load_tensorflow(values)
-    streams = common.streams()
+    streams = common.single_stream() if values.decode_interactive else common.streams()
     from t2t_revival.decoding.translator import Translator
 
     translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams, streams)

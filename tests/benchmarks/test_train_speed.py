@@ -14,7 +14,14 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import train_speed  # noqa: E402
 from peers import batches as maker  # noqa: E402
-from peers.processes import ContestantError, Entry, Process, Window, missing  # noqa: E402
+from peers.processes import (  # noqa: E402
+    ContestantError,
+    Entry,
+    Process,
+    Window,
+    missing,
+    training_command,
+)
 
 FIELDS = (
     "layers",
@@ -187,7 +194,8 @@ def start(tmp_path, monkeypatch):
         script.write_text(source)
         entry = Entry(str(script), "python", "json", "float32")
         config = {**fields, "layers": 7}
-        return Process(entry, sys.executable, config, tmp_path / "b.npz", tmp_path / "log")
+        command = training_command(entry, sys.executable, config, tmp_path / "b.npz")
+        return Process(command, tmp_path / "log")
 
     return process
 

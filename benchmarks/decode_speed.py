@@ -1,0 +1,296 @@
+"""Decoding speed side by side: this project and CTranslate2 on the same weights, in one interleaved run.
+
+    python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de
+
+Every contestant is a process of its own with all cores: text in, text out, beam 4, alpha 0.6. They take
+turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines in
+batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed was
+bought with. Their stopping rules differ: this project's stops when no hypothesis can beat the best finished one
+any more, CTranslate2's when as many are finished as the beam is wide; and so do their length penalties.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
+
+from t2t_revival.evaluation.bleu import sacrebleu_score
+
+BASELINE = "ctranslate2-float32"
+PERCENTILES = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contestant: its engine in peers/decoding.py, and what is exported for it."""
+
+    engine: str
+    export: Sequence[str] | None = None  # flags of t2t-exporter; None: it reads the output_dir
+    options: dict[str, str] = field(default_factory=dict)
+
+
+CTRANSLATE2 = ("--format=ctranslate2",)
+CONTESTANTS = {
+    "t2t-decoder": Entry("decoder"),
+    "saved_model-float32": Entry("saved_model", ()),
+    "saved_model-bfloat16": Entry("saved_model", ("--quantize=bfloat16",)),
+    "saved_model-int8": Entry("saved_model", ("--quantize=int8",)),
+    BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
+    "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
+}
+
+
+@dataclass
+class Result:
+    """What one contestant did.
+
+    Attributes:
+        windows: for each batch size, one answer a round.
+        milliseconds: of single lines, all rounds together.
+        bleu: of the last translations.
+        output_tokens: of these, in pieces of the model's vocabulary.
+    """
+
+    windows: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    milliseconds: list[float] = field(default_factory=list)
+    bleu: float = float("nan")
+    output_tokens: int = 0
+
+    def speeds(self, batch: int) -> list[float]:
+        """Sentences per second of every round."""
+        return [window["sentences"] / window["seconds"] for window in self.windows.get(batch, [])]
+
+    @property
+    def peak_rss_mb(self) -> float:
+        """Of its process for throughput."""
+        return max((w["peak_rss_mb"] for windows in self.windows.values() for w in windows), default=0.0)
+
+
+class Competition:
+    """Contestants on one model and one text.
+
+    Args:
+        folders: for each contestant, what it loads.
+        args: the command line.
+        scratch: a folder for logs and outputs.
+        streams: batches that are translated side by side.
+    """
+
+    def __init__(
+        self, folders: dict[str, Path], args: argparse.Namespace, scratch: Path, streams: int
+    ) -> None:
+        self.args = args
+        self.outputs = {key: scratch / f"{key}.{streams}.txt" for key in folders}
+        self.processes: dict[str, Process] = {}
+        for key, folder in folders.items():
+            entry = CONTESTANTS[key]
+            command = [
+                sys.executable,
+                str(PEERS / "decoding.py"),
+                f"--engine={entry.engine}",
+                f"--options={json.dumps(entry.options)}",
+                f"--folder={folder}",
+                f"--streams={streams}",
+                f"--lines={args.inputs}",
+                f"--outputs={self.outputs[key]}",
+            ]
+            try:
+                self.processes[key] = Process(command, scratch / f"{key}.log")
+            except ContestantError as error:
+                _say(f"{key}: left out: {error}")
+
+    def round(self, number: int, command: str) -> dict[str, dict[str, Any]]:
+        """One answer of each, beginning with another one in each round."""
+        order = list(self.processes)
+        turn = number % max(1, len(order))
+        answers = {}
+        for key in order[turn:] + order[:turn]:
+            wait_for_quiet(self.args.wait_quiet)
+            answers[key] = self.processes[key].watched(command)
+            if (others := answers[key].get("others_cpus", 0)) > BUSY_CPUS:
+                _say(f"{key}, {command}: disturbed, others used {others:.2f} CPUs")
+        return answers
+
+    def stop(self) -> None:
+        """Ends the processes."""
+        for process in self.processes.values():
+            process.stop()
+
+
+def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -> dict[str, Result]:
+    """Throughput with all cores at each batch size, then latency with one stream."""
+    results = {key: Result() for key in folders}
+    together = Competition(folders, args, scratch, os.cpu_count() or 1)
+    try:
+        for batch in args.batch_sizes:
+            for number in range(args.rounds):
+                for key, answer in together.round(number, f"go {batch}").items():
+                    results[key].windows.setdefault(batch, []).append(answer)
+            speeds = ", ".join(
+                f"{key} {median(results[key].speeds(batch)):.0f}" for key in together.processes
+            )
+            _say(f"batch {batch}, sentences/s: {speeds}")
+        for key in together.processes:
+            _score(results[key], together.outputs[key], args)
+    finally:
+        together.stop()
+    alone = Competition(folders, args, scratch, 1)
+    try:
+        for number in range(args.rounds):
+            for key, answer in alone.round(number, f"one {args.singles}").items():
+                results[key].milliseconds += answer["milliseconds"]
+    finally:
+        alone.stop()
+    return results
+
+
+def _score(result: Result, outputs: Path, args: argparse.Namespace) -> None:
+    lines = outputs.read_text(encoding="utf-8").splitlines()
+    result.bleu = sacrebleu_score(lines, args.references.read_text(encoding="utf-8").splitlines()).score
+    result.output_tokens = sum(len(ids) + 1 for ids in args.vocabulary.encode_batch(lines))
+
+
+def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
+    """The results in Markdown: medians, least and most in brackets, ratios of the same round."""
+    batches = [f"batch {batch}: sentences/s" for batch in batch_sizes]
+    quantiles = "/".join(f"p{percentile}" for percentile in PERCENTILES)
+    heads = [
+        "contestant",
+        *batches,
+        "output tokens/s",
+        f"one by one: ms, {quantiles}",
+        "peak RSS, MB",
+        "BLEU",
+    ]
+    rows = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    best = max(batch_sizes)
+    for key, result in results.items():
+        sentences = [window["sentences"] for window in result.windows.get(best, [])]
+        tokens = [
+            result.output_tokens * rate / count
+            for rate, count in zip(result.speeds(best), sentences, strict=True)
+        ]
+        rows.append(
+            [
+                key,
+                *(_speed(result, results.get(BASELINE), batch) for batch in batch_sizes),
+                f"{median(tokens):,.0f}" if tokens else "",
+                " / ".join(
+                    f"{value:.1f}" for value in np.percentile(result.milliseconds or [np.nan], PERCENTILES)
+                ),
+                f"{result.peak_rss_mb:,.0f}",
+                f"{result.bleu:.2f}",
+            ]
+        )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _speed(result: Result, baseline: Result | None, batch: int) -> str:
+    """As in "290 (280-295), x 0.95"; empty where the contestant was left out."""
+    speeds = result.speeds(batch)
+    if not speeds:
+        return ""
+    text = f"{median(speeds):.0f} ({min(speeds):.0f}-{max(speeds):.0f})"
+    others = baseline.speeds(batch) if baseline else []
+    if not others or baseline is result:
+        return text
+    return f"{text}, x {median(a / b for a, b in zip(speeds, others, strict=True)):.2f}"
+
+
+def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dict[str, Path]:
+    """What each contestant loads; made by t2t-exporter where it is no output_dir."""
+    folders: dict[str, Path] = {}
+    made: dict[Sequence[str], Path] = {}
+    for key in contestants:
+        flags = CONTESTANTS[key].export
+        if flags is None:
+            folders[key] = output_dir
+            continue
+        if flags not in made:
+            target = scratch / f"export-{len(made)}"
+            command = [sys.executable, "-m", "t2t_revival.cli.exporter", f"--output_dir={output_dir}"]
+            done = subprocess.run(
+                [*command, f"--export_dir={target}", *flags], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                _say(f"{key}: left out: {done.stderr.strip().splitlines()[-1]}")
+                continue
+            (made[flags],) = (path for path in target.iterdir() if path.name.isdecimal())
+        folders[key] = made[flags]
+    return folders
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--models", type=_models, required=True, help="NAME=OUTPUT_DIR,NAME=OUTPUT_DIR: trained models")
+    add("--inputs", type=Path, required=True, help="source text, a sentence a line")
+    add("--references", type=Path, required=True, help="its translation")
+    add("--contestants", type=_contestants, default=list(CONTESTANTS), help="comma list; default all")
+    add("--batch_sizes", type=_numbers, default=[1, 8, 32, 64], help="comma list, sentences")
+    add("--rounds", type=int, default=3)
+    add("--singles", type=int, default=100, help="lines of a round that are translated one by one")
+    add("--wait_quiet", type=float, default=0, help="seconds to wait at most for a quiet machine")
+    return parser.parse_args(argv)
+
+
+def _models(text: str) -> dict[str, Path]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name and folder for name, _, folder in pairs):
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME=OUTPUT_DIR,...")
+    return {name: Path(folder).expanduser() for name, _, folder in pairs}
+
+
+def _contestants(text: str) -> list[str]:
+    names = text.split(",")
+    if wrong := [name for name in names if name not in CONTESTANTS]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(wrong)}; known: {', '.join(CONTESTANTS)}")
+    return names
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def main() -> int:
+    """Runs the comparison."""
+    from t2t_revival.errors import T2TError
+    from t2t_revival.training.run import load_vocabulary
+
+    args = parse_flags()
+    for name, output_dir in args.models.items():
+        try:
+            args.vocabulary = load_vocabulary(output_dir)
+            lines = len(args.inputs.read_text(encoding="utf-8").splitlines())
+        except (OSError, T2TError) as error:
+            _say(f"error: {error}")
+            return 1
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = exported(output_dir, args.contestants, Path(scratch))
+            results = compete(folders, args, Path(scratch))
+        print(f"\n{name}: {lines:,} sentences of {args.inputs.name}, {os.cpu_count()} CPUs, x {BASELINE}\n")
+        print(table(results, args.batch_sizes), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The parts of benchmarks/decode_speed.py that translate nothing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import decode_speed  # noqa: E402
+from decode_speed import BASELINE, Result  # noqa: E402
+
+
+def windows(*seconds):
+    return [{"sentences": 100, "seconds": s, "peak_rss_mb": 500.0} for s in seconds]
+
+
+def test_the_table_has_medians_spread_and_ratios_of_the_same_round():
+    ours = Result({1: windows(4.0), 8: windows(1.0, 0.5, 2.0)}, [10.0, 20.0, 30.0], 39.153, 1300)
+    theirs = Result({1: windows(2.0), 8: windows(0.5, 0.5, 1.0)}, [5.0], 38.5, 1200)
+    lines = decode_speed.table({"t2t-decoder": ours, BASELINE: theirs}, [1, 8]).splitlines()
+    assert lines[2] == (
+        "| t2t-decoder | 25 (25-25), x 0.50 | 100 (50-200), x 0.50 | 1,300 "
+        "| 20.0 / 29.0 / 29.8 | 500 | 39.15 |"
+    )
+    assert lines[3] == f"| {BASELINE} | 50 (50-50) | 200 (100-200) | 2,400 | 5.0 / 5.0 / 5.0 | 500 | 38.50 |"
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_who_was_left_out_has_an_empty_row():
+    row = decode_speed.table({"t2t-decoder": Result()}, [8]).splitlines()[2]
+    assert row == "| t2t-decoder |  |  | nan / nan / nan | 0 | nan |"
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--models=small", "expected NAME=OUTPUT_DIR"),
+        ("--contestants=fast", "unknown: fast; known: t2t-decoder"),
+    ],
+)
+def test_wrong_flags(capsys, flag, message):
+    flags = ["--models=a=b", "--inputs=x", "--references=y"]
+    with pytest.raises(SystemExit):
+        decode_speed.parse_flags([*flags, flag])
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_that_is_not_there(capsys, monkeypatch, tmp_path):
+    flags = [f"--models=a={tmp_path / 'no'}", "--inputs=x", "--references=y"]
+    monkeypatch.setattr(sys, "argv", ["decode_speed.py", *flags])
+    assert decode_speed.main() == 1
+    assert capsys.readouterr().err.startswith("error: ")
