@@ -3,10 +3,11 @@
     python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de
 
 Every contestant is a process of its own with all cores: text in, text out, beam 4, alpha 0.6. They take
-turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines in
-batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed was
-bought with. Their stopping rules differ: this project's stops when no hypothesis can beat the best finished one
-any more, CTranslate2's when as many are finished as the beam is wide; and so do their length penalties.
+turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines
+in batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed
+was bought with. Their stopping rules differ: this project's stops when no hypothesis can beat the best
+finished one any more, CTranslate2's when as many are finished as the beam is wide; and so do their length
+penalties.
 """
 
 from __future__ import annotations
