@@ -62,11 +62,12 @@ class Translator:
     """A model with its vocabulary: lines in, one line out for each, always.
 
     Args:
-        model: weights may change between calls.
+        model: weights may change between calls, unless `frozen`.
         vocabulary: of source and target.
         options: how to decode.
         max_length: tokens of an input, EOS included; what is longer is cut. None: the model's.
         streams: how many batches are decoded side by side.
+        frozen: see `BeamSearch`.
 
     Attributes:
         checkpoint: what `load` took the weights from.
@@ -84,6 +85,7 @@ class Translator:
         options: DecodeHParams | None = None,
         max_length: int | None = None,
         streams: int = 1,
+        frozen: bool = False,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
@@ -91,7 +93,7 @@ class Translator:
         self.max_length = max_length or model.hparams.max_length
         self.streams = streams
         self.checkpoint: Checkpoint | None = None
-        self._search = BeamSearch(model)
+        self._search = BeamSearch(model, frozen=frozen)
 
     @classmethod
     def load(
@@ -125,7 +127,7 @@ class Translator:
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)
-        translator = cls(model, vocabulary, options, streams=streams)
+        translator = cls(model, vocabulary, options, streams=streams, frozen=precision == "float32")
         translator.checkpoint = checkpoint
         return translator
 

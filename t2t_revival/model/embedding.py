@@ -40,10 +40,14 @@ class TokenEmbedding(keras.layers.Layer):
 
     def logits(self, x: Any) -> Any:
         """[..., hidden] -> scores of all tokens before the softmax, [..., vocab]."""
+        shape = ops.shape(x)
+        flat = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
+        return ops.reshape(ops.matmul(flat, self.kernel()), (*shape[:-1], self.vocab_size))
+
+    def kernel(self) -> Any:
+        """The matrix before the softmax, [hidden, vocab]."""
         embeddings = ops.cast(self.embeddings, self.compute_dtype)  # outside `call`, Keras casts no weights
-        flat = ops.reshape(x, (-1, self.hidden_size)) if len(x.shape) > 2 else x  # [positions, hidden]
-        logits = ops.matmul(flat, ops.transpose(embeddings))  # [positions, vocab]
-        return ops.reshape(logits, (*ops.shape(x)[:-1], self.vocab_size)) if len(x.shape) > 2 else logits
+        return ops.transpose(embeddings)
 
 
 def sinusoids(positions: Any, hidden_size: int) -> Any:

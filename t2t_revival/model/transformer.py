@@ -17,7 +17,7 @@ from t2t_revival.model.stacks import Decoder, Encoder
 
 
 class DecoderState(NamedTuple):
-    """What decoding remembers between positions. The first dimension of everything is `batch`.
+    """What decoding remembers between positions. The first dimension is `batch`, but for the kernel's.
 
     Attributes:
         self_caches: of each layer, K and V of all beams at all positions so far,
@@ -27,12 +27,14 @@ class DecoderState(NamedTuple):
             number of beams may change from position to position.
         encoder_caches: of each layer, K and V of the encoder's output, [batch, heads, source, key or value].
         encoder_bias: hides the source's padding, [batch, 1, 1, source].
+        softmax_kernel: the matrix before the softmax, [hidden, vocab]: turned once, not at each position.
     """
 
     self_caches: list[Cache]
     self_bias: Any
     encoder_caches: list[Cache]
     encoder_bias: Any
+    softmax_kernel: Any
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -132,6 +134,7 @@ class Transformer(keras.Model):
                 layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
             ],
             encoder_bias=bias,
+            softmax_kernel=self.softmax_embedding.kernel(),
         )
 
     def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
@@ -154,7 +157,7 @@ class Transformer(keras.Model):
         x, self_caches = self.decoder.step(
             x, beams, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
         )
-        logits = ops.reshape(self.softmax_embedding.logits(x), (-1, beams, self.vocab_size))
+        logits = ops.reshape(ops.matmul(x, state.softmax_kernel), (-1, beams, self.vocab_size))
         return logits, state._replace(self_caches=self_caches, self_bias=bias)
 
     def get_config(self) -> dict[str, Any]:

@@ -46,7 +46,8 @@ class ServingModule(tf.Module):
         self._vocabulary = vocabulary
         self._options = translator.options
         self._max_length = translator.max_length
-        self._search = BeamSearch(model, weights)
+        self._search = BeamSearch(model, weights, frozen=quantize == "none")
+        self.more_weights = self._search.variables
 
     @tf.function(input_signature=[_lines("inputs", tf.string)], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:

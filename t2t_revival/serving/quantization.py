@@ -59,6 +59,6 @@ def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         int8 of the matrix's shape, and float32 scales, of size 1 along the other axis.
     """
-    largest = np.abs(matrix).max(axis=1 - axis, keepdims=True)
-    scales = np.where(largest > 0, largest / LARGEST, 1).astype(np.float32)
+    steps = np.abs(matrix).max(axis=1 - axis, keepdims=True) / LARGEST
+    scales = np.where(steps > 0, steps, 1).astype(np.float32)
     return np.rint(matrix / scales).astype(np.int8), scales
