@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "trainer")
+COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "query_server", "trainer")
 
 setup(
     name="t2t_revival",
@@ -29,11 +29,13 @@ setup(
     install_requires=[
         "absl-py>=2.1",
         "google-crc32c>=1.5",
+        "grpcio>=1.60",
         "importlib_resources>=6.0",  # tensorflow-datasets 4.9.10 imports it without declaring it
         "keras>=3.15,<4",
         "keras-nlp>=0.32",
         "matplotlib>=3.8",
         "numpy>=1.26",
+        "requests>=2.32",
         "sacrebleu>=2.4",
         "sacremoses>=0.1",
         "sentencepiece>=0.2",
@@ -42,6 +44,7 @@ setup(
         "tensorflow-datasets>=4.9.10",
         "tensorflow-serving-api>=2.21,<2.22",
         "tensorflow-text>=2.21,<2.22",
+        "urllib3>=2",
     ],
     extras_require={
         "ctranslate2": ["ctranslate2>=4.6"],

@@ -1,0 +1,168 @@
+"""`t2t-query-server`: translates by asking a running TensorFlow Serving, or an exported folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from absl import flags
+
+from t2t_revival.cli import common
+from t2t_revival.cli.decoder import STANDARD_STREAM, _read, _say, _text, _writing
+from t2t_revival.cli.progress import duration
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import T2TError
+from t2t_revival.serving import client
+
+USAGE = """
+t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
+
+Asks a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
+--saved_model=DIR a folder that t2t-exporter wrote, to translate a file, one text (--inputs_once), or else
+what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes them.
+"""
+DAY = 86_400  # seconds
+ONE_OF = (
+    ("server", "saved_model"),
+    ("inputs_once", "decode_from_file"),
+    *((name, "saved_model") for name in ("servable_name", "timeout_secs", "retries")),
+)
+
+
+def command_flags() -> flags.FlagValues:
+    """This command's flags."""
+    values = common.new_flags()
+    for name, text in (
+        ("server", "TensorFlow Serving: host:port for gRPC, http://host:port for REST."),
+        ("servable_name", "The model's name there; t2t-exporter gives it the problem's."),
+        (
+            "saved_model",
+            "Instead of a server: an export_dir, of which the newest version is taken, or a version.",
+        ),
+        ("inputs_once", "One text to translate."),
+        ("decode_from_file", "Text to translate, a sentence on each line; - is the standard input."),
+        ("decode_to_file", "Where translations go; by default, or with -, the standard output."),
+        (
+            "decode_hparams",
+            "How to decode, such as beam_size=4,alpha=0.6,extra_length=50,return_beams=True; by default "
+            "as the model was exported.",
+        ),
+    ):
+        flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_integer(
+        "batch_size", client.BATCH_SIZE, "Lines of one request.", lower_bound=1, flag_values=values
+    )
+    flags.DEFINE_integer(
+        "timeout_secs",
+        client.TIMEOUT_SECS,
+        "Seconds that the answer to a request may take: with all retries (gRPC), or each time (REST).",
+        lower_bound=1,
+        upper_bound=DAY,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "retries",
+        client.RETRIES,
+        "Further tries where the server is not available, after 0.5, 1, 2 and 4 seconds.",
+        lower_bound=0,
+        upper_bound=client.MOST_RETRIES,
+        flag_values=values,
+    )
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    return common.run(command_flags(), USAGE, _query_server, argv)
+
+
+def _query_server(values: flags.FlagValues) -> None:
+    _check_flags(values)
+    options = DecodeHParams.parse(values.decode_hparams) if values.decode_hparams else None
+    if options and options.batch_size != DecodeHParams.batch_size:
+        raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
+    if values.inputs_once is None and not values.decode_from_file:
+        _interactive(_model(values), options)
+    else:
+        _lines(values, options)
+
+
+def _check_flags(values: flags.FlagValues) -> None:
+    """Refuses flags that are missing, or of which one would do nothing beside the other."""
+    for one, other in ONE_OF:
+        if values[one].present and values[other].present:
+            raise T2TError(f"--{one} and --{other} do not go together: give one of them")
+    if not values.server and not values.saved_model:
+        raise T2TError("--server=host:port or --saved_model=DIR is missing")
+    if values.server and not values.servable_name:
+        raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
+    if values.decode_to_file and values.inputs_once is None and not values.decode_from_file:
+        raise T2TError("--decode_to_file needs --decode_from_file or --inputs_once")
+
+
+def _model(values: flags.FlagValues) -> client.Model:
+    if values.saved_model:
+        if not values.debug:  # it logs as errors what is none; what is one is raised
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        common.load_tensorflow(values)
+        return client.FolderModel(Path(values.saved_model).expanduser())
+    if not client.is_rest(values.server):
+        common.load_tensorflow(values)
+    return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
+
+
+def _lines(values: flags.FlagValues, options: DecodeHParams | None) -> None:
+    """Answers a file or one text; the answer is there whole or not at all."""
+    once = values.inputs_once is not None
+    lines = [values.inputs_once] if once else _read(values.decode_from_file)
+    to_file = values.decode_to_file not in (None, "", STANDARD_STREAM)
+    target = Path(values.decode_to_file).expanduser() if to_file else None
+    with _writing(target) as file:
+        model = _model(values)
+        began = time.monotonic()
+        outputs = client.query(model, lines, options, values.batch_size)
+        seconds = time.monotonic() - began
+        file.write(_text(_format(outputs, options)))
+    if not once:
+        rate = len(lines) / max(seconds, 1e-3)
+        _say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")
+    if target:
+        _say(f"translations  {target}")
+
+
+def _interactive(model: client.Model, options: DecodeHParams | None) -> None:
+    """A prompt; each line is answered with its outputs, until the end of input (Ctrl-D)."""
+    prompt = "> " if sys.stdin.isatty() else ""
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            return
+        except UnicodeDecodeError as error:
+            raise T2TError(f"standard input: not UTF-8 ({error.reason})") from error
+        (outputs,) = client.query(model, [line], options)
+        for output in outputs:
+            score = f"\t{output.score:.2f}" if options and options.write_beam_scores else ""
+            print(f"{output.text}{score}", flush=True)
+
+
+def _format(found: list[list[client.Output]], options: DecodeHParams | None) -> list[str]:
+    """A line for each input as t2t-decoder writes it: the best output, or all joined by tabs with scores."""
+    scores = options is not None and options.write_beam_scores
+    beams = options is not None and options.return_beams
+    if not (scores or beams or any(len(outputs) > 1 for outputs in found)):
+        return [outputs[0].text for outputs in found]
+    lines = []
+    for outputs in found:
+        cells = []
+        for output in outputs:
+            cells.append(output.text.replace("\t", " "))  # a tab in the text would look like a column
+            cells += [f"{output.score:.2f}"] * scores
+        lines.append("\t".join(cells))
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

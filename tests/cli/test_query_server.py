@@ -1,0 +1,297 @@
+"""`t2t-query-server`: one line in, one line out, or one line of error."""
+
+import io
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import requests
+import tensorflow as tf
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
+from model_server import HOST, ModelServer, Refusal, echo
+
+from t2t_revival.cli import decoder, exporter, query_server
+
+BINARY = shutil.which("tensorflow_model_server")
+WITHOUT = """
+import sys
+from t2t_revival.cli import query_server
+status = query_server.main(["t2t-query-server", *sys.argv[2:]])
+loaded = [name for name in sys.argv[1].split(",") if name in sys.modules]
+assert not loaded, loaded
+sys.exit(status)
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = ModelServer(echo)
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["grpc", "rest"])
+def address(request, server):
+    """Flags that name a server that answers lines in capitals."""
+    server.predict = echo
+    where = f"{HOST}:{server.grpc_port}" if request.param == "grpc" else f"http://{HOST}:{server.rest_port}"
+    return [f"--server={where}", "--servable_name=echo"]
+
+
+def run(*arguments):
+    return query_server.main(["t2t-query-server", *map(str, arguments)])
+
+
+def refused(capsys, status, *parts):
+    """Checks that the command ended with one line of error and nothing else."""
+    captured = capsys.readouterr()
+    assert status == 1
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("t2t-query-server: error: ")
+    for part in parts:
+        assert str(part) in line
+
+
+def typed(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
+
+
+def test_file_to_file(address, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(b"\xef\xbb\xbfone\r\n\n  two\tthree\nend")
+    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
+    assert run(*address, *flags, "--batch_size=2") == 0
+    assert (tmp_path / "out").read_bytes() == b"ONE\n\n  TWO\tTHREE\nEND\n"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("4 lines in 0:0")
+    assert str(tmp_path / "out") in captured.err
+
+
+def test_standard_streams(address, monkeypatch, capsys):
+    typed(monkeypatch, "ä\nb\n".encode())
+    assert run(*address, "--decode_from_file=-", "--decode_to_file=-") == 0
+    assert capsys.readouterr().out == "Ä\nB\n"
+
+
+def test_no_lines(address, tmp_path, capsys):
+    (tmp_path / "in").touch()
+    assert run(*address, f"--decode_from_file={tmp_path / 'in'}") == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("text", "answer"), [("one text", "ONE TEXT\n"), ("", "\n")])
+def test_one_text(address, capsys, text, answer):
+    assert run(*address, f"--inputs_once={text}") == 0
+    assert capsys.readouterr() == (answer, "")
+
+
+def test_what_is_typed(address, monkeypatch, capsys):
+    typed(monkeypatch, b"one\n\ntwo")
+    assert run(*address) == 0
+    assert capsys.readouterr() == ("ONE\n\nTWO\n", "")
+    typed(monkeypatch, b"one\n")
+    assert run(*address, "--decode_hparams=beam_size=2,return_beams=True,write_beam_scores=True") == 0
+    assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("beam_size=2", "A\tB"),
+        ("beam_size=2,return_beams=True", "A B\tA B"),
+        ("beam_size=2,write_beam_scores=True", "A B\t0.00"),
+        ("beam_size=2,return_beams=True,write_beam_scores=True", "A B\t0.00\tA B\t-1.00"),
+    ],
+)
+def test_beams_and_scores_are_joined_by_tabs(address, capsys, options, line):
+    assert run(*address, "--inputs_once=a\tb", f"--decode_hparams={options}") == 0
+    assert capsys.readouterr().out == f"{line}\n"
+
+
+def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
+    server.predict = lambda name, _, inputs: echo(name, "translate_with_options", {**inputs, "n": [2]})
+    assert run(*address, "--inputs_once=a") == 0
+    assert capsys.readouterr().out == "A\tA\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "--server=host:port or --saved_model=DIR is missing"),
+        (["--server=localhost:8500"], "--servable_name is missing"),
+        (["--server=localhost:8500", "--saved_model=x"], "--server and --saved_model do not go together"),
+        (["--saved_model=x", "--timeout_secs=3"], "--timeout_secs and --saved_model do not go together"),
+        (["--saved_model=x", "--inputs_once=a", "--decode_from_file=b"], "do not go together"),
+        (["--saved_model=x", "--decode_to_file=b"], "--decode_to_file needs --decode_from_file"),
+        (["--saved_model=nowhere"], "nowhere: no such folder"),
+        (["--saved_model=nowhere", "--decode_from_file=neither"], "--decode_from_file=neither: No such file"),
+        (["--saved_model=x", "--decode_hparams=beam=4"], "beam_size"),
+        (["--saved_model=x", "--decode_hparams=batch_size=4"], "give --batch_size"),
+    ],
+)
+def test_wrong_flags(capsys, flags, message):
+    refused(capsys, run(*flags), message)
+
+
+@pytest.mark.parametrize("flag", ["--batch_size=0", "--timeout_secs=0", "--retries=5", "--servable=x", "x"])
+def test_wrong_command_lines(capsys, flag):
+    assert run("--server=localhost:8500", "--servable_name=m", flag) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("(see t2t-query-server --help)")
+
+
+@pytest.mark.parametrize("address", ["localhost", "ftp://host:80", "host:port", "a b:1", ":80", "::1:80"])
+def test_what_is_no_address(capsys, address):
+    refused(
+        capsys, run(f"--server={address}", "--servable_name=m", "--inputs_once=a"), "give host:port for gRPC"
+    )
+
+
+@pytest.mark.parametrize("address", ["http://", "http://host:port", "http://host:99999", "http://.a"])
+def test_what_is_no_address_of_rest(capsys, address):
+    status = run(f"--server={address}", "--servable_name=m", "--inputs_once=a")
+    refused(capsys, status, f"{address.rstrip('/')}: failed: ")
+
+
+def test_folders_without_a_model(tmp_path, capsys):
+    flags = [f"--saved_model={tmp_path}", "--inputs_once=a"]
+    refused(capsys, run(*flags), f"{tmp_path}: no exported model there; t2t-exporter writes one")
+    for version in ("9", "10", ".unfinished-x"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "saved_model.pb").write_bytes(b"damaged")
+    refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be read, export it again: ")
+    tf.saved_model.save(tf.Module(), str(tmp_path / "11"))
+    refused(capsys, run(*flags), f"{tmp_path / '11'}: a SavedModel, but none of t2t-exporter")
+
+
+def test_errors_of_a_server(address, server, tmp_path, capsys):
+    (tmp_path / "in").write_text("a\nb\n")
+    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
+    refused(capsys, run(*address, "--servable_name=other", *flags), "--servable_name=other")
+
+    def refuse(*_):
+        raise Refusal("INVALID_ARGUMENT", "no\n\t [[{{node Assert}}]]")
+
+    server.predict = refuse
+    refused(capsys, run(*address, *flags), ": refused: no")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_nobody_there(capsys):
+    flags = ["--servable_name=m", "--inputs_once=a", "--retries=0"]
+    for where in (f"{HOST}:1", f"http://{HOST}:1"):
+        refused(capsys, run(f"--server={where}", *flags), where, "onnection refused")
+
+
+def test_what_is_not_utf8(address, tmp_path, monkeypatch, capsys):
+    (tmp_path / "in").write_bytes(b"good\nb\xe4d\n")
+    status = run(*address, f"--decode_from_file={tmp_path / 'in'}")
+    refused(capsys, status, "line 2 is not UTF-8 text")
+    typed(monkeypatch, b"b\xe4d\n")
+    refused(capsys, run(*address), "standard input: not UTF-8")
+    refused(capsys, run(*address, "--inputs_once=b\udce4d"), "not UTF-8 text")
+
+
+def test_rest_does_without_tensorflow(server):
+    server.predict = echo
+    flags = [f"--server=http://{HOST}:{server.rest_port}", "--servable_name=echo", "--inputs_once=a"]
+    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,numpy,grpc", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "A\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+def test_ctrl_c_in_mid_call(server, protocol):
+    where = f"{HOST}:{server.grpc_port}" if protocol == "grpc" else f"http://{HOST}:{server.rest_port}"
+    command = [sys.executable, "-m", "t2t_revival.cli.query_server", f"--server={where}"]
+    process = None
+
+    def interrupt(*request):
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        return echo(*request)
+
+    server.predict = interrupt
+    process = subprocess.Popen(
+        [*command, "--servable_name=echo", "--inputs_once=a"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.communicate(timeout=60) == ("", "query_server: error: interrupted\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.slow
+def test_a_folder_is_answered_as_the_decoder_does(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\n", encoding="utf-8")
+    options = "--decode_hparams=beam_size=3,extra_length=3,return_beams=True,write_beam_scores=True"
+    flags = [options, f"--decode_from_file={tmp_path / 'in'}"]
+    decoder.main(["t2t-decoder", f"--output_dir={out}", *flags, f"--decode_to_file={tmp_path / 'decoded'}"])
+    exporter.main(["t2t-exporter", f"--output_dir={out}"])
+    command = [sys.executable, "-c", WITHOUT, "t2t_revival.model,t2t_revival.serving.module,keras_hub"]
+    done = subprocess.run(
+        [*command, f"--saved_model={out / 'export'}", *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"},
+    )
+    assert (done.returncode, done.stdout) == (0, (tmp_path / "decoded").read_text(encoding="utf-8")), (
+        done.stderr
+    )
+    assert "E0000" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BINARY, reason="tensorflow_model_server is not on PATH")
+def test_the_real_server_answers_as_the_decoder_does(out, tmp_path):
+    (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\na\0b \u202e\n" + "x " * 5000)
+    options = "--decode_hparams=beam_size=3,extra_length=3,return_beams=True"
+    flags = [options, f"--decode_from_file={tmp_path / 'in'}"]
+    decoder.main(["t2t-decoder", f"--output_dir={out}", *flags, f"--decode_to_file={tmp_path / 'decoded'}"])
+    exporter.main(["t2t-exporter", f"--output_dir={out}"])
+    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
+        grpc_port, rest_port = one.getsockname()[1], other.getsockname()[1]
+    folder = out / "export"
+    command = [BINARY, f"--port={grpc_port}", f"--rest_api_port={rest_port}", "--model_name=translate_ende"]
+    command += [f"--model_base_path={folder}", "--enable_batching"]
+    command += [f"--batching_parameters_file={folder}/batching_parameters.txt"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        wait_until_ready(f"http://{HOST}:{rest_port}/v1/models/translate_ende", process, tmp_path / "log")
+        for server in (f"{HOST}:{grpc_port}", f"http://{HOST}:{rest_port}"):
+            asked = [
+                f"--server={server}",
+                "--servable_name=translate_ende",
+                f"--decode_to_file={tmp_path / 'o'}",
+            ]
+            assert run(*asked, *flags) == 0
+            assert (tmp_path / "o").read_text() == (tmp_path / "decoded").read_text()
+            assert run(*asked, *flags, "--servable_name=other") == 1
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_until_ready(url, process, log, seconds=120):
+    """Waits until a model's state is AVAILABLE."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends and process.poll() is None:
+        with suppress(requests.RequestException):
+            if "AVAILABLE" in requests.get(url, timeout=5).text:
+                return
+        time.sleep(0.2)
+    pytest.fail(f"tensorflow_model_server is not ready: {log.read_text(errors='replace')[-2000:]}")
