@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+MOST_TOKENS = 100  # of CTranslate2's outputs; t2t_revival bounds each by its input's length + 50
 LEAST_TOKENS = 16  # that t2t_revival counts for a sentence of fewer
 Translate = Callable[[list[str], int], list[str]]  # lines, sentences of a batch -> translations
 
@@ -76,7 +77,11 @@ def ctranslate2(folder: Path, streams: int, compute_type: str) -> Translate:
 
     def translate(lines: list[str], batch: int) -> list[str]:
         found = translator.translate_batch(
-            pieces.encode(lines, out_type=str), beam_size=4, length_penalty=0.6, max_batch_size=batch
+            pieces.encode(lines, out_type=str),
+            beam_size=4,
+            length_penalty=0.6,
+            max_decoding_length=MOST_TOKENS,
+            max_batch_size=batch,
         )
         return pieces.decode([result.hypotheses[0] for result in found])
 

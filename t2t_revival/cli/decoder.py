@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +14,9 @@ from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli.lines import STANDARD_STREAM, formatted, prompt, read, say, to_bytes, writing_to
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Cut, Progress, Translation, Translator
@@ -31,7 +29,6 @@ Translates a file, or what is typed (--decode_interactive), or else the dev or t
 One line in, one line out. With --decode_hparams="return_beams=True" a line holds all outputs, best first,
 joined by tabs; with write_beam_scores=True each output is followed by a tab and its score.
 """
-STANDARD_STREAM = "-"
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 
 
@@ -84,7 +81,11 @@ def _decoder(values: flags.FlagValues) -> None:
     _check_flags(values)
     output_dir, run = run_flags.open_run(values)
     if values.decode_interactive:
-        _interactive(_translator(values, output_dir, run))
+        translator = _translator(values, output_dir, run)
+        prompt(
+            lambda line: translator.nbest([line], on_cut=lambda cut: say(f"warning: {cut}"))[0],
+            translator.options.write_beam_scores,
+        )
     elif values.decode_from_file:
         _file(values, output_dir, run)
     else:
@@ -122,7 +123,7 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     average = ", an average" if checkpoint.averaged else ""
-    _say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
+    say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
     return translator
 
 
@@ -130,14 +131,14 @@ def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     source = values.decode_from_file
     to_file = values.decode_to_file not in ("", STANDARD_STREAM)
     target = Path(values.decode_to_file).expanduser() if to_file else None
-    lines = _read(source)
-    with _writing(target) as file:
+    lines = read(source)
+    with writing_to(target) as file:
         translator = _translator(values, output_dir, run)
         outputs = _translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
-        file.write(_format(outputs, translator))
+        file.write(_formatted(outputs, translator))
     if target:
-        _say(f"translations  {target}")
-        _say(f"next: {_bleu_command(str(target), 'REFERENCE')}")
+        say(f"translations  {target}")
+        say(f"next: {_bleu_command(str(target), 'REFERENCE')}")
 
 
 def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
@@ -154,14 +155,14 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     if not values.decode_to_file:
         _make_folder(path.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
-    with _writing(path) as file:
+    with writing_to(path) as file:
         outputs = _translate(translator, inputs, f"the {split} split")
-        file.write(_format(outputs, translator))
+        file.write(_formatted(outputs, translator))
     stem = path.name.removesuffix(".outputs")
     inputs_path, references_path = (path.with_name(f"{stem}.{kind}") for kind in ("inputs", "targets"))
     for side, lines in ((inputs_path, inputs), (references_path, references)):
-        with _writing(side) as file:
-            file.write(_text(lines))
+        with writing_to(side) as file:
+            file.write(to_bytes(lines))
     best = [found[0].text for found in outputs]
     for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
         print(f"source     {source}\noutput     {output}\nreference  {reference}\n")
@@ -189,22 +190,6 @@ def _pairs(run: Run, split: str, values: flags.FlagValues) -> Iterator[tuple[str
     return problem.text(split, values.data_dir or run.data_dir)
 
 
-def _interactive(translator: Translator) -> None:
-    """A prompt; each line is answered with its outputs, until the end of input (Ctrl-D)."""
-    prompt = "> " if sys.stdin.isatty() else ""
-    while True:
-        try:
-            line = input(prompt)
-        except EOFError:
-            return
-        except UnicodeDecodeError as error:
-            raise T2TError(f"standard input: not UTF-8 ({error.reason})") from error
-        (outputs,) = translator.nbest([line], on_cut=lambda cut: _say(f"warning: {cut}"))
-        for output in outputs:
-            score = f"\t{output.score:.2f}" if translator.options.write_beam_scores else ""
-            print(f"{output.text}{score}", flush=True)
-
-
 def _translate(translator: Translator, lines: list[str], name: str) -> list[list[Translation]]:
     """The outputs of all lines, with progress on stderr."""
     shown = _Progress()
@@ -216,7 +201,7 @@ def _translate(translator: Translator, lines: list[str], name: str) -> list[list
 
 
 def _warn_of_cut(cut: Cut, name: str) -> None:
-    _say(f"warning: {name}, {cut}")
+    say(f"warning: {name}, {cut}")
 
 
 class _Progress:
@@ -244,45 +229,6 @@ class _Progress:
         self._line.end()
 
 
-def _read(path: str) -> list[str]:
-    """The lines of a file."""
-    if path == STANDARD_STREAM:
-        return text_lines(sys.stdin.buffer.read(), "standard input")
-    name = f"--decode_from_file={path}"
-    try:
-        content = Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise T2TError(f"{name}: {error.strerror or error}") from error
-    return text_lines(content, name)
-
-
-@contextmanager
-def _writing(path: Path | None) -> Iterator[io.BytesIO]:
-    """Takes the content of a file that appears whole or not at all; what cannot be written is known at once.
-
-    An `OSError` of the block under it is none of this file's, and goes through. None: the standard output.
-    """
-    content = io.BytesIO()
-    if path is None:
-        yield content
-        sys.stdout.buffer.write(content.getvalue())
-        sys.stdout.buffer.flush()
-        return
-    if path.exists() and not path.is_file():
-        raise T2TError(f"cannot write {path}: not a file")
-    in_block = False
-    try:
-        with writing(path) as file:
-            in_block = True
-            yield content
-            in_block = False
-            file.write(content.getvalue())
-    except OSError as error:
-        if in_block:
-            raise
-        raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
@@ -290,27 +236,9 @@ def _make_folder(folder: Path) -> None:
         raise T2TError(f"cannot write {folder}: {error.strerror}; give --decode_to_file") from error
 
 
-def _format(outputs: list[list[Translation]], translator: Translator) -> bytes:
-    """Outputs as T2T writes them: all of one input on one line, joined by tabs, scores behind."""
+def _formatted(outputs: list[list[Translation]], translator: Translator) -> bytes:
     options = translator.options
-    if not (options.return_beams or options.write_beam_scores):
-        return _text([found[0].text for found in outputs])
-    lines = []
-    for found in outputs:
-        cells = []
-        for output in found:
-            cells.append(output.text.replace("\t", " "))  # a tab in the text would look like a column
-            cells += [f"{output.score:.2f}"] * options.write_beam_scores
-        lines.append("\t".join(cells))
-    return _text(lines)
-
-
-def _text(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    return formatted(outputs, options.return_beams, options.write_beam_scores)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival.cli import common
-from t2t_revival.cli.decoder import STANDARD_STREAM, _read, _say, _text, _writing
+from t2t_revival.cli.lines import STANDARD_STREAM, formatted, prompt, read, say, writing_to
 from t2t_revival.cli.progress import duration
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -84,7 +84,11 @@ def _query_server(values: flags.FlagValues) -> None:
     if options and options.batch_size != DecodeHParams.batch_size:
         raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
     if values.inputs_once is None and not values.decode_from_file:
-        _interactive(_model(values), options)
+        model = _model(values)
+        prompt(
+            lambda line: client.query(model, [line], options)[0],
+            options is not None and options.write_beam_scores,
+        )
     else:
         _lines(values, options)
 
@@ -116,52 +120,21 @@ def _model(values: flags.FlagValues) -> client.Model:
 def _lines(values: flags.FlagValues, options: DecodeHParams | None) -> None:
     """Answers a file or one text; the answer is there whole or not at all."""
     once = values.inputs_once is not None
-    lines = [values.inputs_once] if once else _read(values.decode_from_file)
+    lines = [values.inputs_once] if once else read(values.decode_from_file)
     to_file = values.decode_to_file not in (None, "", STANDARD_STREAM)
     target = Path(values.decode_to_file).expanduser() if to_file else None
-    with _writing(target) as file:
+    with writing_to(target) as file:
         model = _model(values)
         began = time.monotonic()
         outputs = client.query(model, lines, options, values.batch_size)
         seconds = time.monotonic() - began
-        file.write(_text(_format(outputs, options)))
+        several = any(len(found) > 1 for found in outputs)
+        file.write(formatted(outputs, several, options is not None and options.write_beam_scores))
     if not once:
         rate = len(lines) / max(seconds, 1e-3)
-        _say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")
+        say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")
     if target:
-        _say(f"translations  {target}")
-
-
-def _interactive(model: client.Model, options: DecodeHParams | None) -> None:
-    """A prompt; each line is answered with its outputs, until the end of input (Ctrl-D)."""
-    prompt = "> " if sys.stdin.isatty() else ""
-    while True:
-        try:
-            line = input(prompt)
-        except EOFError:
-            return
-        except UnicodeDecodeError as error:
-            raise T2TError(f"standard input: not UTF-8 ({error.reason})") from error
-        (outputs,) = client.query(model, [line], options)
-        for output in outputs:
-            score = f"\t{output.score:.2f}" if options and options.write_beam_scores else ""
-            print(f"{output.text}{score}", flush=True)
-
-
-def _format(found: list[list[client.Output]], options: DecodeHParams | None) -> list[str]:
-    """A line for each input as t2t-decoder writes it: the best output, or all joined by tabs with scores."""
-    scores = options is not None and options.write_beam_scores
-    beams = options is not None and options.return_beams
-    if not (scores or beams or any(len(outputs) > 1 for outputs in found)):
-        return [outputs[0].text for outputs in found]
-    lines = []
-    for outputs in found:
-        cells = []
-        for output in outputs:
-            cells.append(output.text.replace("\t", " "))  # a tab in the text would look like a column
-            cells += [f"{output.score:.2f}"] * scores
-        lines.append("\t".join(cells))
-    return lines
+        say(f"translations  {target}")
 
 
 if __name__ == "__main__":

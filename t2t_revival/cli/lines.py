@@ -1,0 +1,115 @@
+"""What commands that translate share: lines read, typed, formatted and written."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from t2t_revival.errors import T2TError
+from t2t_revival.files import text_lines, writing
+
+STANDARD_STREAM = "-"
+
+
+class Output(Protocol):
+    """One output of a line."""
+
+    @property
+    def text(self) -> str:
+        """Without a line end."""
+
+    @property
+    def score(self) -> float:
+        """Log-probability / length penalty."""
+
+
+def read(path: str) -> list[str]:
+    """The lines of a file."""
+    if path == STANDARD_STREAM:
+        return text_lines(sys.stdin.buffer.read(), "standard input")
+    name = f"--decode_from_file={path}"
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise T2TError(f"{name}: {error.strerror or error}") from error
+    return text_lines(content, name)
+
+
+@contextmanager
+def writing_to(path: Path | None) -> Iterator[io.BytesIO]:
+    """Takes the content of a file that appears whole or not at all; what cannot be written is known at once.
+
+    An `OSError` of the block under it is none of this file's, and goes through. None: the standard output.
+    """
+    content = io.BytesIO()
+    if path is None:
+        yield content
+        sys.stdout.buffer.write(content.getvalue())
+        sys.stdout.buffer.flush()
+        return
+    if path.exists() and not path.is_file():
+        raise T2TError(f"cannot write {path}: not a file")
+    in_block = False
+    try:
+        with writing(path) as file:
+            in_block = True
+            yield content
+            in_block = False
+            file.write(content.getvalue())
+    except OSError as error:
+        if in_block:
+            raise
+        raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def formatted(found: Sequence[Sequence[Output]], beams: bool, scores: bool) -> bytes:
+    """A line for each input as T2T writes it.
+
+    Args:
+        found: the outputs of each input, best first.
+        beams: whether all outputs stand on the line, joined by tabs, and not only the best.
+        scores: whether each output is followed by a tab and its score.
+    """
+    lines = []
+    for outputs in found:
+        cells = []
+        for output in outputs if beams else outputs[:1]:
+            # A tab in the text would look like a column.
+            cells.append(output.text.replace("\t", " ") if beams or scores else output.text)
+            cells += [f"{output.score:.2f}"] * scores
+        lines.append("\t".join(cells))
+    return to_bytes(lines)
+
+
+def to_bytes(lines: list[str]) -> bytes:
+    """Lines as a file has them."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def prompt(translate: Callable[[str], Sequence[Output]], scores: bool) -> None:
+    """Answers each line that is typed with its outputs, until the end of input (Ctrl-D).
+
+    Args:
+        translate: gives a line's outputs, best first.
+        scores: whether each output is followed by a tab and its score.
+    """
+    sign = "> " if sys.stdin.isatty() else ""
+    while True:
+        try:
+            line = input(sign)
+        except EOFError:
+            return
+        except UnicodeDecodeError as error:
+            raise T2TError(f"standard input: not UTF-8 ({error.reason})") from error
+        for output in translate(line):
+            score = f"\t{output.score:.2f}" if scores else ""
+            print(f"{output.text}{score}", flush=True)
+
+
+def say(message: str) -> None:
+    """To the person, not into the translations: on stderr."""
+    print(message, file=sys.stderr, flush=True)
