@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, PAD
-from t2t_revival.decoding.beam_search import NEVER, BeamSearch, SearchSettings
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.hypotheses import NEVER, SearchSettings
 from t2t_revival.decoding.options import BOUNDS
 from t2t_revival.serving.quantization import Int8Weights
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import BeamSearch, SearchSettings, length_penalty, top_tokens
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.hypotheses import SearchSettings, length_penalty
+from t2t_revival.decoding.top_tokens import top_tokens
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
