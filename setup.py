@@ -47,9 +47,9 @@ setup(
         "urllib3>=2",
     ],
     extras_require={
-        "ctranslate2": ["ctranslate2>=4.6"],
+        "ctranslate2": ["ctranslate2>=4.8"],
         "dev": [
-            "ctranslate2>=4.6",
+            "ctranslate2>=4.8",
             "hypothesis>=6.100",
             "mypy>=1.15",
             "pre-commit>=4.0",

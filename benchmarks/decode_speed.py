@@ -28,6 +28,7 @@ import numpy as np
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
 from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.files import text_lines
 
 BASELINE = "ctranslate2-float32"
 PERCENTILES = (50, 95, 99)
@@ -158,8 +159,9 @@ def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -
 
 
 def _score(result: Result, outputs: Path, args: argparse.Namespace) -> None:
-    lines = outputs.read_text(encoding="utf-8").splitlines()
-    result.bleu = sacrebleu_score(lines, args.references.read_text(encoding="utf-8").splitlines()).score
+    lines = text_lines(outputs.read_bytes(), str(outputs))
+    references = text_lines(args.references.read_bytes(), str(args.references))
+    result.bleu = sacrebleu_score(lines, references).score
     result.output_tokens = sum(len(ids) + 1 for ids in args.vocabulary.encode_batch(lines))
 
 
@@ -281,7 +283,7 @@ def main() -> int:
     for name, output_dir in args.models.items():
         try:
             args.vocabulary = load_vocabulary(output_dir)
-            lines = len(args.inputs.read_text(encoding="utf-8").splitlines())
+            lines = len(text_lines(args.inputs.read_bytes(), str(args.inputs)))
         except (OSError, T2TError) as error:
             _say(f"error: {error}")
             return 1

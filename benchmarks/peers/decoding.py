@@ -114,7 +114,7 @@ def main() -> None:
     args = parser.parse_args()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    lines = args.lines.read_text(encoding="utf-8").splitlines()
+    lines = args.lines.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     translate = ENGINES[args.engine](args.folder, args.streams, **args.options)
     translate(lines[:64], 32)
     print(json.dumps({"ready": True}), file=answers, flush=True)

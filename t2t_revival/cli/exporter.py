@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags, run_flags
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.options import DecodeHParams
 
 USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
@@ -34,7 +38,8 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_string(
         "decode_hparams",
         "",
-        'Changes to how it decodes where a call says nothing, as in "beam_size=4,return_beams=True".',
+        'Changes to how it decodes where a call says nothing, as in "beam_size=4,return_beams=True"; '
+        "CTranslate2 is told at each call: they are in the example that is printed.",
         flag_values=values,
     )
     flags.DEFINE_enum(
@@ -87,7 +92,11 @@ def _export(values: flags.FlagValues) -> None:
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
-    print(_next_command(export_dir.absolute(), run.problem) if served else _ctranslate2_example(written))
+    print(
+        _next_command(export_dir.absolute(), run.problem)
+        if served
+        else _ctranslate2_example(written, translator.options)
+    )
 
 
 def _next_command(export_dir: Path, name: str) -> str:
@@ -100,14 +109,15 @@ def _next_command(export_dir: Path, name: str) -> str:
     )
 
 
-def _ctranslate2_example(folder: Path) -> str:
+def _ctranslate2_example(folder: Path, options: DecodeHParams) -> str:
     from t2t_revival.serving.ctranslate2_format import VOCABULARY
 
     return (
         "next, in Python:\n"
         f"translator = ctranslate2.Translator({str(folder)!r})\n"
         f"pieces = sentencepiece.SentencePieceProcessor(model_file={str(folder / VOCABULARY)!r})\n"
-        'found = translator.translate_batch([pieces.encode("...", out_type=str)], beam_size=4)\n'
+        'found = translator.translate_batch([pieces.encode("...", out_type=str)], '
+        f"beam_size={options.beam_size}, length_penalty={options.alpha})\n"
         "print(pieces.decode(found[0].hypotheses[0]))"
     )
 

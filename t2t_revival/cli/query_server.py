@@ -102,6 +102,8 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--server=host:port or --saved_model=DIR is missing")
     if values.server and not values.servable_name:
         raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
+    if values["batch_size"].present and not values.decode_from_file:
+        raise T2TError("--batch_size needs --decode_from_file: what is typed is asked line by line")
     if values.decode_to_file and values.inputs_once is None and not values.decode_from_file:
         raise T2TError("--decode_to_file needs --decode_from_file or --inputs_once")
 
@@ -111,6 +113,8 @@ def _model(values: flags.FlagValues) -> client.Model:
         if not values.debug:  # it logs as errors what is none; what is one is raised
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         common.load_tensorflow(values)
+        if not values.decode_from_file:
+            common.single_stream()
         return client.FolderModel(Path(values.saved_model).expanduser())
     if not client.is_rest(values.server):
         common.load_tensorflow(values)

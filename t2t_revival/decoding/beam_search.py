@@ -33,7 +33,7 @@ from t2t_revival.model import DecoderState
 if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
-LEAVING = 4  # 1 / the share of the sentences that must be done for these to leave the batch
+LEAVING = 4  # when more than 1 / LEAVING of the sentences are done, these leave the batch
 
 
 class BeamSearch:

@@ -128,7 +128,7 @@ def advance(beams: Beams, logits: Any, sentences: Sentences) -> Beams:
     parents = tf.gather(parents, kept, batch_dims=1)  # [batch, beams]
 
     finished = (beams.finished_scores[:, 0] > NEVER) | tf.reduce_any(ended & (log_probs > NEVER), axis=1)
-    outputs = ended | (at_limit & ~finished)[:, None]  # [batch, candidates]
+    outputs = (ended | (at_limit & ~finished)[:, None]) & (log_probs > NEVER)  # [batch, candidates]
     scores = tf.concat([beams.finished_scores, tf.where(outputs, log_probs / penalty, NEVER)], axis=1)
     finished_scores, kept = tf.math.top_k(scores, tf.shape(beams.finished_scores)[1])
     padded = tf.pad(beams.finished_ids, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)

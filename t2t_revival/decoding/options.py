@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 BOUNDS = (  # least and most; far beyond the most there is no memory
-    ("beam_size", 1, 1_000),
+    ("beam_size", 1, 100),
     ("extra_length", 0, 10_000),
     ("batch_size", 1, math.inf),
 )
+LARGEST_ALPHA = 10  # with more, a length penalty may be beyond float32
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class DecodeHParams:
                 raise T2TError(f"decode_hparams: {name}={value} must be at least {least}")
             if value > most:
                 raise T2TError(f"decode_hparams: {name}={value} must be at most {most}")
-        if not abs(self.alpha) <= 100:
-            raise T2TError(f"decode_hparams: alpha={self.alpha} must be between -100 and 100")
+        if not abs(self.alpha) <= LARGEST_ALPHA:
+            bounds = f"between -{LARGEST_ALPHA} and {LARGEST_ALPHA}"
+            raise T2TError(f"decode_hparams: alpha={self.alpha} must be {bounds}")
 
     @property
     def outputs(self) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
 LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
+WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis looks at the keys of all
 LINE_ENDS = str.maketrans("\n\r", "  ")
 
 
@@ -103,6 +104,7 @@ class Translator:
         decode_hparams: str = "",
         streams: int = 1,
         precision: str = "float32",
+        frozen: bool = True,
     ) -> Translator:
         """The model that a training left in `output_dir`, in a precision of its own, however it was trained.
 
@@ -113,6 +115,7 @@ class Translator:
             streams: see `Translator`.
             precision: a Keras dtype policy: "float32", or "bfloat16", which is faster where a CPU has
                 instructions for it and changes a few words.
+            frozen: whether the model's weights stay as they are loaded; see `BeamSearch`.
 
         Raises:
             T2TError: there is no trained model, it is damaged, or `decode_hparams` is wrong.
@@ -127,7 +130,9 @@ class Translator:
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)
-        translator = cls(model, vocabulary, options, streams=streams, frozen=precision == "float32")
+        translator = cls(
+            model, vocabulary, options, streams=streams, frozen=frozen and precision == "float32"
+        )
         translator.checkpoint = checkpoint
         return translator
 
@@ -178,7 +183,8 @@ class Translator:
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         tokens = sum(len(encoded[index]) for index in wanted)
         share = max(tokens // self.streams, LEAST_BATCH)
-        batches = list(_batches(wanted, encoded, min(self.options.batch_size, share)))
+        wide = max(self.options.beam_size**2 // WIDE, 1)
+        batches = list(_batches(wanted, encoded, min(self.options.batch_size // wide, share)))
         done, left = len(texts) - len(wanted), tokens
         for batch, outputs in self._decode(batches, encoded, n):
             for index, translations in zip(batch, outputs, strict=True):
@@ -227,7 +233,8 @@ class Translator:
             found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
         except tf.errors.ResourceExhaustedError as error:
             raise T2TError(
-                f"out of memory: lower batch_size in --decode_hparams (it is {options.batch_size} tokens)"
+                f"out of memory: lower batch_size (it is {options.batch_size} tokens) or beam_size "
+                f"({options.beam_size}) in --decode_hparams"
             ) from error
         return [self._translations(outputs, values) for outputs, values in found]
 

@@ -260,6 +260,10 @@ class _Retry(Retry):
             raise MaxRetryError(named["_pool"], "", error)
         return super().increment(*place, **named)
 
+    def get_backoff_time(self) -> float:
+        """Seconds before the next try, as gRPC waits: also before the first."""
+        return BACKOFF * 2 ** (len(self.history) - 1) if self.history else 0
+
 
 def _channel_options(retries: int) -> list[tuple[str, Any]]:
     policy = {

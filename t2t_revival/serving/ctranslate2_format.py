@@ -57,7 +57,7 @@ def _spec(model: Transformer, positions: int) -> Any:
     try:
         from ctranslate2.specs import transformer_spec
     except ImportError as error:
-        raise T2TError("--format=ctranslate2 needs one more package: pip install ctranslate2") from error
+        raise T2TError("--format=ctranslate2 needs one more package: pip install -U ctranslate2") from error
 
     h = model.hparams
     if h.key_channels != h.value_channels:

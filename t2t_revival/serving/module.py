@@ -9,8 +9,9 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.hypotheses import NEVER, SearchSettings
-from t2t_revival.decoding.options import BOUNDS
-from t2t_revival.serving.quantization import Int8Weights
+from t2t_revival.decoding.options import BOUNDS, LARGEST_ALPHA
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.quantization import PRECISIONS, Int8Weights
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -32,13 +33,17 @@ class ServingModule(tf.Module):
 
     Args:
         translator: its weights become part of a SavedModel of this module.
-        quantize: "none"; "bfloat16", as the model's precision must be; or "int8", of a model of mixed
-            precision.
+        quantize: how weights are stored: "none", "bfloat16" or "int8".
+
+    Raises:
+        T2TError: the model's precision is not `PRECISIONS[quantize]`.
     """
 
     def __init__(self, translator: Translator, quantize: str = "none") -> None:
         super().__init__(name="translator")
         model, vocabulary = translator.model, translator.vocabulary
+        if model.dtype_policy.name != PRECISIONS[quantize]:
+            raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         weights = Int8Weights(model) if quantize == "int8" else None
         # What a SavedModel holds must be an attribute. Of a Keras variable, TensorFlow would save two: the
         # one that a graph reads, and another that TensorFlow Serving fills.
@@ -141,8 +146,9 @@ def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
         if name in options:
             fits = tf.reduce_all((options[name] >= least) & (options[name] <= most))
             checks.append(tf.Assert(fits, [f"{name} must be between {least} and {most}:", options[name]]))
-    fits = tf.reduce_all(tf.abs(options["alpha"]) <= 100)
-    checks.append(tf.Assert(fits, ["alpha must be between -100 and 100:", options["alpha"]]))
+    fits = tf.reduce_all(tf.abs(options["alpha"]) <= LARGEST_ALPHA)
+    bounds = f"alpha must be between -{LARGEST_ALPHA} and {LARGEST_ALPHA}:"
+    checks.append(tf.Assert(fits, [bounds, options["alpha"]]))
     fits = tf.reduce_all((options["n"] >= 1) & (options["n"] <= options["beam_size"]))
     checks.append(tf.Assert(fits, ["n must be between 1 and beam_size:", options["n"]]))
     return checks

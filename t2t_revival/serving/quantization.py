@@ -57,8 +57,9 @@ def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
         axis: what has a scale for each index.
 
     Returns:
-        int8 of the matrix's shape, and float32 scales, of size 1 along the other axis.
+        int8 of the matrix's shape, and float32 scales, of size 1 along the other axis. What is no number
+        makes its scale none.
     """
     steps = np.abs(matrix).max(axis=1 - axis, keepdims=True) / LARGEST
-    scales = np.where(steps > 0, steps, 1).astype(np.float32)
-    return np.rint(matrix / scales).astype(np.int8), scales
+    scales = np.where(steps == 0, 1, steps).astype(np.float32)
+    return np.nan_to_num(np.rint(matrix / scales)).astype(np.int8), scales

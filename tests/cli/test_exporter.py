@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import tensorflow as tf
 import yaml
 from google.protobuf import text_format
@@ -14,6 +15,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from t2t_revival.cli import exporter
 from t2t_revival.decoding.translator import Translator
+from t2t_revival.serving.ctranslate2_format import VOCABULARY
 from t2t_revival.serving.export import SIGNATURES
 from t2t_revival.serving.tf_serving import WARMUP
 
@@ -116,9 +118,15 @@ def test_for_ctranslate2(out, capsys):
     (version,) = (out / "ctranslate2").iterdir()
     said = capsys.readouterr().out
     assert f"ctranslate2.Translator({str(version)!r})" in said
-    pieces = Translator.load(out).vocabulary.pieces
-    found = ctranslate2.Translator(str(version)).translate_batch([pieces[290:295]], max_decoding_length=4)
-    assert len(found[0].hypotheses[0]) <= 4
+    assert "beam_size=2, length_penalty=0.6" in said
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(version / VOCABULARY))
+    line = LINES[0]
+    translator = Translator.load(out, decode_hparams="beam_size=1,alpha=0,extra_length=3")
+    most = len(pieces.encode(line)) + 1 + 3
+    found = ctranslate2.Translator(str(version), compute_type="float32").translate_batch(
+        [pieces.encode(line, out_type=str)], beam_size=1, max_decoding_length=most
+    )
+    assert pieces.decode(found[0].hypotheses[0]) == translator.translate(line) != ""
     assert not (out / "export").exists()
 
 
@@ -126,7 +134,7 @@ def test_without_ctranslate2(out, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     assert run(f"--output_dir={out}", "--format=ctranslate2") == 1
-    assert "pip install ctranslate2" in capsys.readouterr().err
+    assert "pip install -U ctranslate2" in capsys.readouterr().err
     assert not list((out / "ctranslate2").iterdir())
 
 

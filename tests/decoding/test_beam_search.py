@@ -276,3 +276,21 @@ def test_a_model_of_mixed_precision_is_decoded():
     scores = BeamSearch(mixed)([[3, 7, 5, 1]], alpha=0.0)[1]
     assert scores.dtype == tf.float32
     assert float(scores[0, 0]) == pytest.approx(float(expected[0, 0]), abs=0.2)
+
+
+def test_a_frozen_search_finds_the_same():
+    model, search = tiny(30, seed=6)
+    rows = np.array([[5, 3, 1], [7, 1, 0]])
+    frozen = BeamSearch(model, frozen=True)
+    ids, scores = search(rows, 3, 0.6, 4, n=2)
+    again, same = frozen(rows, 3, 0.6, 4, n=2)
+    np.testing.assert_array_equal(ids, again)
+    np.testing.assert_allclose(scores, same, rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [-10.0, 10.0])
+def test_the_largest_exponents_give_scores(alpha):
+    _, search = tiny(9, seed=1, scale=0.5)
+    _, scores = search([[3, 4, 5, 1]], 2, alpha, 40, n=2)
+    assert np.isfinite(scores).all()
+    assert scores[0, 0] >= scores[0, 1]

@@ -25,7 +25,7 @@ def test_overrides_stand_above_the_problems_defaults():
         ("beam_size=0", "at least 1"),
         ("extra_length=-1", "at least 0"),
         ("batch_size=0", "at least 1"),
-        ("beam_size=1001", "at most 1000"),
+        ("beam_size=101", "at most 100"),
         ("extra_length=1000000000000", "at most 10000"),
         ("alpha=nan", "alpha"),
         ("alpha=inf", "alpha"),

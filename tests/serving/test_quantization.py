@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as arrays
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.building import precision_policy
@@ -104,3 +105,16 @@ def test_norms_stay_float32_under_bfloat16(vocabulary):
     types = {w.path.rsplit("/", 1)[1]: w.dtype for w in model.weights}
     assert types["gamma"] == types["beta"] == "float32"
     assert types["embeddings"] == types["kernel_1"] == types["output"] == "bfloat16"
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_is_no_number_stays_none():
+    integers, scales = quantized(np.array([[0.1, np.nan], [0.3, 0.2]], np.float32), axis=1)
+    assert np.isnan((integers * scales)[:, 1]).all()
+    np.testing.assert_allclose((integers * scales)[:, 0], [0.1, 0.3], atol=0.002)
+
+
+def test_a_model_of_another_precision_is_refused(vocabulary):
+    for quantize in ("bfloat16", "int8"):
+        with pytest.raises(T2TError, match=f"quantize={quantize}: load the model with precision="):
+            ServingModule(translator(vocabulary, "float32"), quantize)
