@@ -46,7 +46,10 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
     config.add_source_eos = True
     config.layer_norm_epsilon = translator.model.hparams.norm_epsilon
     spec.validate()
-    spec.optimize(quantization=None if quantize == "none" else quantize)
+    try:
+        spec.optimize(quantization=None if quantize == "none" else quantize)
+    except RuntimeError as error:  # CTranslate2 converts to bfloat16 by PyTorch
+        raise T2TError(f"CTranslate2: --quantize={quantize}: {error}") from error
     folder.mkdir()
     spec.save(str(folder))
     (folder / VOCABULARY).write_bytes(vocabulary.proto)

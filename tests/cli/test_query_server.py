@@ -228,6 +228,7 @@ def test_ctrl_c_in_mid_call(server, protocol):
         stderr=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     assert process.communicate(timeout=60) == ("", "query_server: error: interrupted\n")
     assert process.returncode == 130

@@ -86,6 +86,8 @@ def test_outputs(vocabulary, tmp_path, beam_size):
 
 @pytest.mark.parametrize(("quantize", "most"), [("bfloat16", 0.7), ("int8", 0.75)])  # positions stay
 def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
+    if quantize == "bfloat16":
+        pytest.importorskip("torch", reason="CTranslate2 converts to bfloat16 by PyTorch")
     ours = translator(vocabulary)
     sizes = {}
     for scheme in ("none", quantize):
@@ -110,4 +112,11 @@ def test_a_model_that_has_no_place_there(vocabulary, tmp_path):
     ours = translator(vocabulary, attention_key_channels=8)
     with pytest.raises(T2TError, match="one size for keys and values, this model 8 and 16"):
         write_ctranslate2(ours, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_bfloat16_without_pytorch(vocabulary, tmp_path, monkeypatch):
+    monkeypatch.setattr("ctranslate2.specs.model_spec.torch_is_available", False)
+    with pytest.raises(T2TError, match="--quantize=bfloat16: .* requires torch"):
+        write_ctranslate2(translator(vocabulary), tmp_path / "model", "bfloat16")
     assert not (tmp_path / "model").exists()
