@@ -100,7 +100,7 @@ def test_too_little_memory_is_said_in_one_line(translator, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[...]")
 
     monkeypatch.setattr(translator, "_search", search)
-    with pytest.raises(T2TError, match="out of memory: lower batch_size .* or beam_size"):
+    with pytest.raises(T2TError, match=r"out of memory: lower batch_size .* or beam_size"):
         translator.translate("cat")
 
 

@@ -117,6 +117,6 @@ def test_a_model_that_has_no_place_there(vocabulary, tmp_path):
 
 def test_bfloat16_without_pytorch(vocabulary, tmp_path, monkeypatch):
     monkeypatch.setattr("ctranslate2.specs.model_spec.torch_is_available", False)
-    with pytest.raises(T2TError, match="--quantize=bfloat16: .* requires torch"):
+    with pytest.raises(T2TError, match=r"--quantize=bfloat16: .* requires torch"):
         write_ctranslate2(translator(vocabulary), tmp_path / "model", "bfloat16")
     assert not (tmp_path / "model").exists()
