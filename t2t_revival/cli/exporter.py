@@ -102,10 +102,12 @@ def _export(values: flags.FlagValues) -> None:
 def _next_command(export_dir: Path, name: str) -> str:
     folder = shlex.quote(str(export_dir))
     return (
-        f"next: cd {folder} && docker compose up, or without a container:\n"
+        f"next: t2t-query-server --saved_model={folder}\n"
+        f"or serve it: cd {folder} && docker compose up, or without a container:\n"
         f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
-        f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1"
+        f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"
+        f"and ask it: t2t-query-server --server=localhost:8500 --servable_name={name}"
     )
 
 
