@@ -83,7 +83,7 @@ def _export(values: flags.FlagValues) -> None:
 
     precision = PRECISIONS[values.quantize] if served else "float32"
     translator = Translator.load(
-        output_dir, values.checkpoint_path, values.decode_hparams, precision=precision
+        output_dir, values.checkpoint_path, values.decode_hparams, precision=precision, frozen=False
     )
     if served:
         written = export(translator, export_dir, run.problem, values.quantize)

@@ -36,11 +36,11 @@ class Residual(keras.layers.Layer):
         self.built = True
 
     def before(self, x: Any) -> Any:
-        """What the sub-layer gets: [batch, length, hidden] -> the same shape."""
+        """What the sub-layer gets: [..., hidden] -> the same shape."""
         return self.norm(x) if self.pre_norm else x
 
     def after(self, x: Any, output: Any, training: bool = False) -> Any:
-        """Joins the input `x` and the sub-layer's `output`, both [batch, length, hidden]."""
+        """Joins the input `x` and the sub-layer's `output`, both [..., hidden]."""
         x = x + self.dropout(output, training=training)
         return x if self.pre_norm else self.norm(x)
 

@@ -45,15 +45,15 @@ class ServingModule(tf.Module):
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         weights = Int8Weights(model) if quantize == "int8" else None
+        self._search = BeamSearch(model, weights, frozen=quantize == "none")
         # What a SavedModel holds must be an attribute. Of a Keras variable, TensorFlow would save two: the
         # one that a graph reads, and another that TensorFlow Serving fills.
-        self.weights = weights.variables if weights else [weight.value for weight in model.weights]
+        own = weights.variables if weights else [weight.value for weight in model.weights]
+        self.weights = [*own, *self._search.variables]
         self.tokenizer = vocabulary.graph_tokenizer
         self._vocabulary = vocabulary
         self._options = translator.options
         self._max_length = translator.max_length
-        self._search = BeamSearch(model, weights, frozen=quantize == "none")
-        self.more_weights = self._search.variables
 
     @tf.function(input_signature=[_lines("inputs", tf.string)], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:

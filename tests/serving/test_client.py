@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import requests
 from model_server import HOST, Cable, Canned, ModelServer, Refusal, Servable, Side, echo
+from urllib3 import HTTPResponse
 
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
@@ -353,3 +354,11 @@ def test_a_damaged_model(folder, tmp_path):
     shutil.rmtree(version / "variables")
     with pytest.raises(T2TError, match=f"{version}: cannot be read, export it again: "):
         client.FolderModel(tmp_path)
+
+
+def test_rest_waits_as_grpc_does():
+    retry, waits = client._Retry(4, allowed_methods=None, status_forcelist=[503]), []
+    for _ in range(4):
+        retry = retry.increment("POST", "/", response=HTTPResponse(status=503))
+        waits.append(retry.get_backoff_time())
+    assert waits == [0.5, 1, 2, 4]
