@@ -5,23 +5,18 @@ import socket
 import threading
 import time
 
-import keras
 import numpy as np
 import pytest
 import requests
 from model_server import HOST, Cable, Canned, ModelServer, Refusal, Servable, Side, echo
 from urllib3 import HTTPResponse
 
-from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving import client, module
 from t2t_revival.serving.export import SIGNATURES, export
 
-TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
 BAD = [
     "",
@@ -260,12 +255,8 @@ def test_a_line_that_cannot_be_utf8(server):
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory):
-    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    model = Transformer(hparams, vocabulary.size)
-    return Translator(model, vocabulary, DecodeHParams(beam_size=2, extra_length=3), max_length=30)
+def translator(make_translator):
+    return make_translator(DecodeHParams(beam_size=2, extra_length=3), max_length=30)
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import keras
 import pytest
 
 import t2t_revival.serving
-from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.export import export
 
 pytestmark = [
@@ -25,7 +20,6 @@ pytestmark = [
 ]
 
 SOURCE = Path(t2t_revival.serving.__file__).with_name("translate.cc")
-TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
 LINES = [
     "the dog sees 3 houses .",
     "",
@@ -39,11 +33,8 @@ LINES = [
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory):
-    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    return Translator(Transformer(hparams, vocabulary.size), vocabulary, DecodeHParams(extra_length=5))
+def translator(make_translator):
+    return make_translator(DecodeHParams(extra_length=5))
 
 
 @pytest.fixture(scope="module")

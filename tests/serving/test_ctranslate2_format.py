@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival.data.vocabulary import EOS, PAD, Vocabulary
+from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -17,12 +17,6 @@ VOCAB = 310
 SIZES = {"num_hidden_layers": 2, "hidden_size": 16, "filter_size": 24, "num_heads": 2, "max_length": 12}
 SOURCE, TARGET = [280, 290, 300, 5, 17], [301, 9, 270, 288]
 PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
-
-
-@pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory):
-    text = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
-    return Vocabulary.train(text, tmp_path_factory.mktemp("vocabulary") / "v.spm", VOCAB)
 
 
 def translator(vocabulary, **changes):

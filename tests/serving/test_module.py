@@ -1,20 +1,15 @@
 """The graph of strings gives what `Translator` gives, for any text and any company."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.module import BLANK, NO_OUTPUT, ServingModule
 
-TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
 LINES = [
     "the dog sees 3 houses .",
     "",
@@ -29,11 +24,8 @@ OPTIONS = DecodeHParams(beam_size=3, extra_length=5, return_beams=True)
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory):
-    vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=30)
+def translator(make_translator):
+    return make_translator(OPTIONS, max_length=30)
 
 
 @pytest.fixture(scope="module")

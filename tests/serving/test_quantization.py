@@ -48,16 +48,10 @@ def translator(vocabulary, precision):
     return Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=4), max_length=30)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    text = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
-    return Vocabulary.train(text, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
-
-
 @pytest.fixture
-def vocabulary(trained):
-    """A new one for each test: a new random seed takes SentencePiece's resources away from TensorFlow."""
-    return Vocabulary(trained.path)
+def vocabulary(vocabulary_file):
+    """A new one for each test, since each sets a random seed; see conftest.py."""
+    return Vocabulary(vocabulary_file)
 
 
 def test_int8_computes_with_the_multiples(vocabulary):
