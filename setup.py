@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "query_server", "trainer")
+COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "parseval", "query_server", "trainer")
 
 setup(
     name="t2t_revival",
@@ -34,6 +34,7 @@ setup(
         "keras>=3.15,<4",
         "keras-nlp>=0.32",
         "matplotlib>=3.8",
+        "nltk>=3.9",
         "numpy>=1.26",
         "requests>=2.32",
         "sacrebleu>=2.4",

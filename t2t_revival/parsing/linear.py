@@ -1,0 +1,148 @@
+"""A tree as a sequence of tokens, as in "Grammar as a Foreign Language" (Vinyals et al., 2015), and back.
+
+The sentence `The dog sleeps .` with the tree
+
+    (S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))
+
+is learned as
+
+    source  The dog sleeps .
+    target  (S (NP XX XX )NP (VP XX )VP XX )S
+
+A constituent is an opening and a closing token, which both name its label; every word is XX, whatever its
+tag. Tokens are separated by spaces. The inverse gives every word the tag XX, unless tags are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nltk.tree import Tree
+
+from t2t_revival.parsing.trees import TOP, escaped, is_word
+
+WORD = "XX"
+OPEN, CLOSE = "(", ")"
+
+
+def sentence(tree: Tree) -> str:
+    """The words of a tree, separated by spaces."""
+    return " ".join(tree.leaves())
+
+
+def words(text: str) -> list[str]:
+    """The words of a sentence that has spaces between them; brackets as treebanks write them."""
+    return [escaped(word) for word in text.split()]
+
+
+def linearise(tree: Tree) -> str:
+    """The tokens of a tree, separated by spaces."""
+    return " ".join(_tokens(tree))
+
+
+def symbols(labels: Iterable[str]) -> list[str]:
+    """The tokens that trees of these labels need, each with the space behind it, sorted.
+
+    With its space, none is the beginning of another: a vocabulary finds them in any sequence.
+    """
+    brackets = [bracket + label for label in sorted(set(labels)) for bracket in (OPEN, CLOSE)]
+    return [f"{token} " for token in [WORD, *brackets]]
+
+
+def labels(tree: Tree) -> set[str]:
+    """Labels of all constituents."""
+    return {node.label() for node in tree.subtrees() if not is_word(node)}
+
+
+def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = None) -> tuple[Tree, bool]:
+    """The tree that a sequence of tokens stands for, over exactly these words.
+
+    What is not well-formed is repaired: a closing token closes down to the innermost constituent of its
+    label, or is ignored where there is none; constituents without words go; words too many are ignored, and
+    those that are missing end the innermost constituent that is open; what is open at the end is closed;
+    several trees, or none, get a TOP.
+
+    Args:
+        text: tokens, separated by spaces.
+        words: of the sentence, at least one.
+        tags: of the words; None: all XX.
+
+    Returns:
+        The tree, and whether it was repaired.
+
+    Raises:
+        ValueError: there are no words.
+    """
+    if not words:
+        raise ValueError("a tree needs words")
+    leaves = [Tree(tag, [word]) for tag, word in zip(tags or [WORD] * len(words), words, strict=True)]
+    builder = _Builder(leaves)
+    for token in text.split():
+        builder.add(token)
+    return builder.finish()
+
+
+class _Builder:
+    """Builds a tree token by token."""
+
+    def __init__(self, leaves: list[Tree]) -> None:
+        self._leaves = iter(leaves)
+        self._left = len(leaves)
+        self._root = Tree(TOP, [])
+        self._open = [self._root]  # the root, and what is open in it, from the outside to the inside
+        self._repaired = False
+
+    def add(self, token: str) -> None:
+        """One token further."""
+        if token == WORD:
+            self._add_word()
+        elif token.startswith(OPEN) and token != OPEN:
+            self._open.append(Tree(token.removeprefix(OPEN), []))
+        elif token.startswith(CLOSE):
+            self._close_down_to(token.removeprefix(CLOSE))
+        else:
+            self._repaired = True
+
+    def finish(self) -> tuple[Tree, bool]:
+        """The tree, and whether it was repaired."""
+        self._repaired |= self._left > 0 or len(self._open) > 1
+        self._open[-1].extend(self._leaves)
+        while len(self._open) > 1:
+            self._close()
+        if len(self._root) == 1 and not is_word(self._root[0]):
+            return self._root[0], self._repaired
+        return self._root, True
+
+    def _add_word(self) -> None:
+        leaf = next(self._leaves, None)
+        if leaf is None:
+            self._repaired = True
+            return
+        self._left -= 1
+        self._open[-1].append(leaf)
+
+    def _close_down_to(self, label: str) -> None:
+        if label not in (node.label() for node in self._open[1:]):
+            self._repaired = True
+            return
+        while self._open[-1].label() != label:
+            self._repaired = True
+            self._close()
+        self._close()
+
+    def _close(self) -> None:
+        node = self._open.pop()
+        if len(node):
+            self._open[-1].append(node)
+        else:
+            self._repaired = True
+
+
+def _tokens(tree: Tree) -> Iterator[str]:
+    if is_word(tree):
+        yield WORD
+        return
+    yield OPEN + tree.label()
+    for child in tree:
+        yield from _tokens(child)
+    yield CLOSE + tree.label()

@@ -1,0 +1,164 @@
+"""Penn Treebank bracketing: read from files, and cleaned to what EVALB looks at.
+
+A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word's tag:
+
+    (S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nltk.tree import Tree
+
+from t2t_revival.errors import T2TError
+from t2t_revival.files import text_lines
+
+EMPTY = "-NONE-"  # tag of traces and other words that nobody says
+WRAPPERS = ("", "TOP", "ROOT", "S1")  # labels around a whole sentence
+SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
+TOP = "TOP"  # the label of a tree that would otherwise have none
+
+
+def read_trees(path: str | Path) -> Iterator[Tree]:
+    """The trees of a file, cleaned (see `cleaned`); trees without words are left out.
+
+    Args:
+        path: Penn bracketing, UTF-8, plain or .gz: one tree per line, or each over several lines.
+
+    Raises:
+        T2TError: the file cannot be read, or is no Penn bracketing; names file and line.
+    """
+    for number, text in _bracketings(_lines(Path(path)), str(path)):
+        tree = cleaned(_parsed(text, f"{path}, line {number}"))
+        if tree is not None:
+            yield tree
+
+
+def parse(text: str, where: str = "tree") -> Tree:
+    """One tree from its bracketing, as it is.
+
+    Args:
+        text: such as "(S (NP (PRP He)) (VP (VBZ sleeps)))".
+        where: names it in an error.
+
+    Raises:
+        T2TError: it is not the bracketing of one tree.
+    """
+    found = list(_bracketings([text.replace("\n", " ")], where))
+    if len(found) != 1:
+        raise T2TError(f"{where}: {len(found)} trees where one was expected")
+    return _parsed(found[0][1], where)
+
+
+def bracketing(tree: Tree) -> str:
+    """The tree on one line."""
+    return " ".join(str(tree).split())
+
+
+def cleaned(tree: Tree) -> Tree | None:
+    """A copy without what is not measured; None if no word is left.
+
+    Traces go, and what is empty without them; labels lose function tags and indices (NP-SBJ-1 is NP); the
+    wrapper around a sentence (TOP, ROOT or no label) goes. A label is kept or made only where a tree would
+    have none: a single word, or several trees in a wrapper, stay under TOP.
+    """
+    kept = _without_empty(tree)
+    if kept is None:
+        return None
+    if is_word(kept):
+        return Tree(TOP, [kept])
+    while kept.label() in WRAPPERS and len(kept) == 1 and not is_word(kept[0]):
+        kept = kept[0]
+    if kept.label() in WRAPPERS:
+        kept.set_label(TOP)
+    return kept
+
+
+def is_word(tree: Tree) -> bool:
+    """Whether it is a word with its tag, and not a constituent."""
+    return len(tree) == 1 and isinstance(tree[0], str)
+
+
+def bare_label(label: str) -> str:
+    """Without function tags and indices: "NP-SBJ-1" and "NP=2" are "NP"; "-LRB-" stays."""
+    return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0]
+
+
+def escaped(word: str) -> str:
+    """A word as treebanks write it: "(" is "-LRB-", ")" is "-RRB-"."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def _without_empty(tree: Tree) -> Tree | None:
+    if is_word(tree):
+        return None if tree.label() == EMPTY else Tree(tree.label(), list(tree))
+    children = [child for child in map(_without_empty, tree) if child is not None]
+    return Tree(bare_label(tree.label()), children) if children else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise T2TError(f"{path}: damaged gzip file: {error}") from error
+    except OSError as error:
+        raise T2TError(f"{path}: {error.strerror or error}") from error
+    return text_lines(content, str(path))
+
+
+def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
+    """The text of each tree with the number of the line on which it begins.
+
+    What begins inside another tree but at the left edge, as only whole trees do, is remembered: where the
+    file ends inside a tree, the fault lies before it.
+    """
+    parts: list[str] = []
+    depth = begins = suspect = 0
+    for number, line in enumerate(lines, start=1):
+        if depth and line.startswith("("):
+            suspect = suspect or begins
+        start = 0
+        for bracket in re.finditer(r"[()]", line):
+            if depth == 0:
+                _check_outside(line[start : bracket.start()], where, number)
+                start, begins = bracket.start(), number
+            depth += 1 if bracket[0] == "(" else -1
+            if depth < 0:
+                raise T2TError(f"{where}, line {number}: unbalanced brackets: a ) without its (")
+            if depth == 0:
+                yield begins, " ".join([*parts, line[start : bracket.end()]])
+                parts, start, suspect = [], bracket.end(), 0
+        if depth:
+            parts.append(line[start:])
+        else:
+            _check_outside(line[start:], where, number)
+    if depth:
+        raise T2TError(f"{where}, line {suspect or begins}: unbalanced brackets: this tree is not closed")
+
+
+def _check_outside(text: str, where: str, number: int) -> None:
+    if text.strip():
+        raise T2TError(f"{where}, line {number}: {text.strip()[:40]!r} stands outside of brackets")
+
+
+def _parsed(text: str, where: str) -> Tree:
+    try:
+        tree = Tree.fromstring(text)
+    except ValueError as error:
+        raise T2TError(f"{where}: no tree: {str(error).splitlines()[0]}") from error
+    for node in tree.subtrees():
+        if len(node) == 0:
+            raise T2TError(f"{where}: a constituent without words: ({node.label()})")
+        strings = [isinstance(child, str) for child in node]
+        if any(strings) and not all(strings):
+            raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
+        if all(strings):
+            node[:] = [SPACE.join(node)]
+    return tree
