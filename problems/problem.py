@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registry
 from t2t_revival.data import generation, records
@@ -106,6 +106,13 @@ class Problem(abc.ABC):
         return {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
 
 
+class Finished(NamedTuple):
+    """An output for people, and whether what the model gave had to be repaired."""
+
+    text: str
+    repaired: bool = False
+
+
 class Text2TextProblem(Problem):
     """Text in, text out, one vocabulary for both.
 
@@ -123,7 +130,6 @@ class Text2TextProblem(Problem):
     target_lang: str
     tfds_default: str = ""
     default_source: str = "wmt14"
-    user_symbols: tuple[str, ...] = ()
 
     @property
     def approx_vocab_size(self) -> int:
@@ -150,6 +156,10 @@ class Text2TextProblem(Problem):
             pairs = data_source.count(TRAIN)
             return next((size for below, size in FOLDER_VOCAB_SIZES if pairs < below), self.approx_vocab_size)
         return self.approx_vocab_size
+
+    def user_symbols(self, data_source: Source) -> Sequence[str]:
+        """Texts that always are one piece of the vocabulary."""
+        return ()
 
     def generate_data(
         self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
@@ -243,6 +253,27 @@ class Text2TextProblem(Problem):
         vocabulary = self.vocabulary(data_dir)
         for inputs, targets in examples.read(self.shards(split, data_dir)):
             yield vocabulary.decode(inputs), vocabulary.decode(targets)
+
+    def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
+        """The inputs of a split, and what their outputs are measured against.
+
+        Raises:
+            T2TError: as `text`.
+        """
+        return self.text(split, data_dir)
+
+    def prepare(self, line: str) -> str:
+        """The input for a line as people write it."""
+        return line
+
+    def finish(self, inputs: str, output: str) -> Finished:
+        """An output for people.
+
+        Args:
+            inputs: what the model was given, as `prepare` made it.
+            output: what it gave.
+        """
+        return Finished(output)
 
 
 def _folder(path: str | Path) -> Path:

@@ -106,7 +106,7 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
 def uses_tensorflow(problem: Problem) -> bool:
     """Whether making the problem's data runs TensorFlow in this process: its source is of TFDS."""
     source = problem.data_source
-    return source in (None, "wmt14") or source.startswith("tfds:")
+    return (source or getattr(problem, "default_source", "wmt14")).startswith(("wmt14", "tfds:"))
 
 
 class Progress:

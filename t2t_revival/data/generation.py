@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,7 @@ class Recipe:
         make_source: the source that a `--data_source` and a folder for temporary files give.
         vocab_size: pieces; 0: what `default_vocab_size` says, or as many as the text allows.
         default_vocab_size: pieces for a source.
-        user_symbols: texts that always are one piece.
+        user_symbols: texts that always are one piece of the vocabulary, for a source.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Recipe:
     make_source: Callable[[str, Path | None], Source]
     vocab_size: int
     default_vocab_size: Callable[[Source], int]
-    user_symbols: tuple[str, ...] = ()
+    user_symbols: Callable[[Source], Sequence[str]]
 
 
 def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Progress | None) -> Metadata:
@@ -192,15 +192,16 @@ def _new_vocabulary(
     if (data_dir / file_name.format(size)).exists():
         return Vocabulary(data_dir / file_name.format(size))
     report("vocabulary", 0, plan.pairs["train"])
+    symbols = recipe.user_symbols(source)
     lines = list(sample_lines(source, plan.pairs["train"]))
     notes = unfinished_dir(data_dir, recipe.name)
     try:
-        return Vocabulary.train(lines, notes / file_name.format(size), size, recipe.user_symbols)
+        return Vocabulary.train(lines, notes / file_name.format(size), size, symbols)
     except VocabularyTooLargeError as error:
         if recipe.vocab_size:
             raise
         size = error.largest
-        return Vocabulary.train(lines, notes / file_name.format(size), size, recipe.user_symbols)
+        return Vocabulary.train(lines, notes / file_name.format(size), size, symbols)
 
 
 def sample_lines(source: Source, pairs: int, characters: int = VOCABULARY_CHARACTERS) -> Iterator[str]:

@@ -167,7 +167,7 @@ class Vocabulary:
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=vocab_size,
-                user_defined_symbols=[_escape(symbol) for symbol in user_symbols],
+                user_defined_symbols=[_escape(symbol).replace(" ", SPACE_MARK) for symbol in user_symbols],
                 pad_id=PAD,
                 eos_id=EOS,
                 unk_id=UNK,
