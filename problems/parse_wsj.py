@@ -62,7 +62,7 @@ class ParseWsj(Text2TextProblem):
 
     def user_symbols(self, data_source: Source) -> Sequence[str]:
         """The tokens of linearised trees."""
-        from t2t_revival.parsing.linear import symbols
+        from t2t_revival.parsing.symbols import symbols
         from t2t_revival.parsing.treebank import TreebankSource
 
         assert isinstance(data_source, TreebankSource)
@@ -99,17 +99,17 @@ class ParseWsj(Text2TextProblem):
 
         path = self.trees_path(split, data_dir)
         if not path.is_file():
-            raise T2TError(f"{path}: no such file: only dev and test can be measured; or run t2t-datagen again")
+            raise T2TError(
+                f"{path}: no such file: only dev and test can be measured; or run t2t-datagen again"
+            )
         for line in text_lines(path.read_bytes(), str(path)):
             yield sentence(parse(line, str(path))), line
 
-    def prepare(self, line: str) -> str:
-        """A sentence's words, separated by spaces, as treebanks write them."""
-        from nltk.tokenize import NLTKWordTokenizer
+    def prepare(self, line: str, tokenized: bool = False) -> str:
+        """A sentence's words as treebanks write them, a space between any two."""
+        from t2t_revival.parsing.linear import tokens, words
 
-        from t2t_revival.parsing.trees import escaped
-
-        return " ".join(map(escaped, NLTKWordTokenizer().tokenize(line, convert_parentheses=True)))
+        return " ".join(words(line) if tokenized else tokens(line))
 
     def finish(self, inputs: str, output: str) -> Finished:
         """The tree in brackets, over the words of the sentence."""

@@ -262,8 +262,20 @@ class Text2TextProblem(Problem):
         """
         return self.text(split, data_dir)
 
-    def prepare(self, line: str) -> str:
-        """The input for a line as people write it."""
+    def prepare(self, line: str, tokenized: bool = False) -> str:
+        """The input for a line as people write it.
+
+        Args:
+            line: without a line end.
+            tokenized: whether it has spaces between words and marks already.
+
+        Raises:
+            T2TError: `tokenized`, where that makes no difference.
+        """
+        if tokenized:
+            raise T2TError(
+                f"decode_hparams: tokenized=True is for parsing: {self.name} takes lines as they are"
+            )
         return line
 
     def finish(self, inputs: str, output: str) -> Finished:

@@ -31,6 +31,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.tree_constraint import TreeConstraint
     from t2t_revival.model import Transformer
 
 LEAVING = 4  # when more than 1 / LEAVING of the sentences are done, these leave the batch
@@ -47,6 +48,8 @@ class BeamSearch:
         weights: gives variables of the model with the values that stand for them; None: `cast_weights`.
         frozen: whether the model's weights will not change. A second copy of the matrix before the softmax
             then makes each call faster.
+        constraint: what outputs may be; None: anything. The model's probabilities are then those among the
+            tokens that the constraint knows.
 
     Attributes:
         variables: what a SavedModel of a frozen search must hold besides the model's.
@@ -63,10 +66,12 @@ class BeamSearch:
         model: Transformer,
         weights: Callable[[], list[tuple[Any, Any]]] | None = None,
         frozen: bool = False,
+        constraint: TreeConstraint | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise T2TError(f"decoding needs KERAS_BACKEND=tensorflow, not {keras.backend.backend()}")
         self.model = model
+        self.constraint = constraint
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         kernel = model.softmax_embedding.kernel
         self.variables = [tf.Variable(kernel(), trainable=False)] if frozen else []
@@ -113,8 +118,10 @@ class BeamSearch:
         with _in_place(self._weights()):
             state = _unfused(self.model.start_decoding(source_ids), limits)
             kernel = tf.convert_to_tensor(self.variables[0]) if self.variables else state.softmax_kernel
-            numbers = tf.range(tf.shape(source_ids)[0])
-            sentences = Sentences(numbers, limits, settings, state.encoder_caches, state.encoder_bias)
+            numbers, words = tf.range(tf.shape(source_ids)[0]), ()
+            if self.constraint:
+                kernel, words = kernel[:, : self.constraint.size], self.constraint.words(source_ids)
+            sentences = Sentences(numbers, limits, settings, state.encoder_caches, state.encoder_bias, words)
             n = largest(settings.n)
             beams = start(limits, n, state)
             before = sentences, beams, Results(beams.finished_ids, beams.finished_scores)
@@ -139,7 +146,7 @@ class BeamSearch:
             )
             logits, after = self.model.decode_step(beams.last, position(beams), state)
             beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias)
-            return (advance(beams, logits, sentences),)
+            return (advance(beams, logits, sentences, self._allowed(beams, sentences)),)
 
         (beams,) = tf.while_loop(
             lambda beams: alive(beams) >= enough,
@@ -153,6 +160,12 @@ class BeamSearch:
             lambda x: x if x.shape.rank == 0 else tf.gather(x, left), (sentences, beams)
         )
         return sentences, beams, results
+
+    def _allowed(self, beams: Beams, sentences: Sentences) -> Any:
+        """bool [batch, beams, vocab]; None where all is allowed."""
+        if self.constraint is None:
+            return None
+        return self.constraint.allowed(beams.alive_ids, sentences.words, sentences.limits)
 
 
 class _InModelPrecision(keras.layers.Layer):

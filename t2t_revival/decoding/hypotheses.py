@@ -44,6 +44,7 @@ class Sentences(NamedTuple):
         settings: scalars, or [batch].
         encoder_caches: see `DecoderState`.
         encoder_bias: see `DecoderState`.
+        words: of the sentence, int32 [batch], where a constraint counts them; else empty.
     """
 
     number: Any
@@ -51,6 +52,7 @@ class Sentences(NamedTuple):
     settings: SearchSettings
     encoder_caches: Any
     encoder_bias: Any
+    words: Any = ()
 
 
 class Beams(NamedTuple):
@@ -106,19 +108,20 @@ def position(beams: Beams) -> Any:
     return tf.shape(beams.alive_ids)[2]
 
 
-def advance(beams: Beams, logits: Any, sentences: Sentences) -> Beams:
+def advance(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None) -> Beams:
     """One position further.
 
     Args:
         beams: before the position, but for `self_caches` and `self_bias`, which have it.
         logits: [batch, beams, vocab] of the position.
         sentences: of the batch.
+        allowed: which tokens may come, bool [batch, beams, vocab]; None: any.
     """
     limits, settings = sentences.limits, sentences.settings
     length = position(beams) + 1
     at_limit = length >= limits  # [batch]
     penalty = _column(length_penalty(length, settings.alpha))
-    ids, log_probs, parents = _candidates(beams, logits, settings.beam_size)
+    ids, log_probs, parents = _candidates(beams, logits, settings.beam_size, allowed)
     ended = tf.equal(ids[:, :, -1], EOS)
 
     width = tf.minimum(largest(settings.beam_size), tf.shape(ids)[1])  # a small vocabulary has few candidates
@@ -175,7 +178,7 @@ def _bounding_penalty(length: Any, limits: Any, alpha: Any) -> Any:
     return length_penalty(best, alpha)
 
 
-def _candidates(beams: Beams, logits: Any, beam_size: Any) -> tuple[Any, Any, Any]:
+def _candidates(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> tuple[Any, Any, Any]:
     """The 2 * beam_size best continuations of each sentence, so that beam_size are left if as many end.
 
     Returns:
@@ -187,10 +190,13 @@ def _candidates(beams: Beams, logits: Any, beam_size: Any) -> tuple[Any, Any, An
     wanted = 2 * largest(beam_size)  # of a sentence
     # One more than can be needed, since PAD may be among them; never the whole vocabulary's log-softmax.
     tops = tf.minimum(wanted + 1, vocab)
-    top, tokens = top_tokens(logits, tops)  # [batch, beams, tops]
-    # The best token's probability is no underflow, and its logarithm gives that of all others.
-    best = tf.gather(tf.nn.softmax(logits), tokens[:, :, :1], batch_dims=2)  # [batch, beams, 1]
-    log_sum = top[:, :, :1] - tf.math.log(best)
+    top, tokens = top_tokens(logits if allowed is None else tf.where(allowed, logits, NEVER), tops)
+    if allowed is None:
+        # The best token's probability is no underflow, and its logarithm gives that of all others.
+        best = tf.gather(tf.nn.softmax(logits), tokens[:, :, :1], batch_dims=2)  # [batch, beams, 1]
+        log_sum = top[:, :, :1] - tf.math.log(best)
+    else:
+        log_sum = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # of all tokens: scores stay the model's
     log_probs = beams.alive_log_probs[:, :, None] + tf.where(tokens == PAD, NEVER, top - log_sum)
 
     flat = [batch, width * tops]

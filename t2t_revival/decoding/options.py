@@ -19,6 +19,7 @@ BOUNDS = (  # least and most; far beyond the most there is no memory
     ("extra_length", 0, 10_000),
     ("batch_size", 1, math.inf),
 )
+LEAST_EXTRA_OF_TREE = 2  # (TOP XX )TOP and EOS, for one word and EOS
 LARGEST_ALPHA = 10  # with more, a length penalty may be beyond float32
 
 
@@ -32,6 +33,8 @@ class DecodeHParams:
     batch_size: int = 2048  # input tokens decoded at once, padding included (in T2T: sentences)
     return_beams: bool = False  # return all beam_size outputs, and not only the best
     write_beam_scores: bool = False  # write each output's score behind it
+    constrained: bool = False  # parsing: nothing but trees over the words of the sentence can come out
+    tokenized: bool = False  # parsing: inputs have spaces between words and marks, as treebanks do
 
     def __post_init__(self) -> None:
         for name, least, most in BOUNDS:
@@ -40,6 +43,11 @@ class DecodeHParams:
                 raise T2TError(f"decode_hparams: {name}={value} must be at least {least}")
             if value > most:
                 raise T2TError(f"decode_hparams: {name}={value} must be at most {most}")
+        if self.constrained and self.extra_length < LEAST_EXTRA_OF_TREE:
+            raise T2TError(
+                f"decode_hparams: extra_length={self.extra_length} must be at least {LEAST_EXTRA_OF_TREE} "
+                "where constrained=True"
+            )
         if not abs(self.alpha) <= LARGEST_ALPHA:
             bounds = f"between -{LARGEST_ALPHA} and {LARGEST_ALPHA}"
             raise T2TError(f"decode_hparams: alpha={self.alpha} must be {bounds}")

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival import registry
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import Checkpoint, restore_weights, to_decode
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
@@ -23,6 +25,7 @@ from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabulary
     from t2t_revival.model import Transformer
+    from t2t_revival.problems.problem import Text2TextProblem
 
 LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
 LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
@@ -32,10 +35,17 @@ LINE_ENDS = str.maketrans("\n\r", "  ")
 
 @dataclass(frozen=True)
 class Translation:
-    """One output. `score` is log-probability / length penalty; that of an empty input's output is 0."""
+    """One output.
+
+    Attributes:
+        text: without a line end.
+        score: log-probability / length penalty; that of an empty input's output is 0.
+        repaired: whether the model gave something else than the problem asks for, such as half a tree.
+    """
 
     text: str
     score: float
+    repaired: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,14 @@ class Translator:
         max_length: tokens of an input, EOS included; what is longer is cut. None: the model's.
         streams: how many batches are decoded side by side.
         frozen: see `BeamSearch`.
+        problem: makes the model's inputs from lines, and outputs from what the model gives; None: both are
+            as they are.
 
     Attributes:
         checkpoint: what `load` took the weights from.
+
+    Raises:
+        T2TError: the options ask for trees, and the vocabulary has none.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -87,14 +102,17 @@ class Translator:
         max_length: int | None = None,
         streams: int = 1,
         frozen: bool = False,
+        problem: Text2TextProblem | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
+        self.problem = problem
         self.options = options or DecodeHParams()
         self.max_length = max_length or model.hparams.max_length
         self.streams = streams
         self.checkpoint: Checkpoint | None = None
-        self._search = BeamSearch(model, frozen=frozen)
+        self.constraint = TreeConstraint(vocabulary.pieces) if self.options.constrained else None
+        self._search = BeamSearch(model, frozen=frozen, constraint=self.constraint)
 
     @classmethod
     def load(
@@ -124,15 +142,16 @@ class Translator:
         from t2t_revival.model.building import precision_policy
 
         folder = Path(output_dir).expanduser()
-        options = DecodeHParams.parse(decode_hparams, Run.load(folder).decode_hparams)
+        run = Run.load(folder)
+        options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         checkpoint = to_decode(folder, checkpoint_path)
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)
-        translator = cls(
-            model, vocabulary, options, streams=streams, frozen=frozen and precision == "float32"
-        )
+        problem = _problem(run.problem)
+        frozen = frozen and precision == "float32"
+        translator = cls(model, vocabulary, options, streams=streams, frozen=frozen, problem=problem)
         translator.checkpoint = checkpoint
         return translator
 
@@ -158,6 +177,7 @@ class Translator:
         n: int | None = None,
         on_cut: Callable[[Cut], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        prepared: bool = False,
     ) -> list[list[Translation]]:
         """The best outputs of each line, best first.
 
@@ -170,6 +190,7 @@ class Translator:
                 the search finishes fewer.
             on_cut: is told of lines that are too long; None: `warnings.warn`.
             on_progress: is told after each batch.
+            prepared: whether lines are the model's inputs already, as those of a split are.
 
         Raises:
             T2TError: a line holds what is no character, or n does not fit.
@@ -178,6 +199,8 @@ class Translator:
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
         texts = [line.translate(LINE_ENDS) for line in lines]
+        if self.problem and not prepared:
+            texts = [self.problem.prepare(text, self.options.tokenized) for text in texts]
         encoded = self._encode(texts, on_cut or _warn)
         results = [[Translation("", 0.0)] for _ in texts]
         wanted = [index for index, text in enumerate(texts) if text.strip()]
@@ -188,7 +211,7 @@ class Translator:
         done, left = len(texts) - len(wanted), tokens
         for batch, outputs in self._decode(batches, encoded, n):
             for index, translations in zip(batch, outputs, strict=True):
-                results[index] = translations
+                results[index] = [self._finished(texts[index], output) for output in translations]
             done, left = done + len(batch), left - sum(len(encoded[index]) for index in batch)
             if on_progress:
                 on_progress(Progress(done, len(texts), 1 - left / tokens))
@@ -246,6 +269,21 @@ class Translator:
             if score > -np.inf
         ]
         return found or [Translation("", -np.inf)]
+
+    def _finished(self, inputs: str, output: Translation) -> Translation:
+        if self.problem is None or output.score == -np.inf:
+            return output
+        text, repaired = self.problem.finish(inputs, output.text)
+        return Translation(text, output.score, repaired)
+
+
+def _problem(name: str) -> Text2TextProblem | None:
+    """The problem of a run; None for one of a user's package that is not imported."""
+    from t2t_revival.problems.problem import Text2TextProblem
+
+    known = name in registry.list_problems()
+    problem = registry.problem(name) if known else None
+    return problem if isinstance(problem, Text2TextProblem) else None
 
 
 def _batches(wanted: list[int], encoded: list[list[int]], batch_size: int) -> Iterator[list[int]]:

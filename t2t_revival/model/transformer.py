@@ -157,7 +157,8 @@ class Transformer(keras.Model):
         x, self_caches = self.decoder.step(
             x, beams, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
         )
-        logits = ops.reshape(ops.matmul(x, state.softmax_kernel), (-1, beams, self.vocab_size))
+        logits = ops.matmul(x, state.softmax_kernel)  # [batch * beams, vocab]
+        logits = ops.reshape(logits, (-1, beams, logits.shape[-1]))
         return logits, state._replace(self_caches=self_caches, self_bias=bias)
 
     def get_config(self) -> dict[str, Any]:

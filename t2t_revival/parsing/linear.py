@@ -15,14 +15,13 @@ tag. Tokens are separated by spaces. The inverse gives every word the tag XX, un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from nltk.tokenize import NLTKWordTokenizer
 from nltk.tree import Tree
 
+from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import TOP, escaped, is_word
-
-WORD = "XX"
-OPEN, CLOSE = "(", ")"
 
 
 def sentence(tree: Tree) -> str:
@@ -35,18 +34,15 @@ def words(text: str) -> list[str]:
     return [escaped(word) for word in text.split()]
 
 
+def tokens(text: str) -> list[str]:
+    """Words and marks of a sentence as people write it: "He didn't." has He, did, n't and the full stop."""
+    tokenizer = NLTKWordTokenizer()
+    return [word for token in tokenizer.tokenize(text, convert_parentheses=True) for word in words(token)]
+
+
 def linearise(tree: Tree) -> str:
     """The tokens of a tree, separated by spaces."""
     return " ".join(_tokens(tree))
-
-
-def symbols(labels: Iterable[str]) -> list[str]:
-    """The tokens that trees of these labels need, each with the space behind it, sorted.
-
-    With its space, none is the beginning of another: a vocabulary finds them in any sequence.
-    """
-    brackets = [bracket + label for label in sorted(set(labels)) for bracket in (OPEN, CLOSE)]
-    return [f"{token} " for token in [WORD, *brackets]]
 
 
 def labels(tree: Tree) -> set[str]:

@@ -24,7 +24,11 @@ CHOICES = (
     "--data_source takes a Penn Treebank folder (with wsj/00 to wsj/24), a folder with train.trees dev.trees "
     "[test.trees], or sample (built in)"
 )
-SECTIONS = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}  # of the WSJ, as [37] has them
+SECTIONS = {
+    "train": range(2, 22),
+    "dev": range(22, 23),
+    "test": range(23, 24),
+}  # of the WSJ, as [37] has them
 SUFFIXES = (".mrg", ".mrg.gz")
 TREES = ".trees"
 

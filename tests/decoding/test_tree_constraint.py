@@ -1,0 +1,126 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.hypotheses import length_penalty
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.tree_constraint import TreeConstraint
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+EOS = 1
+TREES = ["XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁"]
+PIECES = ["<pad>", "</s>", "<unk>", *TREES, "▁", "a", "▁b", "c"]
+IDS = {piece.strip("▁"): number for number, piece in enumerate(PIECES)}
+A, SPACE_B, C = (PIECES.index(piece) for piece in ("a", "▁b", "c"))
+
+
+def is_tree(tokens, words):
+    """Whether a sequence is one tree over so many words, with EOS behind it; read as a person would."""
+    *tokens, last = tokens
+    stack, said = [], 0
+    for place, token in enumerate(tokens):
+        if (place > 0 and not stack) or (place == 0 and token[0] != "("):
+            return False
+        if token[0] == "(":
+            stack.append([token[1:], False])
+            continue
+        if token == "XX":
+            said += 1
+        else:
+            label, full = stack.pop()
+            if not full or token != f"){label}":
+                return False
+        if stack:
+            stack[-1][1] = True
+    return last == "</s>" and bool(tokens) and not stack and said == words
+
+
+def reached(constraint, words, limit):
+    """Every sequence that ends with EOS and can be made from allowed tokens alone."""
+    found, alive = set(), [()]
+    while alive:
+        ids = tf.reshape(tf.constant(alive, tf.int32), [1, len(alive), len(alive[0])])
+        allowed = constraint.allowed(ids, tf.constant([words]), tf.constant([limit])).numpy()[0]
+        assert allowed.any(axis=1).all(), "a dead end"
+        grown = [
+            (*ids, token) for ids, row in zip(alive, allowed, strict=True) for token in np.nonzero(row)[0]
+        ]
+        found |= {ids for ids in grown if ids[-1] == EOS}
+        alive = [ids for ids in grown if ids[-1] != EOS]
+    return found
+
+
+@pytest.mark.parametrize(("words", "limit"), [(1, 4), (1, 6), (2, 7), (3, 7)])
+def test_exactly_the_trees_within_the_limit_can_be_made(words, limit):
+    names = ["</s>", *(piece.strip("▁") for piece in TREES)]
+    strings = itertools.chain.from_iterable(
+        itertools.product(names[1:], repeat=length - 1) for length in range(2, limit + 1)
+    )
+    expected = {tuple(IDS[token] for token in (*s, "</s>")) for s in strings if is_tree([*s, "</s>"], words)}
+    assert expected
+    assert reached(TreeConstraint(PIECES), words, limit) == expected
+
+
+def test_words_are_counted_by_the_spaces_of_the_pieces():
+    rows = [[A, SPACE_B, C, EOS, 0], [A, EOS, 0, 0, 0], [C, IDS["XX"], SPACE_B, SPACE_B, EOS]]
+    # The third is "cXX  b b": a word that looks like a token has its space with it.
+    assert TreeConstraint(PIECES).words(tf.constant(rows)).numpy().tolist() == [2, 1, 4]
+
+
+def test_a_vocabulary_without_trees_is_refused():
+    with pytest.raises(T2TError, match="constrained=True is for parsing"):
+        TreeConstraint(["<pad>", "</s>", "<unk>", "a", "▁b", "XX▁"])
+
+
+def test_a_limit_below_that_of_one_word_is_refused():
+    with pytest.raises(T2TError, match="extra_length=1 must be at least 2"):
+        DecodeHParams(constrained=True, extra_length=1)
+
+
+def model_of(seed):
+    keras.utils.set_random_seed(seed)
+    model = Transformer(HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2), len(PIECES))
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
+    return model
+
+
+def names(row):
+    return [PIECES[token].strip("▁") for token in row if token]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size):
+    sources = [[A, SPACE_B, C, SPACE_B, EOS], [C, EOS, 0, 0, 0], [A, SPACE_B, EOS, 0, 0]]
+    for seed in range(3):
+        search = BeamSearch(model_of(seed), constraint=TreeConstraint(PIECES))
+        ids, scores = search(sources, beam_size, alpha=0.3, extra_length=6, n=beam_size)
+        found = np.isfinite(scores.numpy())
+        assert found[:, 0].all()
+        for words, rows, there in zip((3, 1, 2), ids.numpy(), found, strict=True):
+            assert all(is_tree(names(row), words) for row in rows[there])
+
+
+def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees():
+    constraint, limit, alpha = TreeConstraint(PIECES), 7, 0.3
+    source = [A, SPACE_B, EOS]
+    trees = sorted(reached(constraint, 2, limit))
+    padded = np.array([[*tree, *[0] * (limit - len(tree))] for tree in trees], np.int32)
+    for seed in range(3):
+        model = model_of(seed)
+        logits = np.asarray(
+            model({"inputs": np.repeat([source], len(trees), 0), "targets": padded}), np.float64
+        )
+        logits = logits[:, :, : constraint.size]
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        taken = np.take_along_axis(log_probs, padded[:, :, None], axis=2)[:, :, 0] * (padded > 0)
+        penalties = np.array([float(length_penalty(len(tree), alpha)) for tree in trees])
+        expected = taken.sum(1) / penalties
+        ids, scores = BeamSearch(model, constraint=constraint)([source], 50, alpha, limit - len(source))
+        assert tuple(t for t in ids.numpy()[0, 0] if t) == trees[int(expected.argmax())]
+        np.testing.assert_allclose(scores[0, 0], expected.max(), rtol=1e-4)
