@@ -119,6 +119,13 @@ class ParseWsj(Text2TextProblem):
         tree, repaired = delinearise(output, words(inputs))
         return Finished(bracketing(tree), repaired)
 
+    def drawn(self, output: str, width: int) -> str:
+        """A tree as a drawing, or where there are too few columns for that, in indented brackets."""
+        from t2t_revival.parsing.drawing import drawn
+        from t2t_revival.parsing.trees import parse
+
+        return drawn(parse(output), width) if output else ""
+
 
 @registry.register_problem
 class ParseWsjSemi(ParseWsj):

@@ -287,6 +287,18 @@ class Text2TextProblem(Problem):
         """
         return Finished(output)
 
+    def drawn(self, output: str, width: int) -> str:
+        """A finished output as people read it best.
+
+        Args:
+            output: what `finish` gave.
+            width: columns there are.
+
+        Raises:
+            T2TError: it is text, which is read best as it is.
+        """
+        raise T2TError(f"--pretty is for trees, and {self.name} gives text")
+
 
 def _folder(path: str | Path) -> Path:
     return Path(path).expanduser()

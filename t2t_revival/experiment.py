@@ -12,7 +12,7 @@ from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Cut, Translator
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.evaluation.decoded import measure_of
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
@@ -31,7 +31,7 @@ class Experiment:
         hparams_set: the name of the set that `hparams` started from.
         data_dir: where the problem's data is.
         settings: how the training runs; its output_dir is where everything goes.
-        bleu_sentences: dev sentences that an evaluation decodes; 0: none.
+        decoded_sentences: dev sentences that an evaluation decodes; 0: none.
 
     Example:
         problem = registry.problem("translate_ende", data_source="sample")
@@ -45,7 +45,7 @@ class Experiment:
     hparams_set: str
     data_dir: Path
     settings: Settings
-    bleu_sentences: int = 200
+    decoded_sentences: int = 200
 
     def run(self, report: Report | None = None) -> Result:
         """Trains, going on where an earlier run in the same output_dir stopped.
@@ -94,30 +94,33 @@ class Experiment:
     def _evaluator(self, hparams: HParams, vocabulary: Vocabulary) -> Callable[[Any], Scores]:
         """Scores on the dev split. What depends on the model is made when it is first seen."""
         batches = evaluation_batches(self.problem.shards(DEV, self.data_dir), hparams).cache()
-        pairs = self._dev_sample()
+        pairs, measure = self._dev_sample(), measure_of(self.problem)
         tools: list[tuple[TeacherForced, Translator]] = []
 
         def evaluate(model: Any) -> Scores:
             if not tools:
                 options = DecodeHParams.from_problem(self.problem)
                 streams = self.settings.streams
-                translator = Translator(model, vocabulary, options, hparams.max_length, streams)
+                translator = Translator(
+                    model, vocabulary, options, hparams.max_length, streams, problem=self.problem
+                )
                 tools.append((TeacherForced(model, streams), translator))
             teacher_forced, translator = tools[0]
             scores = teacher_forced(batches)
-            if pairs and "bleu" in self.problem.eval_metrics():
-                outputs = translator.translate([source for source, _ in pairs], on_cut=_ignore)
-                scores["bleu"] = sacrebleu_score(outputs, [target for _, target in pairs]).score
+            if pairs and measure:
+                found = translator.nbest([inputs for inputs, _ in pairs], 1, on_cut=_ignore, prepared=True)
+                outputs = [outputs[0].text for outputs in found]
+                scores[measure.metric] = measure.score(outputs, [reference for _, reference in pairs]).score
             return scores
 
         return evaluate
 
     def _dev_sample(self) -> list[tuple[str, str]]:
-        """At most `bleu_sentences` of the dev split, evenly spread over it."""
-        if self.bleu_sentences < 1:
+        """At most `decoded_sentences` of the dev split, evenly spread over it."""
+        if self.decoded_sentences < 1:
             return []
-        pairs = list(self.problem.text(DEV, self.data_dir))
-        stride = max(1, -(-len(pairs) // self.bleu_sentences))
+        pairs = list(self.problem.references(DEV, self.data_dir))
+        stride = max(1, -(-len(pairs) // self.decoded_sentences))
         return pairs[::stride]
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Callable
@@ -61,12 +62,21 @@ def problem(name: str, **settings: Any) -> Problem:
     """The problem of that name, built with `settings` (such as `data_source="sample"`).
 
     Raises:
-        T2TError: there is no such problem; the message names the near ones.
+        T2TError: there is no such problem, and the message names the near ones; or it has no such setting.
     """
     importlib.import_module("t2t_revival.problems")
     if name not in _PROBLEMS:
         raise T2TError(did_you_mean(name, _PROBLEMS, "problem"))
+    _check_settings(name, settings)
     return _PROBLEMS[name](**settings)
+
+
+def _check_settings(name: str, settings: dict[str, Any]) -> None:
+    accepted = inspect.signature(_PROBLEMS[name]).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
+        return
+    if wrong := [setting for setting in settings if setting not in accepted]:
+        raise T2TError(f"problem {name} has no {wrong[0]}; it has {', '.join(accepted)}")
 
 
 def hparams(name: str, overrides: str = "") -> HParams:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Iterator
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +12,32 @@ from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.cli import common, problem_flags, run_flags
-from t2t_revival.cli.lines import STANDARD_STREAM, formatted, prompt, read, say, to_bytes, writing_to
+from t2t_revival.cli.lines import (
+    STANDARD_STREAM,
+    Draw,
+    drawing,
+    formatted,
+    prompt,
+    read,
+    say,
+    to_bytes,
+    writing_to,
+)
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Cut, Progress, Translation, Translator
+    from t2t_revival.problems.problem import Text2TextProblem
     from t2t_revival.training.run import Run
 
 USAGE = """
 t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
 
-Translates a file, or what is typed (--decode_interactive), or else the dev or test split, with its BLEU.
+Decodes a file, or what is typed (--decode_interactive), or else the dev or test split, with its BLEU or F1.
 One line in, one line out. With --decode_hparams="return_beams=True" a line holds all outputs, best first,
-joined by tabs; with write_beam_scores=True each output is followed by a tab and its score.
+joined by tabs; with write_beam_scores=True each output is followed by a tab and its score. Parsing takes
+sentences as people write them, or with --decode_hparams="tokenized=True" with spaces between words.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 
@@ -55,6 +65,9 @@ def command_flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_bool("decode_interactive", False, "Translate what is typed.", flag_values=values)
+    flags.DEFINE_bool(
+        "pretty", False, "Parsing: draw trees, where they fit, or else indent them.", flag_values=values
+    )
     flags.DEFINE_bool("eval_use_test_set", False, "As --dataset_split=test.", flag_values=values)
     flags.DEFINE_enum(
         "dataset_split",
@@ -85,6 +98,7 @@ def _decoder(values: flags.FlagValues) -> None:
         prompt(
             lambda line: translator.nbest([line], on_cut=lambda cut: say(f"warning: {cut}"))[0],
             translator.options.write_beam_scores,
+            _draw(values, translator),
         )
     elif values.decode_from_file:
         _file(values, output_dir, run)
@@ -131,22 +145,29 @@ def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     source = values.decode_from_file
     to_file = values.decode_to_file not in ("", STANDARD_STREAM)
     target = Path(values.decode_to_file).expanduser() if to_file else None
+    from t2t_revival.evaluation.decoded import measure_of
+
     lines = read(source)
     with writing_to(target) as file:
         translator = _translator(values, output_dir, run)
         outputs = _translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
-        file.write(_formatted(outputs, translator))
+        file.write(_formatted(outputs, translator, _draw(values, translator)))
     if target:
-        say(f"translations  {target}")
-        say(f"next: {_bleu_command(str(target), 'REFERENCE')}")
+        say(f"outputs  {target}")
+        if not values.pretty:
+            measure = measure_of(translator.problem) if translator.problem else None
+            say(f"next: {measure.command(str(target), 'REFERENCE')}" if measure else "")
 
 
 def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
-    """Translates a split; writes inputs, outputs and references side by side; shows its BLEU."""
-    from t2t_revival.evaluation.bleu import sacrebleu_score
+    """Decodes a split; writes inputs, outputs and references side by side; shows its BLEU or F1."""
+    from t2t_revival.evaluation.decoded import measure_of
 
+    if values.pretty:
+        raise T2TError("--pretty and a split do not go together: what is measured has a line for each output")
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-    pairs = list(_pairs(run, split, values))
+    problem = _problem(run, values)
+    pairs = list(problem.references(split, values.data_dir or run.data_dir))
     translator = _translator(values, output_dir, run)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
@@ -156,7 +177,7 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
         _make_folder(path.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
     with writing_to(path) as file:
-        outputs = _translate(translator, inputs, f"the {split} split")
+        outputs = _translate(translator, inputs, f"the {split} split", prepared=True)
         file.write(_formatted(outputs, translator))
     stem = path.name.removesuffix(".outputs")
     inputs_path, references_path = (path.with_name(f"{stem}.{kind}") for kind in ("inputs", "targets"))
@@ -166,19 +187,19 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     best = [found[0].text for found in outputs]
     for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
         print(f"source     {source}\noutput     {output}\nreference  {reference}\n")
-    bleu = sacrebleu_score(best, references)
-    print(f"BLEU {bleu.score:.2f} on {split}, {len(pairs):,} sentences\n{bleu.signature}")
+    measure = measure_of(problem)
+    if measure:
+        measured = measure.score(best, references)
+        print(
+            f"{measure.title} {measured.score:.2f} on {split}, {len(pairs):,} sentences\n{measured.details}"
+        )
     print(f"outputs    {path}\ninputs     {inputs_path}\nreference  {references_path}")
-    if not (translator.options.return_beams or translator.options.write_beam_scores):
-        print(f"next: {_bleu_command(str(path), str(references_path))}")
+    if measure and not (translator.options.return_beams or translator.options.write_beam_scores):
+        print(f"next: {measure.command(str(path), str(references_path))}")
 
 
-def _bleu_command(translation: str, reference: str) -> str:
-    return shlex.join(["t2t-bleu", f"--translation={translation}", f"--reference={reference}"])
-
-
-def _pairs(run: Run, split: str, values: flags.FlagValues) -> Iterator[tuple[str, str]]:
-    """The sentence pairs of a split; the data is where the model was trained, or in `--data_dir`."""
+def _problem(run: Run, values: flags.FlagValues) -> Text2TextProblem:
+    """The problem of a run, which knows where its splits are."""
     from t2t_revival.problems.problem import Text2TextProblem
 
     if values.t2t_usr_dir:
@@ -187,14 +208,20 @@ def _pairs(run: Run, split: str, values: flags.FlagValues) -> Iterator[tuple[str
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
     common.load_tensorflow(values)
-    return problem.text(split, values.data_dir or run.data_dir)
+    return problem
 
 
-def _translate(translator: Translator, lines: list[str], name: str) -> list[list[Translation]]:
-    """The outputs of all lines, with progress on stderr."""
+def _translate(
+    translator: Translator, lines: list[str], name: str, prepared: bool = False
+) -> list[list[Translation]]:
+    """The outputs of all lines, with progress on stderr; see `Translator.nbest`."""
     shown = _Progress()
-    outputs = translator.nbest(lines, on_cut=lambda cut: _warn_of_cut(cut, name), on_progress=shown)
+    outputs = translator.nbest(
+        lines, on_cut=lambda cut: _warn_of_cut(cut, name), on_progress=shown, prepared=prepared
+    )
     shown.end(len(lines))
+    if repaired := sum(found[0].repaired for found in outputs):
+        say(f"{repaired:,} of {len(lines):,} outputs were not well-formed and were repaired")
     if any(found[0].score == float("-inf") for found in outputs):
         raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
     return outputs
@@ -236,9 +263,13 @@ def _make_folder(folder: Path) -> None:
         raise T2TError(f"cannot write {folder}: {error.strerror}; give --decode_to_file") from error
 
 
-def _formatted(outputs: list[list[Translation]], translator: Translator) -> bytes:
+def _formatted(outputs: list[list[Translation]], translator: Translator, draw: Draw | None = None) -> bytes:
     options = translator.options
-    return formatted(outputs, options.return_beams, options.write_beam_scores)
+    return formatted(outputs, options.return_beams, options.write_beam_scores, draw)
+
+
+def _draw(values: flags.FlagValues, translator: Translator) -> Draw | None:
+    return drawing(translator.problem) if values.pretty else None
 
 
 if __name__ == "__main__":

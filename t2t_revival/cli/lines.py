@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines, writing
 
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Text2TextProblem
+
 STANDARD_STREAM = "-"
+COLUMNS = 100  # of a drawing that goes to no terminal
+Draw = Callable[[str], str]
 
 
 class Output(Protocol):
@@ -66,16 +72,22 @@ def writing_to(path: Path | None) -> Iterator[io.BytesIO]:
         raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def formatted(found: Sequence[Sequence[Output]], beams: bool, scores: bool) -> bytes:
+def formatted(
+    found: Sequence[Sequence[Output]], beams: bool, scores: bool, draw: Draw | None = None
+) -> bytes:
     """A line for each input as T2T writes it.
 
     Args:
         found: the outputs of each input, best first.
         beams: whether all outputs stand on the line, joined by tabs, and not only the best.
         scores: whether each output is followed by a tab and its score.
+        draw: draws an output over several lines; then an empty line, and no tab, follows each.
     """
     lines = []
     for outputs in found:
+        if draw:
+            lines += [_drawn(output, scores, draw) + "\n" for output in (outputs if beams else outputs[:1])]
+            continue
         cells = []
         for output in outputs if beams else outputs[:1]:
             # A tab in the text would look like a column.
@@ -85,17 +97,23 @@ def formatted(found: Sequence[Sequence[Output]], beams: bool, scores: bool) -> b
     return to_bytes(lines)
 
 
+def _drawn(output: Output, scores: bool, draw: Draw) -> str:
+    score = f"{output.score:.2f}\n" if scores else ""
+    return score + draw(output.text)
+
+
 def to_bytes(lines: list[str]) -> bytes:
     """Lines as a file has them."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
-def prompt(translate: Callable[[str], Sequence[Output]], scores: bool) -> None:
+def prompt(translate: Callable[[str], Sequence[Output]], scores: bool, draw: Draw | None = None) -> None:
     """Answers each line that is typed with its outputs, until the end of input (Ctrl-D).
 
     Args:
         translate: gives a line's outputs, best first.
         scores: whether each output is followed by a tab and its score.
+        draw: see `formatted`.
     """
     sign = "> " if sys.stdin.isatty() else ""
     while True:
@@ -106,8 +124,24 @@ def prompt(translate: Callable[[str], Sequence[Output]], scores: bool) -> None:
         except UnicodeDecodeError as error:
             raise T2TError(f"standard input: not UTF-8 ({error.reason})") from error
         for output in translate(line):
+            if draw:
+                print(_drawn(output, scores, draw), flush=True)
+                continue
             score = f"\t{output.score:.2f}" if scores else ""
             print(f"{output.text}{score}", flush=True)
+
+
+def drawing(problem: Text2TextProblem | None) -> Draw:
+    """How `--pretty` draws the outputs of a problem.
+
+    Raises:
+        T2TError: they are text.
+    """
+    if problem is None:
+        raise T2TError("--pretty needs a problem that is known: give --problem")
+    width = shutil.get_terminal_size((COLUMNS, 0)).columns
+    problem.drawn("", width)
+    return lambda output: problem.drawn(output, width)
 
 
 def say(message: str) -> None:

@@ -16,7 +16,7 @@ from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
-    from t2t_revival.problems.problem import Problem
+    from t2t_revival.problems.problem import Problem, Text2TextProblem
 
 DATA_DIR = "~/t2t_data"
 
@@ -35,8 +35,9 @@ def define(values: flags.FlagValues) -> None:
         "data_source",
         None,
         "Where sentence pairs come from: a folder with train.en train.de dev.en dev.de [test.en test.de] "
-        "(your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG. By default what data_dir was made "
-        "from, or wmt14.",
+        "(your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG; for parsing a Penn Treebank folder "
+        "(with wsj/00 to wsj/24), one with train.trees dev.trees [test.trees], or sample. By default what "
+        "data_dir was made from, or wmt14.",
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -44,6 +45,21 @@ def define(values: flags.FlagValues) -> None:
         0,
         "Pieces of the vocabulary; 0: chosen by problem and corpus.",
         lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "auto_trees",
+        [],
+        "parse_wsj_semi: files of sentences that a parser parsed, or patterns such as 'parsed/*.trees'.",
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "gold_share",
+        0.0,
+        "parse_wsj_semi: share of the training examples that the treebank's trees have, which come again and "
+        "again for it; 0: every tree comes once.",
+        lower_bound=0.0,
+        upper_bound=0.99,
         flag_values=values,
     )
 
@@ -67,9 +83,30 @@ def problem_from(values: flags.FlagValues) -> Problem:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not values.problem:
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
+    own = {name: values[name].value for name in ("auto_trees", "gold_share") if values[name].present}
     return registry.problem(
-        values.problem, data_source=values.data_source, vocab_size=values.vocab_size, tmp_dir=values.tmp_dir
+        values.problem,
+        data_source=values.data_source,
+        vocab_size=values.vocab_size,
+        tmp_dir=values.tmp_dir,
+        **own,
     )
+
+
+def text_problem(values: flags.FlagValues) -> Text2TextProblem:
+    """The problem of text to text that `--problem` names, for a command that needs none of its data.
+
+    Raises:
+        T2TError: there is no such problem, or it is of another kind.
+    """
+    from t2t_revival.problems.problem import Text2TextProblem
+
+    if values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    problem = registry.problem(values.problem)
+    if not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"--problem={values.problem} is not a problem of text to text")
+    return problem
 
 
 def data_dir(values: flags.FlagValues) -> Path:
@@ -105,8 +142,8 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Whether making the problem's data runs TensorFlow in this process: its source is of TFDS."""
-    source = problem.data_source
-    return (source or getattr(problem, "default_source", "wmt14")).startswith(("wmt14", "tfds:"))
+    source = problem.data_source or getattr(problem, "default_source", "wmt14")
+    return str(source).startswith(("wmt14", "tfds:"))
 
 
 class Progress:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli import common
-from t2t_revival.cli.lines import STANDARD_STREAM, formatted, prompt, read, say, writing_to
+from t2t_revival.cli import common, problem_flags
+from t2t_revival.cli.lines import STANDARD_STREAM, Draw, drawing, formatted, prompt, read, say, writing_to
 from t2t_revival.cli.progress import duration
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Text2TextProblem
 
 USAGE = """
 t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
 
 Asks a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
 --saved_model=DIR a folder that t2t-exporter wrote, to translate a file, one text (--inputs_once), or else
-what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes them.
+what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes them. With --problem=parse_wsj
+sentences become words before they are sent, and what comes back becomes trees.
 """
 DAY = 86_400  # seconds
 ONE_OF = (
@@ -34,6 +40,7 @@ ONE_OF = (
 def command_flags() -> flags.FlagValues:
     """This command's flags."""
     values = common.new_flags()
+    problem_flags.define_names(values)
     for name, text in (
         ("server", "TensorFlow Serving: host:port for gRPC, http://host:port for REST."),
         ("servable_name", "The model's name there; t2t-exporter gives it the problem's."),
@@ -51,6 +58,9 @@ def command_flags() -> flags.FlagValues:
         ),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_bool(
+        "pretty", False, "Parsing: draw trees, where they fit, or else indent them.", flag_values=values
+    )
     flags.DEFINE_integer(
         "batch_size", client.BATCH_SIZE, "Lines of one request.", lower_bound=1, flag_values=values
     )
@@ -79,18 +89,57 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _query_server(values: flags.FlagValues) -> None:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return
     _check_flags(values)
-    options = DecodeHParams.parse(values.decode_hparams) if values.decode_hparams else None
-    if options and options.batch_size != DecodeHParams.batch_size:
-        raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
+    problem = problem_flags.text_problem(values) if values.problem else None
+    options = _options(values, problem)
+    draw = drawing(problem) if values.pretty else None
     if values.inputs_once is None and not values.decode_from_file:
         model = _model(values)
         prompt(
-            lambda line: client.query(model, [line], options)[0],
+            lambda line: _ask(model, [line], options, problem)[0],
             options is not None and options.write_beam_scores,
+            draw,
         )
     else:
-        _lines(values, options)
+        _lines(values, options, problem, draw)
+
+
+def _options(values: flags.FlagValues, problem: Text2TextProblem | None) -> DecodeHParams | None:
+    """How to decode; None: as the model was exported."""
+    if not values.decode_hparams:
+        return None
+    usual = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
+    options = DecodeHParams.parse(values.decode_hparams, dataclasses.asdict(usual))
+    if options.batch_size != usual.batch_size:
+        raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
+    if options.constrained != usual.constrained:
+        raise T2TError("decode_hparams: constrained: a model is exported with it or without")
+    if options.tokenized and not problem:
+        raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
+    return options
+
+
+def _ask(
+    model: client.Model,
+    lines: list[str],
+    options: DecodeHParams | None,
+    problem: Text2TextProblem | None,
+    batch_size: int = client.BATCH_SIZE,
+) -> list[list[client.Output]]:
+    """The outputs of each line for people."""
+    if problem is None:
+        return client.query(model, lines, options, batch_size)
+    inputs = [problem.prepare(line, options is not None and options.tokenized) for line in lines]
+    return [
+        [
+            client.Output(problem.finish(text, output.text).text, output.score) if text else output
+            for output in found
+        ]
+        for text, found in zip(inputs, client.query(model, inputs, options, batch_size), strict=True)
+    ]
 
 
 def _check_flags(values: flags.FlagValues) -> None:
@@ -121,7 +170,12 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
-def _lines(values: flags.FlagValues, options: DecodeHParams | None) -> None:
+def _lines(
+    values: flags.FlagValues,
+    options: DecodeHParams | None,
+    problem: Text2TextProblem | None,
+    draw: Draw | None,
+) -> None:
     """Answers a file or one text; the answer is there whole or not at all."""
     once = values.inputs_once is not None
     lines = [values.inputs_once] if once else read(values.decode_from_file)
@@ -130,15 +184,15 @@ def _lines(values: flags.FlagValues, options: DecodeHParams | None) -> None:
     with writing_to(target) as file:
         model = _model(values)
         began = time.monotonic()
-        outputs = client.query(model, lines, options, values.batch_size)
+        outputs = _ask(model, lines, options, problem, values.batch_size)
         seconds = time.monotonic() - began
         several = any(len(found) > 1 for found in outputs)
-        file.write(formatted(outputs, several, options is not None and options.write_beam_scores))
+        file.write(formatted(outputs, several, options is not None and options.write_beam_scores, draw))
     if not once:
         rate = len(lines) / max(seconds, 1e-3)
         say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")
     if target:
-        say(f"translations  {target}")
+        say(f"outputs  {target}")
 
 
 if __name__ == "__main__":

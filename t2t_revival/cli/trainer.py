@@ -49,7 +49,7 @@ def command_flags() -> flags.FlagValues:
         ("save_checkpoints_secs", 600, "Seconds between two checkpoints besides these; 0: none besides."),
         ("keep_checkpoint_max", 20, "Newest checkpoints that are kept; 0: all."),
         ("log_step_count_steps", 100, "Updates between two progress lines; 0: only first and last."),
-        ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU; 0: none."),
+        ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU, or F1; 0: none."),
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
     ):
         flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
@@ -64,7 +64,7 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_enum(
         "eval_early_stopping_metric",
         "loss",
-        ["loss", "perplexity", "accuracy", "bleu"],
+        ["loss", "perplexity", "accuracy", "bleu", "f1"],
         "Score that early stopping watches.",
         flag_values=values,
     )
@@ -106,8 +106,7 @@ def _train(values: flags.FlagValues) -> int:
         raise T2TError(f"--problem={values.problem} is not a problem of text to text")
     output_dir = run_flags.output_dir(values)
     hparams = _hparams(values, output_dir)
-    if values.eval_early_stopping_metric == "bleu" and not values.eval_bleu_sentences:
-        raise T2TError("--eval_early_stopping_metric=bleu needs --eval_bleu_sentences above 0")
+    _check_metric(values, problem)
     from t2t_revival.training.run import check_place
 
     check_place(output_dir, problem.name, values.hparams_set)
@@ -147,6 +146,15 @@ def _train(values: flags.FlagValues) -> int:
     result = experiment.run(_report)
     _tell_end(values, output_dir, result)
     return EXIT_STATUS.get(result.stopped_by or "", 0)
+
+
+def _check_metric(values: flags.FlagValues, problem: Text2TextProblem) -> None:
+    metric = values.eval_early_stopping_metric
+    if metric not in problem.eval_metrics():
+        known = ", ".join(problem.eval_metrics())
+        raise T2TError(f"--eval_early_stopping_metric={metric}: {problem.name} has {known}")
+    if metric in ("bleu", "f1") and not values.eval_bleu_sentences:
+        raise T2TError(f"--eval_early_stopping_metric={metric} needs --eval_bleu_sentences above 0")
 
 
 def _hparams(values: flags.FlagValues, output_dir: Path) -> HParams:

@@ -271,7 +271,7 @@ class Translator:
         return found or [Translation("", -np.inf)]
 
     def _finished(self, inputs: str, output: Translation) -> Translation:
-        if self.problem is None or output.score == -np.inf:
+        if self.problem is None:
             return output
         text, repaired = self.problem.finish(inputs, output.text)
         return Translation(text, output.score, repaired)

@@ -10,11 +10,12 @@ from t2t_revival.files import writing
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 
 FILE_NAME = "learning_curve.png"
-TRAIN_COLOUR, DEV_COLOUR, BLEU_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"
+TRAIN_COLOUR, DEV_COLOUR, DECODED_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"
+DECODED = {"bleu": "BLEU", "f1": "F1"}  # scores of decoded outputs, as people write them
 
 
 def draw_learning_curve(output_dir: Path, title: str) -> Path:
-    """Draws loss and dev BLEU against target tokens seen.
+    """Draws loss, and BLEU or F1 on dev, against target tokens seen.
 
     Args:
         output_dir: of a training; its CSV files are read.
@@ -41,8 +42,9 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     loss_axes.set_title(title)
     loss_axes.grid(alpha=0.3)
     lines = list(loss_axes.get_lines())
-    if any("bleu" in row for row in dev):
-        lines += _draw_bleu(loss_axes, dev)
+    for metric in DECODED:
+        if any(metric in row for row in dev):
+            lines += _draw_decoded(loss_axes, dev, metric)
     loss_axes.legend(handles=lines, loc="center right", frameon=False)
     path = output_dir / FILE_NAME
     with writing(path) as file:
@@ -50,12 +52,11 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     return path
 
 
-def _draw_bleu(loss_axes: Any, dev: list[dict[str, float]]) -> list[Any]:
-    axes = loss_axes.twinx()
-    axes.set_ylabel("BLEU")
-    return axes.plot(
-        *_points(dev, "bleu"), "s-", color=BLEU_COLOUR, markersize=3, label="dev BLEU (right axis)"
-    )
+def _draw_decoded(loss_axes: Any, dev: list[dict[str, float]], metric: str) -> list[Any]:
+    axes, title = loss_axes.twinx(), DECODED[metric]
+    axes.set_ylabel(title)
+    points, label = _points(dev, metric), f"dev {title} (right axis)"
+    return axes.plot(*points, "s-", color=DECODED_COLOUR, markersize=3, label=label)
 
 
 def _points(rows: list[dict[str, float]], name: str) -> tuple[list[float], list[float]]:

@@ -1,0 +1,80 @@
+"""What decoded outputs are worth by a problem's own measure: BLEU of translations, F1 of trees."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from t2t_revival.evaluation.bleu import sacrebleu_score
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Problem
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A corpus score of 0 to 100, and how it came about."""
+
+    score: float
+    details: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A way to measure outputs.
+
+    Attributes:
+        metric: its name in `Problem.eval_metrics`.
+        title: as people write it.
+        score: outputs and references -> the corpus' score.
+        command: what measures a file of outputs against one of references.
+    """
+
+    metric: str
+    title: str
+    score: Callable[[Sequence[str], Sequence[str]], Measured]
+    command: Callable[[str, str], str]
+
+
+def measure_of(problem: Problem) -> Measure | None:
+    """How a problem's outputs are measured; None: they are not."""
+    return next((measure for measure in MEASURES if measure.metric in problem.eval_metrics()), None)
+
+
+def _bleu(outputs: Sequence[str], references: Sequence[str]) -> Measured:
+    bleu = sacrebleu_score(list(outputs), list(references))
+    return Measured(bleu.score, bleu.signature)
+
+
+def _f1(outputs: Sequence[str], references: Sequence[str]) -> Measured:
+    from t2t_revival.evaluation.parseval import score_corpus
+    from t2t_revival.parsing.trees import parse
+
+    all_counts = score_corpus(map(parse, references), map(parse, outputs)).overall
+    return Measured(
+        all_counts.f1,
+        f"precision {all_counts.precision:.2f}, recall {all_counts.recall:.2f}, "
+        f"exact match {all_counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm",
+    )
+
+
+MEASURES = (
+    Measure(
+        "bleu",
+        "BLEU",
+        _bleu,
+        lambda outputs, references: shlex.join(
+            ["t2t-bleu", f"--translation={outputs}", f"--reference={references}"]
+        ),
+    ),
+    Measure(
+        "f1",
+        "F1",
+        _f1,
+        lambda outputs, references: shlex.join(
+            ["t2t-parseval", f"--predicted={outputs}", f"--gold={references}"]
+        ),
+    ),
+)
