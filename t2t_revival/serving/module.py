@@ -9,14 +9,16 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.hypotheses import NEVER, SearchSettings
-from t2t_revival.decoding.options import BOUNDS, LARGEST_ALPHA
+from t2t_revival.decoding.options import BOUNDS, LARGEST_ALPHA, LEAST_EXTRA_OF_TREE
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.quantization import PRECISIONS, Int8Weights
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-BLANK = r"^[\s\v\x1c-\x1f\x{85}\pZ]*$"  # what Python's `strip` leaves nothing of
+SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]"  # what Python's `strip` and `split` take for one
+BLANK = rf"^{SPACE}*$"
+BRACKETS = ((r"\(", "-LRB-"), (r"\)", "-RRB-"))  # as treebanks write them
 LINE_END = r"[\n\r]"
 NO_OUTPUT = -1e9  # a score that JSON can carry, where -inf is
 SUBSTITUTE = 0xFFFD  # stands for bytes that are no UTF-8
@@ -45,7 +47,8 @@ class ServingModule(tf.Module):
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         weights = Int8Weights(model) if quantize == "int8" else None
-        self._search = BeamSearch(model, weights, frozen=quantize == "none")
+        self._constraint = translator.constraint
+        self._search = BeamSearch(model, weights, quantize == "none", self._constraint)
         # What a SavedModel holds must be an attribute. Of a Keras variable, TensorFlow would save two: the
         # one that a graph reads, and another that TensorFlow Serving fills.
         own = weights.variables if weights else [weight.value for weight in model.weights]
@@ -107,7 +110,12 @@ class ServingModule(tf.Module):
         """
         batch = tf.shape(inputs)[0]
         given = {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}
-        with tf.control_dependencies(_checks(given, batch)):
+        checks = _checks(given, batch)
+        if self._constraint:
+            fits = tf.reduce_all(extra_length >= LEAST_EXTRA_OF_TREE)
+            least = f"extra_length must be at least {LEAST_EXTRA_OF_TREE}:"
+            checks.append(tf.Assert(fits, [least, extra_length]))
+        with tf.control_dependencies(checks):
             options = {name: _for_each(value, batch) for name, value in given.items()}
         return self._translate(inputs, SearchSettings(**options))
 
@@ -116,6 +124,8 @@ class ServingModule(tf.Module):
         inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # no batch is empty to the ops below
         texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
         texts = tf.strings.regex_replace(texts, LINE_END, " ")
+        if self._constraint:
+            texts = _words(texts)
         blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
         ids, scores = self._search.search(self._encode(texts, blank), settings)
         shape = tf.shape(scores)
@@ -132,6 +142,14 @@ class ServingModule(tf.Module):
         ends = tf.fill([tf.shape(texts)[0], 1], EOS)
         dense = tf.concat([ids, ends], axis=1).to_tensor(PAD)
         return tf.where(blank[:, None], PAD, dense)
+
+
+def _words(texts: tf.Tensor) -> tf.Tensor:
+    """Sentences as the parsing problems make them: one space between any two words, string [batch]."""
+    texts = tf.strings.strip(tf.strings.regex_replace(texts, rf"{SPACE}+", " "))
+    for bracket, name in BRACKETS:
+        texts = tf.strings.regex_replace(texts, bracket, name)
+    return texts
 
 
 def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:

@@ -1,0 +1,156 @@
+"""Parsing by the commands, with random weights: what comes out is a tree all the same."""
+
+import io
+import sys
+
+import keras
+import pytest
+from nltk.tree import Tree
+
+from t2t_revival import registry
+from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run, save_run
+
+SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=60)
+FAST = "beam_size=2,extra_length=8"
+TREES = {
+    "train": [
+        f"(S (NP (DT The) (NN dog)) (VP (VBZ eats) (NP (CD {n}) (NNS cats))) (. .))" for n in range(30)
+    ],
+    "dev": ["(S (NP (PRP It)) (VP (VBZ eats)) (. .))", "(FRAG (NP (-LRB- -LRB-) (NN cat) (-RRB- -RRB-)))"],
+}
+LINES = ["It didn't eat (cats).", "", "a"]
+WORDS = [["It", "did", "n't", "eat", "-LRB-", "cats", "-RRB-", "."], [], ["a"]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The output_dir of a parser with random weights."""
+    root = tmp_path_factory.mktemp("trained")
+    for split, trees in TREES.items():
+        (root / f"{split}.trees").write_text("\n".join(trees) + "\n")
+    problem = registry.problem("parse_wsj", data_source=str(root), vocab_size=310)
+    problem.generate_data(root / "data")
+    vocabulary = problem.vocabulary(root / "data")
+    options = {**problem.decode_hparams(), "beam_size": 2, "extra_length": 8}
+    name = vocabulary.path.name
+    run = Run("parse_wsj", "parsing_small", str(root / "data"), name, vocabulary.fingerprint, options)
+    save_run(root / "out", run, SMALL, vocabulary.path)
+    keras.utils.set_random_seed(1)
+    model = Transformer(SMALL, vocabulary.size)
+    checkpoints.save(root / "out" / "model.ckpt-7.npz", checkpoints.model_arrays(model), {"step": 7})
+    (root / "in").write_text("\n".join(LINES) + "\n")
+    return root / "out"
+
+
+@pytest.fixture(scope="module")
+def exported(trained):
+    """An exported folder."""
+    folder = trained.parent / "export"
+    assert exporter.main(["t2t-exporter", f"--output_dir={trained}", f"--export_dir={folder}"]) == 0
+    return folder
+
+
+def decode(out, *arguments):
+    return decoder.main(["t2t-decoder", f"--output_dir={out}", *arguments])
+
+
+def leaves(lines):
+    return [Tree.fromstring(line).leaves() if line else [] for line in lines]
+
+
+def test_sentences_become_trees_over_their_words(trained, capsys):
+    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}") == 0
+    captured = capsys.readouterr()
+    assert leaves(captured.out.splitlines()) == WORDS
+    assert "repaired" not in captured.err
+
+
+def test_words_that_are_told_apart_already_stay_as_they_are(trained, tmp_path, capsys):
+    (tmp_path / "in").write_text("don't ( .\n")
+    assert decode(trained, f"--decode_from_file={tmp_path / 'in'}", "--decode_hparams=tokenized=True") == 0
+    assert leaves(capsys.readouterr().out.splitlines()) == [["don't", "-LRB-", "."]]
+
+
+def test_what_is_no_tree_is_repaired_and_counted(trained, capsys):
+    options = "--decode_hparams=constrained=False"
+    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", options) == 0
+    captured = capsys.readouterr()
+    assert leaves(captured.out.splitlines()) == WORDS
+    assert "2 of 3 outputs were not well-formed and were repaired" in captured.err
+
+
+def test_pretty_draws(trained, capsys):
+    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", "--pretty") == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) > 8
+    assert "next:" not in captured.err, "drawings are not measured"
+
+
+def test_typed_sentences_are_drawn_too(trained, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("It eats.\n"))
+    assert decode(trained, "--decode_interactive", "--pretty") == 0
+    assert "eats" in capsys.readouterr().out
+
+
+def test_dev_with_its_f1_and_the_command_that_gives_the_same(trained, capsys):
+    assert decode(trained) == 0
+    captured = capsys.readouterr()
+    assert "F1 " in captured.out
+    assert "on dev, 2 sentences" in captured.out
+    folder = trained / "decoded"
+    assert (folder / "dev-7.targets").read_text().splitlines() == TREES["dev"]
+    assert (folder / "dev-7.inputs").read_text().splitlines() == ["It eats .", "-LRB- cat -RRB-"]
+    assert (
+        f"next: t2t-parseval --predicted={folder / 'dev-7.outputs'} --gold={folder / 'dev-7.targets'}"
+        in captured.out
+    )
+
+
+def test_a_split_is_not_drawn(trained, capsys):
+    assert decode(trained, "--pretty") == 1
+    assert "--pretty and a split do not go together" in capsys.readouterr().err
+
+
+def query(exported, *arguments):
+    return query_server.main(["t2t-query-server", f"--saved_model={exported}", *arguments])
+
+
+def test_an_exported_parser_gives_tokens_and_the_client_the_same_trees_as_the_decoder(
+    trained, exported, capsys
+):
+    source = f"--decode_from_file={trained.parent / 'in'}"
+    assert decode(trained, source) == 0
+    trees = capsys.readouterr().out
+    assert query(exported, "--problem=parse_wsj", source) == 0
+    assert capsys.readouterr().out == trees
+    assert query(exported, "--inputs_once= It  (eats\u00a0. ") == 0
+    tokens = capsys.readouterr().out.split()
+    assert tokens.count("XX") == 3, "spaces of any kind and number"
+    assert all(token == "XX" or token[0] in "()" for token in tokens)
+
+
+def test_the_client_draws(exported, capsys):
+    assert query(exported, "--problem=parse_wsj", "--inputs_once=It eats.", "--pretty") == 0
+    assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--pretty", "--inputs_once=a"], "--pretty needs a problem that is known: give --problem"),
+        (["--problem=translate_ende", "--pretty", "--inputs_once=a"], "--pretty is for trees"),
+        (["--problem=parse_wjs", "--inputs_once=a"], "did you mean parse_wsj"),
+        (["--decode_hparams=tokenized=True", "--inputs_once=a"], "tokenized is for parsing: give --problem"),
+        (
+            ["--problem=parse_wsj", "--decode_hparams=constrained=False", "--inputs_once=a"],
+            "constrained: a model is exported with it or without",
+        ),
+    ],
+)
+def test_flags_of_the_client_that_do_not_fit(exported, capsys, flags, message):
+    assert query(exported, *flags) == 1
+    assert message in capsys.readouterr().err

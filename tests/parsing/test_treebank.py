@@ -1,0 +1,165 @@
+import gzip
+import pickle
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.parsing.treebank import MixedTrees, PennTreebank, TreesFolder, mixed, treebank
+
+TREE = "( (S (NP-SBJ (DT The) (NN {})) (VP (VBZ sleeps)) (. .)) )\n"
+
+
+def write(path, *nouns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(TREE.format(noun) for noun in nouns))
+
+
+@pytest.fixture
+def wsj(tmp_path):
+    """A Penn Treebank whose trees say which section they are from."""
+    for section in range(25):
+        write(
+            tmp_path / "ptb" / "wsj" / f"{section:02}" / f"wsj_{section:02}01.mrg",
+            f"s{section}a",
+            f"s{section}b",
+        )
+    return tmp_path / "ptb"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "trees" / "train.trees", "dog", "cat", "cow")
+    write(tmp_path / "trees" / "dev.trees", "pig")
+    return tmp_path / "trees"
+
+
+def nouns(source, split):
+    return [pair[0].split()[1] for pair in source.pairs(split, 0, source.count(split))]
+
+
+def test_sections_2_to_21_train_22_is_dev_and_23_is_test(wsj):
+    source = treebank(str(wsj))
+    assert isinstance(source, PennTreebank)
+    assert source.splits() == ("train", "dev", "test")
+    assert nouns(source, "train") == [f"s{section}{part}" for section in range(2, 22) for part in "ab"]
+    assert nouns(source, "dev") == ["s22a", "s22b"]
+    assert nouns(source, "test") == ["s23a", "s23b"]
+
+
+def test_the_folder_of_the_sections_serves_too(wsj):
+    assert treebank(str(wsj / "wsj")).count("train") == 40
+
+
+@pytest.mark.parametrize(("section", "split"), [("07", "train"), ("22", "dev")])
+def test_a_missing_section_is_named_with_what_is_expected(wsj, section, split):
+    for file in (wsj / "wsj" / section).iterdir():
+        file.unlink()
+    source = treebank(str(wsj))
+    message = rf"wsj/{section}: no \.mrg files; sections 02 to 21, 22 and 23 are needed"
+    with pytest.raises(T2TError, match=message):
+        source.count(split)
+
+
+def test_pairs_are_words_and_tokens_each_with_its_space(folder):
+    pair = next(treebank(str(folder)).pairs("train", 1, 2))
+    assert pair == ("The cat sleeps .", "(S (NP XX XX )NP (VP XX )VP XX )S ")
+
+
+def test_a_range_of_pairs(folder):
+    source = treebank(str(folder))
+    assert list(source.pairs("train", 1, 3)) == list(source.pairs("train", 0, 3))[1:]
+
+
+def test_files_may_be_compressed_and_a_test_split_may_be_missing(folder):
+    assert treebank(str(folder)).splits() == ("train", "dev")
+    (folder / "test.trees.gz").write_bytes(gzip.compress(TREE.format("hen").encode()))
+    source = treebank(str(folder))
+    assert isinstance(source, TreesFolder)
+    assert source.splits() == ("train", "dev", "test")
+    assert nouns(source, "test") == ["hen"]
+
+
+def test_labels_are_those_of_the_train_split(folder):
+    with (folder / "dev.trees").open("a") as file:
+        file.write("(SINV (VP (VBZ sleeps)) (NP (NN cat)))\n")
+    assert treebank(str(folder)).labels() == {"S", "NP", "VP"}
+
+
+def test_the_built_in_grammar():
+    source = treebank("sample")
+    assert (source.kind, source.name) == ("sample", "sample")
+    words, tokens = next(source.pairs("dev", 0, 1))
+    assert tokens.split().count("XX") == len(words.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "",
+            "--data_source is missing, and the Penn Treebank is not free: --data_source takes a Penn",
+        ),
+        ("/nowhere/at/all", "no such folder; --data_source takes a Penn Treebank folder"),
+    ],
+)
+def test_without_data_the_choices_are_named(name, message):
+    with pytest.raises(T2TError, match=message):
+        treebank(name)
+
+
+def test_a_folder_of_something_else_is_an_error_that_names_the_file(tmp_path):
+    with pytest.raises(T2TError, match=r"train\.trees: no such file, nor train\.trees\.gz"):
+        treebank(str(tmp_path)).count("train")
+
+
+def test_a_split_without_trees_is_an_error(folder):
+    (folder / "dev.trees").write_text("\n")
+    with pytest.raises(T2TError, match="no trees in its dev split"):
+        treebank(str(folder)).count("dev")
+
+
+def test_workers_get_a_source_without_the_trees_that_it_has_read(folder):
+    source = treebank(str(folder))
+    source.count("train")
+    sent = pickle.loads(pickle.dumps(source))
+    assert "_trees" not in vars(sent)
+    assert nouns(sent, "train") == ["dog", "cat", "cow"]
+
+
+def test_each_tree_of_a_mixture_comes_once_and_gold_ones_stand_evenly_between(folder, tmp_path):
+    write(tmp_path / "auto" / "a.trees", *(f"a{n}" for n in range(4)))
+    write(tmp_path / "auto" / "b.trees", *(f"b{n}" for n in range(2)))
+    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto" / "*.trees")], 0.0)
+    found = nouns(source, "train")
+    assert [noun for noun in found if noun[0] in "ab"] == ["a0", "a1", "a2", "a3", "b0", "b1"]
+    assert [place for place, noun in enumerate(found) if noun in ("dog", "cat", "cow")] == [0, 3, 6]
+    assert nouns(source, "dev") == ["pig"]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.75, 0.9])
+def test_gold_trees_come_again_until_they_have_their_share(folder, tmp_path, share):
+    write(tmp_path / "auto.trees", *(f"a{n}" for n in range(30)))
+    found = nouns(MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], share), "train")
+    gold = [noun for noun in found if noun in ("dog", "cat", "cow")]
+    assert len(gold) / len(found) == pytest.approx(share, abs=0.01)
+    assert {gold.count(noun) for noun in ("dog", "cat", "cow")} <= {len(gold) // 3, len(gold) // 3 + 1}
+    assert len(found) - len(gold) == 30
+
+
+def test_a_mixtures_name_is_a_data_source(folder, tmp_path):
+    write(tmp_path / "auto.trees", "ant")
+    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.25)
+    again = mixed(source.name)
+    assert again.name == source.name
+    assert nouns(again, "train") == nouns(source, "train")
+
+
+def test_a_mixture_names_the_file_that_is_missing(folder):
+    source = MixedTrees(treebank(str(folder)), ["/nowhere/*.trees"], 0.0)
+    with pytest.raises(T2TError, match=r"--auto_trees=/nowhere/\*\.trees: no such file"):
+        source.count("train")
+
+
+def test_a_mixture_needs_parsed_trees():
+    with pytest.raises(T2TError, match="--auto_trees is missing"):
+        mixed("sample")

@@ -1,0 +1,138 @@
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.problem import Finished
+
+TREES = {
+    "train": [
+        f"(S (NP-SBJ (DT The) (NN dog)) (VP (VBZ eats) (NP (CD {n}) (NNS cats))) (. .))" for n in range(30)
+    ],
+    "dev": [
+        "( (S (NP (PRP It)) (VP (VBZ eats)) (. .)) )",
+        "(FRAG (NP (-LRB- -LRB-) (NN cat) (-RRB- -RRB-)))",
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for split, trees in TREES.items():
+        (tmp_path / f"{split}.trees").write_text("\n".join(trees) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def made(folder):
+    """A problem and its data_dir."""
+    problem = registry.problem("parse_wsj", data_source=str(folder), vocab_size=310)
+    problem.generate_data(folder / "data")
+    return problem, folder / "data"
+
+
+def test_section_6_3s_settings():
+    problem = registry.problem("parse_wsj")
+    decode = problem.decode_hparams()
+    assert (decode["beam_size"], decode["alpha"], decode["extra_length"]) == (21, 0.3, 300)
+    assert problem.approx_vocab_size == 16_000
+    assert registry.problem("parse_wsj_semi").approx_vocab_size == 32_000
+    assert "f1" in problem.eval_metrics()
+    hparams = registry.hparams("parsing")
+    assert (hparams.num_hidden_layers, hparams.hidden_size) == (4, 1024)
+
+
+def test_every_token_of_a_tree_is_one_piece(made):
+    problem, data = made
+    vocabulary = problem.vocabulary(data)
+    _, tokens = next(problem.text("train", data))
+    assert tokens == "(S (NP XX XX )NP (VP XX (NP XX XX )NP )VP XX )S "
+    assert len(vocabulary.encode(tokens)) == len(tokens.split())
+
+
+def test_outputs_are_measured_against_the_treebanks_own_trees(made):
+    problem, data = made
+    found = list(problem.references("dev", data))
+    assert found == [
+        ("It eats .", "(S (NP (PRP It)) (VP (VBZ eats)) (. .))"),
+        ("-LRB- cat -RRB-", "(FRAG (NP (-LRB- -LRB-) (NN cat) (-RRB- -RRB-)))"),
+    ]
+    assert [words for words, _ in found] == [words for words, _ in problem.text("dev", data)]
+
+
+def test_data_without_those_trees_is_not_complete(made):
+    problem, data = made
+    problem.trees_path("dev", data).unlink()
+    assert not problem.has_data(data)
+    problem.generate_data(data)
+    assert len(list(problem.references("dev", data))) == 2
+
+
+def test_the_train_split_cannot_be_measured(made):
+    problem, data = made
+    with pytest.raises(T2TError, match="only dev and test can be measured"):
+        list(problem.references("train", data))
+
+
+@pytest.mark.parametrize(
+    ("line", "tokenized", "words"),
+    [
+        ("He didn't (really) sleep.", False, "He did n't -LRB- really -RRB- sleep ."),
+        ("He did n't  (  sleep\t.", True, "He did n't -LRB- sleep ."),
+        ("one\u00a0two", True, "one two"),
+        ("don't", True, "don't"),
+        (" \t ", False, ""),
+        ("", True, ""),
+    ],
+)
+def test_lines_become_words(line, tokenized, words):
+    assert registry.problem("parse_wsj").prepare(line, tokenized) == words
+
+
+def test_outputs_become_trees():
+    problem = registry.problem("parse_wsj")
+    assert problem.finish("It eats", "(S (NP XX )NP (VP XX )VP )S ") == Finished(
+        "(S (NP (XX It)) (VP (XX eats)))"
+    )
+    assert problem.finish("It eats", "(S (NP XX ") == Finished("(S (NP (XX It) (XX eats)))", repaired=True)
+    assert problem.finish("It", "") == Finished("(TOP (XX It))", repaired=True)
+
+
+def test_a_tree_is_drawn_where_it_fits_and_indented_where_not():
+    problem = registry.problem("parse_wsj")
+    tree = "(S (NP (XX It)) (VP (XX eats)))"
+    assert problem.drawn(tree, 80).splitlines()[0].strip() == "S"
+    assert "XX" not in problem.drawn(tree, 80)
+    assert problem.drawn(tree, 8).split() == tree.split()
+
+
+def test_text_is_not_drawn_nor_are_its_words_told_apart():
+    problem = registry.problem("translate_ende")
+    with pytest.raises(T2TError, match="--pretty is for trees"):
+        problem.drawn("Hund", 80)
+    with pytest.raises(T2TError, match="tokenized=True is for parsing"):
+        problem.prepare("dog", tokenized=True)
+
+
+def test_parsed_sentences_are_mixed_in(folder):
+    auto = folder / "auto.trees"
+    auto.write_text("(SINV (NP (NN ant)))\n" * 5)
+    problem = registry.problem(
+        "parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)], gold_share=0.9, vocab_size=320
+    )
+    metadata = problem.generate_data(folder / "semi")
+    assert metadata.splits["train"].examples == 50
+    assert "(SINV▁" in problem.vocabulary(folder / "semi").pieces
+    again = registry.problem("parse_wsj_semi")
+    assert again.metadata(folder / "semi") == metadata, "what data_dir was made from need not be said again"
+    other = registry.problem("parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)])
+    with pytest.raises(T2TError, match=r"gold_share=0\.9, not from"):
+        other.metadata(folder / "semi")
+
+
+def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path):
+    with pytest.raises(T2TError, match="--auto_trees needs --data_source"):
+        registry.problem("parse_wsj_semi", auto_trees=["a.trees"])
+    with pytest.raises(T2TError, match="--auto_trees is missing"):
+        registry.problem("parse_wsj_semi", data_source="sample").generate_data(tmp_path)
+    with pytest.raises(T2TError, match="problem parse_wsj has no auto_trees"):
+        registry.problem("parse_wsj", auto_trees=["a.trees"])
