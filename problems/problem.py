@@ -37,6 +37,8 @@ class Problem(abc.ABC):
             Datasets downloads lies where TFDS_DATA_DIR points instead, for other programs to use as well.
     """
 
+    usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # for the sample, up to, from a million
+
     def __init__(
         self, data_source: str | None = None, vocab_size: int = 0, tmp_dir: str | Path | None = None
     ) -> None:

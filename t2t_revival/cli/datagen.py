@@ -12,6 +12,7 @@ from t2t_revival.cli import common, problem_flags
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
+    from t2t_revival.problems.problem import Problem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
@@ -42,7 +43,9 @@ def _datagen(values: flags.FlagValues) -> None:
     problem = problem_flags.problem_from(values)
     metadata = problem_flags.generate_data(problem, values)
     print(
-        "\n".join([*_table(metadata), "", *_places(metadata, values), "", "next:", _next(metadata, values)])
+        "\n".join(
+            [*_table(metadata), "", *_places(metadata, values), "", "next:", _next(metadata, problem, values)]
+        )
     )
 
 
@@ -70,10 +73,11 @@ def _places(metadata: Metadata, values: flags.FlagValues) -> list[str]:
     ]
 
 
-def _next(metadata: Metadata, values: flags.FlagValues) -> str:
+def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> str:
     """The command that trains on this data."""
     large = metadata.splits["train"].examples >= LARGE_CORPUS
-    hparams_set = "tiny" if metadata.source == "sample" else "base" if large else "small"
+    tiny, small, base = problem.usual_hparams
+    hparams_set = tiny if metadata.source == "sample" else base if large else small
     words = ["t2t-trainer", f"--problem={values.problem}", f"--hparams_set={hparams_set}"]
     if values.data_dir != problem_flags.DATA_DIR:
         words.append(f"--data_dir={values.data_dir}")

@@ -1,0 +1,54 @@
+"""From the sample grammar's trees to parses and F1, by the commands that a user types."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from test_commands import run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    place = tmp_path_factory.mktemp("parsing")
+    return [
+        "--problem=parse_wsj",
+        "--hparams_set=tiny",
+        f"--data_dir={place / 'data'}",
+        f"--output_dir={place / 'model'}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained(flags: list[str]) -> str:
+    """What 300 updates of `tiny` on the sample's trees say."""
+    sizes = ["--train_steps=300", "--local_eval_frequency=150", "--eval_bleu_sentences=40"]
+    return run("t2t-trainer", *flags, "--data_source=sample", *sizes).stderr
+
+
+def scored(flags: list[str], *options: str) -> tuple[float, str]:
+    """F1 on dev, and what is said about repairs."""
+    done = run("t2t-decoder", *flags, *options)
+    score = re.search(r"F1 (\d+\.\d+) on dev, 500 sentences", done.stdout)
+    assert score is not None, done.stdout
+    return float(score[1]), done.stderr
+
+
+def test_trees_are_learned_and_no_output_needs_repair(trained: str, flags: list[str], tmp_path: Path) -> None:
+    assert len(re.findall(r"f1 \d+", trained)) == 2
+    outputs = tmp_path / "dev.trees"
+    f1, said = scored(flags, f"--decode_to_file={outputs}", "--decode_hparams=beam_size=4")
+    assert f1 > 75
+    assert "repaired" not in said
+    measured = run("t2t-parseval", f"--predicted={outputs}", f"--gold={tmp_path / 'dev.trees.targets'}")
+    assert f"{f1:.2f}" in measured.stdout
+
+
+def test_a_constrained_beam_is_better_than_repair(trained: str, flags: list[str], tmp_path: Path) -> None:
+    constrained, _ = scored(flags, f"--decode_to_file={tmp_path / 'a'}", "--decode_hparams=beam_size=4")
+    free = "--decode_hparams=beam_size=4,constrained=False"
+    repaired, _ = scored(flags, f"--decode_to_file={tmp_path / 'b'}", free)
+    assert constrained > repaired - 0.5
