@@ -114,16 +114,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """The text of each tree with the number of the line on which it begins.
-
-    What begins inside another tree but at the left edge, as only whole trees do, is remembered: where the
-    file ends inside a tree, the fault lies before it.
-    """
+    """The text of each tree with the number of the line on which it begins."""
     parts: list[str] = []
-    depth = begins = suspect = 0
+    depth = begins = 0
     for number, line in enumerate(lines, start=1):
-        if depth and line.startswith("("):
-            suspect = suspect or begins
         start = 0
         for bracket in re.finditer(r"[()]", line):
             if depth == 0:
@@ -134,13 +128,13 @@ def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
                 raise T2TError(f"{where}, line {number}: unbalanced brackets: a ) without its (")
             if depth == 0:
                 yield begins, " ".join([*parts, line[start : bracket.end()]])
-                parts, start, suspect = [], bracket.end(), 0
+                parts, start = [], bracket.end()
         if depth:
             parts.append(line[start:])
         else:
             _check_outside(line[start:], where, number)
     if depth:
-        raise T2TError(f"{where}, line {suspect or begins}: unbalanced brackets: this tree is not closed")
+        raise T2TError(f"{where}, line {begins}: unbalanced brackets: this tree is not closed")
 
 
 def _check_outside(text: str, where: str, number: int) -> None:
