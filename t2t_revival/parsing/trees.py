@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ EMPTY = "-NONE-"  # tag of traces and other words that nobody says
 WRAPPERS = ("", "TOP", "ROOT", "S1")  # labels around a whole sentence
 SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
 TOP = "TOP"  # the label of a tree that would otherwise have none
+MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
@@ -57,7 +59,7 @@ def parse(text: str, where: str = "tree") -> Tree:
 
 def bracketing(tree: Tree) -> str:
     """The tree on one line."""
-    return " ".join(str(tree).split())
+    return tree.pformat(margin=sys.maxsize)
 
 
 def cleaned(tree: Tree) -> Tree | None:
@@ -143,16 +145,29 @@ def _check_outside(text: str, where: str, number: int) -> None:
 
 
 def _parsed(text: str, where: str) -> Tree:
-    try:
-        tree = Tree.fromstring(text)
-    except ValueError as error:
-        raise T2TError(f"{where}: no tree: {str(error).splitlines()[0]}") from error
-    for node in tree.subtrees():
-        if len(node) == 0:
-            raise T2TError(f"{where}: a constituent without words: ({node.label()})")
-        strings = [isinstance(child, str) for child in node]
-        if any(strings) and not all(strings):
-            raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
-        if all(strings):
-            node[:] = [SPACE.join(node)]
-    return tree
+    """The tree of balanced brackets; not nltk's parser, to which a backslash hides the bracket behind it."""
+    around = [Tree("", [])]  # what holds the tree, and the constituents that are open
+    for piece in re.finditer(r"\(\s*(?P<label>[^\s()]*)|\)|[^\s()]+", text):
+        if piece["label"] is not None:
+            if len(around) > MAX_DEPTH:
+                raise T2TError(f"{where}: more than {MAX_DEPTH} brackets in one another")
+            around.append(Tree(piece["label"], []))
+        elif piece[0] == ")":
+            node = around.pop()
+            _check_node(node, where)
+            around[-1].append(_joined(node))
+        else:
+            around[-1].append(piece[0])
+    return around[0][0]
+
+
+def _check_node(node: Tree, where: str) -> None:
+    if len(node) == 0:
+        raise T2TError(f"{where}: a constituent without words: ({node.label()})")
+    if len({type(child) for child in node}) > 1:
+        raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
+
+
+def _joined(node: Tree) -> Tree:
+    """With the parts of its word in one, if it is a word."""
+    return Tree(node.label(), [SPACE.join(node)]) if isinstance(node[0], str) else node

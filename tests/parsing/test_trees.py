@@ -7,7 +7,16 @@ import pytest
 from nltk.tree import Tree
 
 from t2t_revival.errors import T2TError
-from t2t_revival.parsing.trees import bare_label, bracketing, cleaned, escaped, is_word, parse, read_trees
+from t2t_revival.parsing.trees import (
+    MAX_DEPTH,
+    bare_label,
+    bracketing,
+    cleaned,
+    escaped,
+    is_word,
+    parse,
+    read_trees,
+)
 
 SLEEPS = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
 RAN = "(S (NP (PRP He)) (VP (VBD ran)))"
@@ -156,6 +165,7 @@ def test_a_tree_without_words_is_left_out(path: Path, empty: str) -> None:
         ("(NP (-LRB- [))", "["),
         ("(NP (CD 1\\/2))", "1\\/2"),
         ("(NP (SYM *))", "*"),
+        ("(NP (SYM \\))", "\\"),
         ("(NP (NN -NONE-))", "-NONE-"),
         ("(NP (NN Bäume))", "Bäume"),
         ("(NP (NN \u200bx\ufeff))", "\u200bx\ufeff"),
@@ -197,6 +207,21 @@ def test_a_file_that_is_no_bracketing_is_named_with_the_line(
     path: Path, content: str | bytes, message: str
 ) -> None:
     assert error_of(path, content) == message
+
+
+def nested(depth: int) -> str:
+    """As many brackets in one another."""
+    return "(S " * (depth - 1) + "(NN a)" + ")" * (depth - 1)
+
+
+def test_trees_far_deeper_than_treebanks_have_are_read(path: Path) -> None:
+    assert read(path, f"{RAN}\n{nested(MAX_DEPTH)}") == [RAN, nested(MAX_DEPTH)]
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 2000, 100_000])
+def test_a_tree_too_deep_to_be_walked_is_named_with_the_line(path: Path, depth: int) -> None:
+    message = f", line 2: more than {MAX_DEPTH} brackets in one another"
+    assert error_of(path, f"{RAN}\n{nested(depth)}\n{RAN}") == message
 
 
 def test_trees_before_the_fault_are_read(path: Path) -> None:
