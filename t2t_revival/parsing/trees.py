@@ -20,7 +20,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
 
 EMPTY = "-NONE-"  # tag of traces and other words that nobody says
-WRAPPERS = ("", "TOP", "ROOT", "S1")  # labels around a whole sentence
+WRAPPERS = ("TOP", "ROOT", "S1")  # labels around a whole sentence, which may also have none
 SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
 TOP = "TOP"  # the label of a tree that would otherwise have none
 MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
@@ -66,19 +66,16 @@ def cleaned(tree: Tree) -> Tree | None:
     """A copy without what is not measured; None if no word is left.
 
     Traces go, and what is empty without them; labels lose function tags and indices (NP-SBJ-1 is NP); the
-    wrapper around a sentence (TOP, ROOT or no label) goes. A label is kept or made only where a tree would
-    have none: a single word, or several trees in a wrapper, stay under TOP.
+    wrapper around a sentence (TOP, ROOT) goes, and brackets without a label, wherever they are. A label is
+    kept or made only where a tree would have none: a single word, or several trees in a wrapper, stay under
+    TOP.
     """
-    kept = _without_empty(tree)
-    if kept is None:
-        return None
-    if is_word(kept):
-        return Tree(TOP, [kept])
-    while kept.label() in WRAPPERS and len(kept) == 1 and not is_word(kept[0]):
-        kept = kept[0]
-    if kept.label() in WRAPPERS:
-        kept.set_label(TOP)
-    return kept
+    parts = _kept(tree)
+    while len(parts) == 1 and parts[0].label() in WRAPPERS and not is_word(parts[0]):
+        parts = list(parts[0])
+    if len(parts) == 1 and not is_word(parts[0]):
+        return parts[0]
+    return Tree(TOP, parts) if parts else None
 
 
 def is_word(tree: Tree) -> bool:
@@ -96,11 +93,13 @@ def escaped(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-def _without_empty(tree: Tree) -> Tree | None:
+def _kept(tree: Tree) -> list[Tree]:
+    """What stays of a tree: nothing of a trace, the children of brackets without a label, or one tree."""
     if is_word(tree):
-        return None if tree.label() == EMPTY else Tree(tree.label(), list(tree))
-    children = [child for child in map(_without_empty, tree) if child is not None]
-    return Tree(bare_label(tree.label()), children) if children else None
+        return [] if tree.label() == EMPTY else [Tree(tree.label(), list(tree))]
+    children = [kept for child in tree for kept in _kept(child)]
+    label = bare_label(tree.label())
+    return [Tree(label, children)] if label and children else children
 
 
 def _lines(path: Path) -> list[str]:

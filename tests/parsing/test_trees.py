@@ -121,6 +121,11 @@ def test_trees_are_nltks(path: Path) -> None:
         (f"(ROOT {SLEEPS} {RAN})", f"(TOP {SLEEPS} {RAN})"),
         (f"(ROOT ( {SLEEPS} (. .)))", f"(TOP {SLEEPS} (. .))"),
         (f"( {RAN} (NP (-NONE- *)))", RAN),
+        # brackets without a label inside a sentence
+        ("(S ( (NP (PRP He))) (VP (VBD ran)))", RAN),
+        ("( ( (S (NP (PRP He)) ( (VP (VBD ran))))))", RAN),
+        ("(S (NP (DT a) ( (JJ b) ( (-NONE- *)) (NN c))))", "(S (NP (DT a) (JJ b) (NN c)))"),
+        ("( ( (-NONE- *)) (NP (NN a)) ( (. .)))", "(TOP (NP (NN a)) (. .))"),
         # a single word
         ("(NN Introduction)", "(TOP (NN Introduction))"),
         ("( (NN Introduction))", "(TOP (NN Introduction))"),
