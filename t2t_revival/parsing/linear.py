@@ -90,12 +90,13 @@ class _Builder:
 
     def add(self, token: str) -> None:
         """One token further."""
+        bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()
-        elif token.startswith(OPEN) and token != OPEN:
-            self._open.append(Tree(token.removeprefix(OPEN), []))
-        elif token.startswith(CLOSE):
-            self._close_down_to(token.removeprefix(CLOSE))
+        elif bracket == OPEN and _is_label(label):
+            self._open.append(Tree(label, []))
+        elif bracket == CLOSE:
+            self._close_down_to(label)
         else:
             self._repaired = True
 
@@ -132,6 +133,10 @@ class _Builder:
             self._open[-1].append(node)
         else:
             self._repaired = True
+
+
+def _is_label(text: str) -> bool:
+    return text != "" and OPEN not in text and CLOSE not in text
 
 
 def _tokens(tree: Tree) -> Iterator[str]:

@@ -54,6 +54,7 @@ def is_well_formed(text: str, length: int) -> bool:
 
 def check_over(tree: Tree, sentence_words: list[str]) -> None:
     assert tree.leaves() == sentence_words
+    assert parse(bracketing(tree)) == tree
     assert not is_word(tree)
     assert all(
         len(node) and (is_word(node) or all(isinstance(n, Tree) for n in node)) for node in tree.subtrees()
@@ -156,6 +157,8 @@ def test_a_few_wrong_tokens_give_a_tree_over_the_words(tree: Tree, data: st.Data
         ("", "(TOP (XX a) (XX b))"),
         # what is no token
         ("(S XX the XXX ( ) XX )S", "(S (XX a) (XX b))"),
+        ("(S ((NP XX )(NP XX )S", "(S (XX a) (XX b))"),
+        ("(S (N)P XX )N)P XX )S", "(S (XX a) (XX b))"),
     ],
 )
 def test_repair(text: str, repaired: str) -> None:
