@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nltk.tree import Tree
 
 from t2t_revival.parsing.linear import delinearise, labels, linearise, sentence, tokens, words
-from t2t_revival.parsing.trees import bracketing, is_word, parse, read_trees
+from t2t_revival.parsing.trees import MAX_DEPTH, bracketing, is_word, parse, read_trees
 
 SLEEPS = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
 LINEAR = "(S (NP XX XX )NP (VP XX )VP XX )S"
@@ -163,6 +163,25 @@ def test_a_few_wrong_tokens_give_a_tree_over_the_words(tree: Tree, data: st.Data
 )
 def test_repair(text: str, repaired: str) -> None:
     assert delinearise(text, ["a", "b"]) == (parse(repaired), True)
+
+
+@pytest.mark.parametrize("end", ["", " XX XX", " XX XX )NP", " XX XX" + " )NP" * 2000, " XX" + " )NP" * 2000])
+def test_a_tree_that_never_stops_to_open_can_be_walked(end: str) -> None:
+    tree, repaired = delinearise("(NP " * 2000 + end, ["a", "b"])
+    assert repaired
+    check_over(tree, ["a", "b"])
+
+
+def test_a_tree_far_deeper_than_treebanks_have_comes_back() -> None:
+    depth = MAX_DEPTH - 2  # there is room for a TOP and the word's tag
+    tree = parse("(NP " * depth + "(NN a)" + ")" * depth)
+    assert delinearise(linearise(tree), ["a"], ["NN"]) == (tree, False)
+
+
+def test_there_are_as_many_tags_as_words() -> None:
+    for tags in ([], ["NN"], ["NN", "NN", "NN"]):
+        with pytest.raises(ValueError, match="argument"):
+            delinearise("(S XX XX )S", ["a", "b"], tags)
 
 
 def test_spaces_between_tokens_do_not_count() -> None:
