@@ -21,7 +21,9 @@ from nltk.tokenize import NLTKWordTokenizer
 from nltk.tree import Tree
 
 from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
-from t2t_revival.parsing.trees import TOP, escaped, is_word
+from t2t_revival.parsing.trees import MAX_DEPTH, TOP, escaped, is_word
+
+MOST_OPEN = MAX_DEPTH - 1  # the innermost holds words, which have brackets too
 
 
 def sentence(tree: Tree) -> str:
@@ -54,25 +56,26 @@ def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = No
     """The tree that a sequence of tokens stands for, over exactly these words.
 
     What is not well-formed is repaired: a closing token closes down to the innermost constituent of its
-    label, or is ignored where there is none; constituents without words go; words too many are ignored, and
-    those that are missing end the innermost constituent that is open; what is open at the end is closed;
-    several trees, or none, get a TOP.
+    label, or is ignored where there is none; constituents without words go, and those so deep that the tree
+    could not be read again (`MAX_DEPTH`); words too many are ignored, and those that are missing end the
+    innermost constituent that is open; what is open at the end is closed; several trees, or none, get a TOP.
 
     Args:
         text: tokens, separated by spaces.
         words: of the sentence, at least one.
-        tags: of the words; None: all XX.
+        tags: of the words, as many; None: all XX.
 
     Returns:
         The tree, and whether it was repaired.
 
     Raises:
-        ValueError: there are no words.
+        ValueError: there are no words, or not as many tags.
     """
     if not words:
         raise ValueError("a tree needs words")
-    leaves = [Tree(tag, [word]) for tag, word in zip(tags or [WORD] * len(words), words, strict=True)]
-    builder = _Builder(leaves)
+    if tags is None:
+        tags = [WORD] * len(words)
+    builder = _Builder([Tree(tag, [word]) for tag, word in zip(tags, words, strict=True)])
     for token in text.split():
         builder.add(token)
     return builder.finish()
@@ -90,12 +93,13 @@ class _Builder:
 
     def add(self, token: str) -> None:
         """One token further."""
+        bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()
-        elif token.startswith(OPEN) and token != OPEN:
-            self._open.append(Tree(token.removeprefix(OPEN), []))
-        elif token.startswith(CLOSE):
-            self._close_down_to(token.removeprefix(CLOSE))
+        elif bracket == OPEN and _is_label(label) and len(self._open) < MOST_OPEN:
+            self._open.append(Tree(label, []))
+        elif bracket == CLOSE:
+            self._close_down_to(label)
         else:
             self._repaired = True
 
@@ -132,6 +136,10 @@ class _Builder:
             self._open[-1].append(node)
         else:
             self._repaired = True
+
+
+def _is_label(text: str) -> bool:
+    return text != "" and OPEN not in text and CLOSE not in text
 
 
 def _tokens(tree: Tree) -> Iterator[str]:

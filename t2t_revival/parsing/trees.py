@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,9 +20,10 @@ from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
 
 EMPTY = "-NONE-"  # tag of traces and other words that nobody says
-WRAPPERS = ("", "TOP", "ROOT", "S1")  # labels around a whole sentence
+WRAPPERS = ("TOP", "ROOT", "S1")  # labels around a whole sentence, which may also have none
 SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
 TOP = "TOP"  # the label of a tree that would otherwise have none
+MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
@@ -57,26 +59,23 @@ def parse(text: str, where: str = "tree") -> Tree:
 
 def bracketing(tree: Tree) -> str:
     """The tree on one line."""
-    return " ".join(str(tree).split())
+    return tree.pformat(margin=sys.maxsize)
 
 
 def cleaned(tree: Tree) -> Tree | None:
     """A copy without what is not measured; None if no word is left.
 
     Traces go, and what is empty without them; labels lose function tags and indices (NP-SBJ-1 is NP); the
-    wrapper around a sentence (TOP, ROOT or no label) goes. A label is kept or made only where a tree would
-    have none: a single word, or several trees in a wrapper, stay under TOP.
+    wrapper around a sentence (TOP, ROOT) goes, and brackets without a label, wherever they are. A label is
+    kept or made only where a tree would have none: a single word, or several trees in a wrapper, stay under
+    TOP.
     """
-    kept = _without_empty(tree)
-    if kept is None:
-        return None
-    if is_word(kept):
-        return Tree(TOP, [kept])
-    while kept.label() in WRAPPERS and len(kept) == 1 and not is_word(kept[0]):
-        kept = kept[0]
-    if kept.label() in WRAPPERS:
-        kept.set_label(TOP)
-    return kept
+    parts = _kept(tree)
+    while len(parts) == 1 and parts[0].label() in WRAPPERS and not is_word(parts[0]):
+        parts = list(parts[0])
+    if len(parts) == 1 and not is_word(parts[0]):
+        return parts[0]
+    return Tree(TOP, parts) if parts else None
 
 
 def is_word(tree: Tree) -> bool:
@@ -94,11 +93,13 @@ def escaped(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-def _without_empty(tree: Tree) -> Tree | None:
+def _kept(tree: Tree) -> list[Tree]:
+    """What stays of a tree: nothing of a trace, the children of brackets without a label, or one tree."""
     if is_word(tree):
-        return None if tree.label() == EMPTY else Tree(tree.label(), list(tree))
-    children = [child for child in map(_without_empty, tree) if child is not None]
-    return Tree(bare_label(tree.label()), children) if children else None
+        return [] if tree.label() == EMPTY else [Tree(tree.label(), list(tree))]
+    children = [kept for child in tree for kept in _kept(child)]
+    label = bare_label(tree.label())
+    return [Tree(label, children)] if label and children else children
 
 
 def _lines(path: Path) -> list[str]:
@@ -114,16 +115,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """The text of each tree with the number of the line on which it begins.
-
-    What begins inside another tree but at the left edge, as only whole trees do, is remembered: where the
-    file ends inside a tree, the fault lies before it.
-    """
+    """The text of each tree with the number of the line on which it begins."""
     parts: list[str] = []
-    depth = begins = suspect = 0
+    depth = begins = 0
     for number, line in enumerate(lines, start=1):
-        if depth and line.startswith("("):
-            suspect = suspect or begins
         start = 0
         for bracket in re.finditer(r"[()]", line):
             if depth == 0:
@@ -134,13 +129,13 @@ def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
                 raise T2TError(f"{where}, line {number}: unbalanced brackets: a ) without its (")
             if depth == 0:
                 yield begins, " ".join([*parts, line[start : bracket.end()]])
-                parts, start, suspect = [], bracket.end(), 0
+                parts, start = [], bracket.end()
         if depth:
             parts.append(line[start:])
         else:
             _check_outside(line[start:], where, number)
     if depth:
-        raise T2TError(f"{where}, line {suspect or begins}: unbalanced brackets: this tree is not closed")
+        raise T2TError(f"{where}, line {begins}: unbalanced brackets: this tree is not closed")
 
 
 def _check_outside(text: str, where: str, number: int) -> None:
@@ -149,16 +144,29 @@ def _check_outside(text: str, where: str, number: int) -> None:
 
 
 def _parsed(text: str, where: str) -> Tree:
-    try:
-        tree = Tree.fromstring(text)
-    except ValueError as error:
-        raise T2TError(f"{where}: no tree: {str(error).splitlines()[0]}") from error
-    for node in tree.subtrees():
-        if len(node) == 0:
-            raise T2TError(f"{where}: a constituent without words: ({node.label()})")
-        strings = [isinstance(child, str) for child in node]
-        if any(strings) and not all(strings):
-            raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
-        if all(strings):
-            node[:] = [SPACE.join(node)]
-    return tree
+    """The tree of balanced brackets; not nltk's parser, to which a backslash hides the bracket behind it."""
+    around = [Tree("", [])]  # what holds the tree, and the constituents that are open
+    for piece in re.finditer(r"\(\s*(?P<label>[^\s()]*)|\)|[^\s()]+", text):
+        if piece["label"] is not None:
+            if len(around) > MAX_DEPTH:
+                raise T2TError(f"{where}: more than {MAX_DEPTH} brackets in one another")
+            around.append(Tree(piece["label"], []))
+        elif piece[0] == ")":
+            node = around.pop()
+            _check_node(node, where)
+            around[-1].append(_joined(node))
+        else:
+            around[-1].append(piece[0])
+    return around[0][0]
+
+
+def _check_node(node: Tree, where: str) -> None:
+    if len(node) == 0:
+        raise T2TError(f"{where}: a constituent without words: ({node.label()})")
+    if len({type(child) for child in node}) > 1:
+        raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
+
+
+def _joined(node: Tree) -> Tree:
+    """With the parts of its word in one, if it is a word."""
+    return Tree(node.label(), [SPACE.join(node)]) if isinstance(node[0], str) else node
