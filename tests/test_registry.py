@@ -56,7 +56,7 @@ def test_known_names() -> None:
             "unknown problem 'translate_endee'; did you mean translate_ende",
         ),
         (registry.hparams, "table3_c_n3", "unknown hparams set 'table3_c_n3'; did you mean table3_c_n"),
-        (registry.hparams, "qqqqqqq", "unknown hparams set 'qqqqqqq'; known: base, big, small"),
+        (registry.hparams, "qqqqqqq", "unknown hparams set 'qqqqqqq'; known: base, big, parsing"),
     ],
 )
 def test_unknown_names(look_up, name: str, message: str) -> None:

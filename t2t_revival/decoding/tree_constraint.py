@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, SPACE_MARK, UNK
 from t2t_revival.errors import T2TError
-from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
+from t2t_revival.parsing.symbols import CLOSE, MOST_OPEN, OPEN, WORD
 
 NO_LABEL = -1
 
@@ -83,7 +83,7 @@ class TreeConstraint:
         label = tf.gather(ids, tf.reduce_max(places, axis=2), batch_dims=2)  # [batch, beams]
 
         inside = depth > 0
-        may_open = (left > 0) & (inside | (position == 0)) & (left + depth + 2 <= room)
+        may_open = (left > 0) & (inside | (position == 0)) & (left + depth + 2 <= room) & (depth < MOST_OPEN)
         may_close = inside & ~opens[:, :, -1] & ((depth > 1) | (left == 0))
         return (
             (may_open[:, :, None] & self._opens)

@@ -20,10 +20,8 @@ from collections.abc import Iterator, Sequence
 from nltk.tokenize import NLTKWordTokenizer
 from nltk.tree import Tree
 
-from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
-from t2t_revival.parsing.trees import MAX_DEPTH, TOP, escaped, is_word
-
-MOST_OPEN = MAX_DEPTH - 1  # the innermost holds words, which have brackets too
+from t2t_revival.parsing.symbols import CLOSE, MOST_OPEN, OPEN, WORD
+from t2t_revival.parsing.trees import TOP, escaped, is_word
 
 
 def sentence(tree: Tree) -> str:
@@ -96,7 +94,7 @@ class _Builder:
         bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()
-        elif bracket == OPEN and _is_label(label) and len(self._open) < MOST_OPEN:
+        elif bracket == OPEN and _is_label(label) and len(self._open) <= MOST_OPEN:
             self._open.append(Tree(label, []))
         elif bracket == CLOSE:
             self._close_down_to(label)

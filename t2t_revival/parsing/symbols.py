@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 WORD = "XX"
 OPEN, CLOSE = "(", ")"
+MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
+MOST_OPEN = MAX_DEPTH - 2  # constituents: words have brackets too, and there may be a TOP around them
 
 
 def symbols(labels: Iterable[str]) -> list[str]:

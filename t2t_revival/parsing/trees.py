@@ -18,12 +18,12 @@ from nltk.tree import Tree
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
+from t2t_revival.parsing.symbols import MAX_DEPTH
 
 EMPTY = "-NONE-"  # tag of traces and other words that nobody says
 WRAPPERS = ("TOP", "ROOT", "S1")  # labels around a whole sentence, which may also have none
 SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
 TOP = "TOP"  # the label of a tree that would otherwise have none
-MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
