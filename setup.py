@@ -54,6 +54,7 @@ setup(
             "hypothesis>=6.100",
             "mypy>=1.15",
             "pre-commit>=4.0",
+            "pyevalb>=0.1.3",
             "pytest>=8.0",
             "pyyaml>=6.0",
             "ruff>=0.12",

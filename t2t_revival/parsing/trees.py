@@ -35,10 +35,15 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
     Raises:
         T2TError: the file cannot be read, or is no Penn bracketing; names file and line.
     """
+    return (tree for _, tree in numbered_trees(path))
+
+
+def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
+    """As `read_trees`, each with the number of the line on which it begins."""
     for number, text in _bracketings(_lines(Path(path)), str(path)):
         tree = cleaned(_parsed(text, f"{path}, line {number}"))
         if tree is not None:
-            yield tree
+            yield number, tree
 
 
 def parse(text: str, where: str = "tree") -> Tree:

@@ -1,0 +1,153 @@
+"""`t2t-parseval`: what it prints, what it refuses, and that it starts without TensorFlow."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import parseval
+from t2t_revival.evaluation.parseval import score_corpus
+from t2t_revival.parsing.trees import parse
+
+GOLD = [
+    "(TOP (S (NP-SBJ (DT The) (NN dog)) (VP (VBZ sleeps)) (. .)))",
+    "(S (NP (PRP He)) (VP (VBZ sees) (NP (PRP her))))",
+    f"(S (NP (NN word)) (VP {'(VB is) ' * 40}))",
+]
+PREDICTED = [
+    "(S (NP (XX The) (XX dog)) (VP (XX sleeps)) (XX .))",
+    "(S (NP (XX He)) (VP (XX sees)) (NP (XX her)))",
+    f"(S (VP (XX word) {'(XX is) ' * 40}))",
+]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [write(tmp_path / "dev.gold", GOLD), write(tmp_path / "dev.out", PREDICTED)]
+
+
+def run(gold: Path, predicted: Path) -> int:
+    return parseval.main(["t2t-parseval", f"--gold={gold}", f"--predicted={predicted}"])
+
+
+def failure(files: list[Path], capsys: pytest.CaptureFixture) -> str:
+    """The one line that a failing run says."""
+    assert run(*files) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("t2t-parseval: error: ")
+    assert output.err.count("\n") == 1
+    return output.err
+
+
+def test_table(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    head, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert head[:6] == ["words", "sentences", "F1", "precision", "recall", "exact"]
+    # all: 10 gold brackets, 9 predicted, 7 matched: S NP VP; S NP NP; S; <=40: 6 of 7 and 7
+    assert rows == [
+        ["all", "3", "73.68", "77.78", "70.00", "33.33", "0.00", "100.00", "100.00"],
+        ["<=40", "2", "85.71", "85.71", "85.71", "50.00", "0.00", "100.00", "100.00"],
+        ["1-10", "2", "85.71", "85.71", "85.71", "50.00", "0.00", "100.00", "100.00"],
+        ["41+", "1", "40.00", "50.00", "33.33", "0.00", "0.00", "100.00", "100.00"],
+    ]
+    overall = score_corpus(map(parse, GOLD), map(parse, PREDICTED)).overall
+    assert (overall.gold, overall.predicted, overall.matched) == (10, 9, 7)
+
+
+def test_columns_stand_below_their_titles(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    assert len({len(line) for line in capsys.readouterr().out.splitlines()}) == 1
+
+
+def test_skipped_sentences_are_said(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[0], ["(NP (. .))", *GOLD])
+    write(files[1], ["(NP (XX .))", *PREDICTED])
+    assert run(*files) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == ["all", "3"]
+    assert lines[-1] == "sentences of punctuation alone, not counted: 1"
+
+
+def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    pretty = "\n\n".join(parse(tree).pformat(margin=20) for tree in GOLD)
+    zipped = files[0].with_suffix(".gz")
+    zipped.write_bytes(gzip.compress(pretty.encode()))
+    assert run(zipped, files[1]) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "dev.out: No such file"),
+        (b"", "dev.out: there are no trees in it"),
+        (b"(S (X a))\n(S (X \xe4))\n", "dev.out: line 2 is not UTF-8 text"),
+        (b"(S (X a))\n(S (X b)\n", "dev.out, line 2: unbalanced brackets"),
+        (b"(S (X a)))\n", "dev.out, line 1: unbalanced brackets"),
+        (b"Ein Satz.\n", "dev.out, line 1: 'Ein Satz.' stands outside of brackets"),
+        (b"(S (X a) b)\n", "dev.out, line 1: a word without a tag"),
+    ],
+)
+def test_bad_files(
+    files: list[Path], capsys: pytest.CaptureFixture, content: bytes | None, said: str
+) -> None:
+    files[1].unlink() if content is None else files[1].write_bytes(content)
+    assert said in failure(files, capsys)
+
+
+def test_damaged_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    files[1] = files[1].rename(files[1].with_suffix(".gz"))
+    assert "dev.gz: damaged gzip file" in failure(files, capsys)
+
+
+def test_differing_words_name_both_lines(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[0], ["", GOLD[0], "", GOLD[1], GOLD[2]])
+    write(files[1], [PREDICTED[0], PREDICTED[1].replace("her", "him"), PREDICTED[2]])
+    said = f"tree 2 ({files[0]}, line 4; {files[1]}, line 2): word 3 is 'her' in the gold tree but 'him' in"
+    assert said in failure(files, capsys)
+
+
+def test_an_empty_line_is_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[1], [PREDICTED[0], "", PREDICTED[2]])
+    error = failure(files, capsys)
+    assert f"{files[0]} has 3 trees but {files[1]} has 2" in error
+    assert "tree 2 of the first (line 2) and of the second (line 3) are not" in error
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_the_file_that_goes_on_is_named(
+    files: list[Path], capsys: pytest.CaptureFixture, longer: int
+) -> None:
+    write(files[1 - longer], [GOLD, PREDICTED][1 - longer][:2])
+    assert f"but only {files[longer]} has a tree 3 (line 3)" in failure(files, capsys)
+
+
+@pytest.mark.parametrize("missing", ["gold", "predicted"])
+def test_missing_flag(files: list[Path], capsys: pytest.CaptureFixture, missing: str) -> None:
+    given = {"gold": files[0], "predicted": files[1]}
+    del given[missing]
+    assert parseval.main(["t2t-parseval", *(f"--{name}={path}" for name, path in given.items())]) == 1
+    assert f"--{missing}=FILE is missing" in capsys.readouterr().err
+
+
+def test_no_tensorflow(files: list[Path]) -> None:
+    program = (
+        "import sys; from t2t_revival.cli import parseval; status = parseval.main(sys.argv)\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
+        "sys.exit(status)"
+    )
+    flags = [f"--gold={files[0]}", f"--predicted={files[1]}"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
