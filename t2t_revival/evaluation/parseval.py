@@ -28,7 +28,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.parsing.trees import EMPTY, WRAPPERS, bare_label, is_word
 
 DELETED = frozenset({"TOP", EMPTY, ",", ":", "``", "''", "."})  # COLLINS.prm's DELETE_LABEL
-NOT_COUNTED = DELETED.union(WRAPPERS)
+NOT_COUNTED = DELETED.union(WRAPPERS, {""})
 EQUAL = {"PRT": "ADVP"}  # COLLINS.prm's EQ_LABEL
 CUTOFF = 40  # words: EVALB's second summary is of sentences that are no longer
 STEP = 10  # words: width of a bucket
