@@ -33,6 +33,7 @@ class ParseWsj(Text2TextProblem):
 
     source_lang, target_lang = "words", "trees"
     default_source = ""
+    converts = True
     usual_hparams = ("tiny", "parsing_small", "parsing")
 
     @property

@@ -132,6 +132,7 @@ class Text2TextProblem(Problem):
     target_lang: str
     tfds_default: str = ""
     default_source: str = "wmt14"
+    converts: bool = False  # whether `prepare` and `finish` do anything
 
     @property
     def approx_vocab_size(self) -> int:

@@ -92,30 +92,33 @@ def _export(values: flags.FlagValues) -> None:
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
+    converts = translator.problem is not None and translator.problem.converts
     print(
-        _next_command(export_dir.absolute(), run.problem)
+        _next_command(export_dir.absolute(), run.problem, converts)
         if served
         else _ctranslate2_example(written, translator.options)
     )
 
 
-def _next_command(export_dir: Path, name: str) -> str:
+def _next_command(export_dir: Path, name: str, converts: bool) -> str:
     folder = shlex.quote(str(export_dir))
+    client = f"t2t-query-server --problem={name}" if converts else "t2t-query-server"
     return (
-        f"next: t2t-query-server --saved_model={folder}\n"
+        f"next: {client} --saved_model={folder}\n"
         f"or serve it: cd {folder} && docker compose up, or without a container:\n"
         f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"
-        f"and ask it: t2t-query-server --server=localhost:8500 --servable_name={name}"
+        f"and ask it: {client} --server=localhost:8500 --servable_name={name}"
     )
 
 
 def _ctranslate2_example(folder: Path, options: DecodeHParams) -> str:
     from t2t_revival.serving.ctranslate2_format import VOCABULARY
 
+    free = "it searches without the constraint to trees\n" if options.constrained else ""
     return (
-        "next, in Python:\n"
+        f"{free}next, in Python:\n"
         f"translator = ctranslate2.Translator({str(folder)!r})\n"
         f"pieces = sentencepiece.SentencePieceProcessor(model_file={str(folder / VOCABULARY)!r})\n"
         'found = translator.translate_batch([pieces.encode("...", out_type=str)], '

@@ -115,6 +115,11 @@ def test_a_split_is_not_drawn(trained, capsys):
     assert "--pretty and a split do not go together" in capsys.readouterr().err
 
 
+def test_the_exporter_ends_with_the_command_that_makes_trees(trained, tmp_path, capsys):
+    assert exporter.main(["t2t-exporter", f"--output_dir={trained}", f"--export_dir={tmp_path}"]) == 0
+    assert f"next: t2t-query-server --problem=parse_wsj --saved_model={tmp_path}\n" in capsys.readouterr().out
+
+
 def query(exported, *arguments):
     return query_server.main(["t2t-query-server", f"--saved_model={exported}", *arguments])
 
