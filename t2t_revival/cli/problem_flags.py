@@ -142,8 +142,8 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Whether making the problem's data runs TensorFlow in this process: its source is of TFDS."""
-    source = problem.data_source or getattr(problem, "default_source", "wmt14")
-    return str(source).startswith(("wmt14", "tfds:"))
+    source: str = problem.data_source or getattr(problem, "default_source", "wmt14")
+    return source == "wmt14" or source.startswith("tfds:")
 
 
 class Progress:

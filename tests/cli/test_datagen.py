@@ -64,7 +64,7 @@ def fails(capsys, status, *flags):
     ("flags", "status", "message"),
     [
         (["--problem=translate_endee"], 1, "unknown problem 'translate_endee'; did you mean translate_ende"),
-        ([], 1, "--problem is missing; known: translate_ende"),
+        ([], 1, "--problem is missing; known: parse_wsj"),
         (["--problm=translate_ende"], 2, "flag 'problm'"),
         (["--problem=translate_ende", "--vocab_size=-1"], 2, "vocab_size"),
         (["--problem=translate_ende", "--vocab_size=many"], 2, "vocab_size"),

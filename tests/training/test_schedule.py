@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training.distribution import accumulation
 from t2t_revival.training.schedule import Schedule, learning_rate
 
 
@@ -32,30 +34,23 @@ def test_the_peak_of_the_base_model() -> None:
     assert float(learning_rate(HParams(), 4000)) == pytest.approx(6.9877e-4, rel=1e-4)
 
 
-# Sets of tensor2tensor and what they resolve to.
-T2T_SETS = {
-    "transformer_base_v1": {"learning_rate_schedule": "legacy"},
-    "transformer_base_v2": {
-        "learning_rate_schedule": "constant*legacy",
-        "learning_rate_constant": 2.0,
-        "learning_rate_warmup_steps": 8000,
-    },
-    "transformer_base_v3": {"learning_rate_constant": 2.0, "learning_rate_warmup_steps": 8000},
-    "transformer_big": {
-        "learning_rate_constant": 2.0,
-        "learning_rate_warmup_steps": 8000,
-        "hidden_size": 1024,
-        "num_heads": 16,
-    },
-}
+T2T_RATES = np.load(Path(__file__).parents[1] / "reference" / "learning_rate.npz")
 
 
-@pytest.mark.parametrize("name", T2T_SETS)
-def test_rates_are_those_of_tensor2tensor(name: str, reference_dir: Path) -> None:
-    known = np.load(reference_dir / "learning_rate.npz")
-    h = HParams(**T2T_SETS[name])
-    got = [float(learning_rate(h, int(step))) for step in known["steps"]]
-    np.testing.assert_allclose(got, known[name], rtol=2e-6)
+@pytest.mark.parametrize(("name", "rates"), zip(T2T_RATES["sets"], T2T_RATES["rates"], strict=True))
+def test_rates_are_those_of_tensor2tensor(name: str, rates: np.ndarray) -> None:
+    """At the same step; where several micro-batches make an update, T2T's step counts micro-batches."""
+    h = registry.hparams(str(name))
+    micro_batches = accumulation(h, replicas=1)
+    whole = T2T_RATES["steps"] % micro_batches == 0
+    got = learning_rate(h, T2T_RATES["steps"][whole] // micro_batches)
+    np.testing.assert_allclose(got, rates[whole], rtol=2e-6)
+
+
+def test_every_set_of_tensor2tensor_has_its_rates() -> None:
+    assert {name for name in registry.list_hparams() if name.startswith("transformer_")} == {
+        *T2T_RATES["sets"].tolist()
+    }
 
 
 def test_schedule_counts_from_0_as_keras_does() -> None:

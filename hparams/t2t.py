@@ -1,0 +1,176 @@
+"""The sets of T2T's `models/transformer.py` for text, under their own names and with their values.
+
+Its recipe is not the paper's: positions are "timing", warm-up is longer, and all but v1 are pre-norm with
+dropout on attention weights and inside the feed-forward network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from t2t_revival import registry
+from t2t_revival.hparams.hparams import HParams
+
+
+@registry.register_hparams
+def transformer_base_v1() -> HParams:
+    """T2T's first base model: post-norm, 4,000 warm-up steps."""
+    return HParams(
+        pos="timing",
+        learning_rate_schedule="legacy",
+        effective_batch_size=0,
+        train_steps=250_000,  # what t2t-trainer did without --train_steps
+        average_checkpoints=8,  # what t2t-avg-all did without --n
+    )
+
+
+@registry.register_hparams
+def transformer_base_v2() -> HParams:
+    """T2T's second base model: pre-norm, dropout in attention and feed-forward too, 8,000 warm-up steps."""
+    return transformer_base_v1().replace(
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+        attention_dropout=0.1,
+        relu_dropout=0.1,
+        learning_rate_schedule="constant*legacy",
+        learning_rate_constant=2.0,  # T2T wrote 0.2, in a field that "legacy" multiplied by 10
+        learning_rate_warmup_steps=8000,
+    )
+
+
+@registry.register_hparams
+def transformer_base_v3() -> HParams:
+    """T2T's third base model: as v2, with beta2 0.997."""
+    return transformer_base_v2().replace(
+        optimizer_adam_beta2=0.997,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size",
+    )
+
+
+@registry.register_hparams
+def transformer_base() -> HParams:
+    """T2T's base model, that is transformer_base_v3."""
+    return transformer_base_v3()
+
+
+@registry.register_hparams
+def transformer_big() -> HParams:
+    """T2T's big model: 6+6 layers, 1024/4096, 16 heads, dropout 0.3, batches of 2,048 tokens."""
+    return transformer_big_dr1().replace(batch_size=2048, layer_prepostprocess_dropout=0.3)
+
+
+@registry.register_hparams
+def transformer_big_dr1() -> HParams:
+    """T2T's big model with dropout 0.1 and batches of 4,096 tokens."""
+    return transformer_base().replace(hidden_size=1024, filter_size=4096, num_heads=16)
+
+
+@registry.register_hparams
+def transformer_big_dr2() -> HParams:
+    """T2T's big model with dropout 0.2 and batches of 4,096 tokens."""
+    return transformer_big_dr1().replace(layer_prepostprocess_dropout=0.2)
+
+
+@registry.register_hparams
+def transformer_big_enfr() -> HParams:
+    """T2T's big model for English-French: d_ff 8192, dropout 0.1, three separate embeddings."""
+    return transformer_big_dr1().replace(filter_size=8192, shared_embedding_and_softmax_weights=False)
+
+
+@registry.register_hparams
+def transformer_base_single_gpu() -> HParams:
+    """T2T's base model for one GPU: batches of 1,024 tokens, a schedule of its own."""
+    return transformer_base().replace(
+        batch_size=1024,
+        learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
+        learning_rate_constant=0.1,
+        learning_rate_warmup_steps=16_000,
+    )
+
+
+@registry.register_hparams
+def transformer_big_single_gpu() -> HParams:
+    """T2T's big model for one GPU: dropout 0.1, 16,000 warm-up steps."""
+    return transformer_big().replace(layer_prepostprocess_dropout=0.1, learning_rate_warmup_steps=16_000)
+
+
+@registry.register_hparams
+def transformer_base_multistep8() -> HParams:
+    """T2T's base model on one device as if on eight: eight micro-batches make an update."""
+    h = transformer_base()
+    return h.replace(effective_batch_size=8 * h.batch_size)
+
+
+@registry.register_hparams
+def transformer_small() -> HParams:
+    """T2T's small model: 2+2 layers, 256/1024, 4 heads."""
+    return transformer_base().replace(num_hidden_layers=2, hidden_size=256, filter_size=1024, num_heads=4)
+
+
+@registry.register_hparams
+def transformer_tiny() -> HParams:
+    """T2T's tiny model: 2+2 layers, 128/512, 4 heads."""
+    return transformer_base().replace(num_hidden_layers=2, hidden_size=128, filter_size=512, num_heads=4)
+
+
+@registry.register_hparams
+def transformer_parsing_base() -> HParams:
+    """T2T's parser for the WSJ alone: hidden size 1024, dropout 0.2, three separate embeddings."""
+    return transformer_base().replace(
+        hidden_size=1024,
+        max_length=512,
+        shared_embedding_and_softmax_weights=False,
+        layer_prepostprocess_dropout=0.2,
+        attention_dropout=0.2,
+        learning_rate_warmup_steps=16_000,
+    )
+
+
+@registry.register_hparams
+def transformer_parsing_big() -> HParams:
+    """T2T's semi-supervised parser: the big model with dropout 0.1, 4,000 warm-up steps."""
+    return transformer_big().replace(
+        max_length=512, layer_prepostprocess_dropout=0.1, learning_rate_warmup_steps=4000
+    )
+
+
+@registry.register_hparams
+def transformer_parsing_ice() -> HParams:
+    """T2T's parser of Icelandic: as transformer_base_single_gpu, three separate embeddings."""
+    return transformer_base_single_gpu().replace(batch_size=4096, shared_embedding_and_softmax_weights=False)
+
+
+# The rows of table 3, on T2T's base model.
+VARIATIONS: dict[str, tuple[str, Any]] = {
+    "transformer_h1": ("num_heads", 1),
+    "transformer_h4": ("num_heads", 4),
+    "transformer_h16": ("num_heads", 16),
+    "transformer_h32": ("num_heads", 32),
+    "transformer_k128": ("attention_key_channels", 128),
+    "transformer_k256": ("attention_key_channels", 256),
+    "transformer_l2": ("num_hidden_layers", 2),
+    "transformer_l4": ("num_hidden_layers", 4),
+    "transformer_l8": ("num_hidden_layers", 8),
+    "transformer_l10": ("num_hidden_layers", 10),
+    "transformer_hs256": ("hidden_size", 256),
+    "transformer_hs1024": ("hidden_size", 1024),
+    "transformer_ff1024": ("filter_size", 1024),
+    "transformer_ff4096": ("filter_size", 4096),
+    "transformer_dr0": ("layer_prepostprocess_dropout", 0.0),
+    "transformer_dr2": ("layer_prepostprocess_dropout", 0.2),
+    "transformer_ls0": ("label_smoothing", 0.0),
+    "transformer_ls2": ("label_smoothing", 0.2),
+}
+
+
+def _register_variation(name: str, field: str, value: Any) -> None:
+    def variation() -> HParams:
+        return transformer_base().replace(**{field: value})
+
+    variation.__name__ = name
+    variation.__doc__ = f"T2T's base model with {field}={value}."
+    registry.register_hparams(variation)
+
+
+for _name, _change in VARIATIONS.items():
+    _register_variation(_name, *_change)

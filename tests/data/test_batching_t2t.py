@@ -1,0 +1,34 @@
+"""Buckets beside tensor2tensor's own (`data_reader.batching_scheme`)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.data.batching import bucket_batch_sizes, bucket_boundaries
+
+SCHEMES = json.loads((Path(__file__).parents[1] / "reference" / "batching_scheme.json").read_text())
+# Examples that T2T gathers before it cuts them into batches: a highly composite number, at most three of the
+# largest batches.
+WINDOWS = {1024: 360, 2048: 720, 4096: 1260}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: f"{s['batch_size']}-{s['max_length']}")
+def test_bounds_and_sizes(scheme: dict[str, Any]) -> None:
+    """The bounds are T2T's; its sizes are ours, rounded down to a divisor of its window."""
+    bounds = bucket_boundaries(scheme["max_length"], 8, 1.1)
+    assert bounds == [*scheme["boundaries"], scheme["max_length"]]
+    window = WINDOWS[scheme["batch_size"]]
+    rounded = [
+        max(divisor for divisor in range(1, size + 1) if window % divisor == 0)
+        for size in bucket_batch_sizes(bounds, scheme["batch_size"])
+    ]
+    assert rounded == scheme["batch_sizes"]
+
+
+def test_every_set_is_covered() -> None:
+    sets = [registry.hparams(name) for name in registry.list_hparams() if name.startswith("transformer_")]
+    cut = {(h.batch_size, h.max_length, h.min_length_bucket, h.length_bucket_step) for h in sets}
+    assert cut == {(scheme["batch_size"], scheme["max_length"], 8, 1.1) for scheme in SCHEMES}
