@@ -7,13 +7,16 @@ Every contestant is a process of its own with all cores: text in, text out, beam
 turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines
 in batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed
 was bought with. Their stopping rules differ: this project's and tensor2tensor's stop when no hypothesis can
-beat the best finished one any more, CTranslate2's when as many are finished as the beam is wide, OpenNMT-tf's
-when all that are in the beam are; CTranslate2 has a length penalty of its own.
+beat the best finished one any more, CTranslate2's when as many are finished as the beam is wide,
+OpenNMT-tf's when all in the beam are; CTranslate2 has a length penalty of its own.
 
 OpenNMT-tf and tensor2tensor run in environments of their own, where they have no SentencePiece: they get ids
 and give ids, and their time leaves out what happens to text. Both do best with as many batches side by side,
 of one thread each, as there are cores, and that is what they get. --peer_sentences bounds what they
 translate; their speed and BLEU are then those of the first so many lines.
+
+OpenNMT-tf: see train_speed.py. tensor2tensor 1.15.7 needs Python 3.7 and TensorFlow 1.15.5; install pinned
+versions without their dependencies, since an installer does not resolve them in useful time.
 """
 
 from __future__ import annotations
@@ -99,13 +102,18 @@ class Competition:
                 say(f"{key}: left out: {error}")
 
     def round(self, number: int, command: str) -> dict[str, dict[str, Any]]:
-        """One answer of each, beginning with another one in each round."""
+        """One answer of each, beginning with another one in each round; who falls over is left out."""
         order = list(self.processes)
         turn = number % max(1, len(order))
         answers = {}
         for key in order[turn:] + order[:turn]:
             wait_for_quiet(self.args.wait_quiet)
-            answers[key] = self.processes[key].watched(command)
+            try:
+                answers[key] = self.processes[key].watched(command)
+            except ContestantError as error:
+                say(f"{key}, {command}: left out: {error}")
+                del self.processes[key]
+                continue
             if (others := answers[key].get("others_cpus", 0)) > BUSY_CPUS:
                 say(f"{key}, {command}: disturbed, others used {others:.2f} CPUs")
         return answers
@@ -149,7 +157,7 @@ def _score(result: Result, outputs: Path, ids: bool, args: argparse.Namespace) -
         lines = [args.vocabulary.decode(map(int, line.split())) for line in lines]
     references = text_lines(args.references.read_bytes(), str(args.references))
     result.bleu = sacrebleu_score(lines, references[: len(lines)]).score
-    result.output_tokens = sum(len(ids) + 1 for ids in args.vocabulary.encode_batch(lines))
+    result.output_tokens = sum(len(line) + 1 for line in args.vocabulary.encode_batch(lines))
 
 
 def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
@@ -188,7 +196,7 @@ def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
 
 
 def _speed(result: Result, baseline: Result | None, batch: int) -> str:
-    """As in "290 (280-295), x 0.95"; empty where the contestant was left out."""
+    """As in "290 (280-295), x 0.95", of the rounds that both did; empty where there are none."""
     speeds = result.speeds(batch)
     if not speeds:
         return ""
@@ -196,7 +204,7 @@ def _speed(result: Result, baseline: Result | None, batch: int) -> str:
     others = baseline.speeds(batch) if baseline else []
     if not others or baseline is result:
         return text
-    return f"{text}, x {median(a / b for a, b in zip(speeds, others, strict=True)):.2f}"
+    return f"{text}, x {median(a / b for a, b in zip(speeds, others, strict=False)):.2f}"
 
 
 def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from weights import read_weights
 if TYPE_CHECKING:
     from translating import Translate
 
-PAD, START = 0, 1  # of OpenNMT-tf's ids
+PAD, START, END = 0, 1, 2  # of OpenNMT-tf's ids
 NEVER = -1e4  # bias of what this project never produces
 LINEAR = {
     "query": "linear_queries",
@@ -30,7 +31,10 @@ LINEAR = {
 
 
 def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
-    """One model, whose beam search is one graph, as in `onmt-main infer`."""
+    """One model, whose beam search is a graph, as in `onmt-main infer`; a graph of its own for each stream.
+
+    One graph that two threads run at a time crashes: TensorFlow 2.13's oneDNN kernels are not made for it.
+    """
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(streams)
     settings, weights = read_weights(folder)
@@ -38,16 +42,26 @@ def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
         model = make_model(settings, len(weights["source_positions"]), beam_size, Path(scratch))
     model.create_variables()
     assign(model, settings, weights)
-    spec = {"ids": tf.TensorSpec([None, None], tf.int32), "length": tf.TensorSpec([None], tf.int32)}
-    infer = tf.function(model.infer, input_signature=[spec])
+    free: SimpleQueue[Any] = SimpleQueue()
+    for _ in range(streams):
+        free.put(_graph(model))
 
     def ask(lines: list[str]) -> list[str]:
         rows = padded([ids_of(line) for line in lines])
+        infer = free.get()
         found = infer({"ids": rows + (rows > 0), "length": (rows > 0).sum(axis=1, dtype=np.int32)})
+        free.put(infer)
         tokens, lengths = found["tokens"].numpy()[:, 0], found["length"].numpy()[:, 0]
         return [b" ".join(row[:length]).decode() for row, length in zip(tokens, lengths, strict=True)]
 
     return lambda lines, batch: in_batches(lines, batch, streams, ask, tokens_in)
+
+
+def _graph(model: opennmt.models.Transformer) -> Any:
+    spec = {"ids": tf.TensorSpec([None, None], tf.int32), "length": tf.TensorSpec([None], tf.int32)}
+    infer = tf.function(lambda features: model.infer(features), input_signature=[spec])
+    infer({"ids": np.full((1, 1), END, np.int32), "length": np.ones(1, np.int32)})  # traced in one thread
+    return infer
 
 
 def make_model(

@@ -17,7 +17,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,12 +107,13 @@ def serve(engines: dict[str, Callable[..., Translate]]) -> None:
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         command, count = line.split()
+        answer: dict[str, Any] = {}
         cpu, start = time.process_time(), time.perf_counter()
         if command == "go":
             args.outputs.write_text("\n".join(translate(lines, int(count))) + "\n", encoding="utf-8")
-            answer = {"sentences": len(lines)}
+            answer["sentences"] = len(lines)
         else:
-            answer = {"milliseconds": [_milliseconds(translate, text) for text in lines[: int(count)]]}
+            answer["milliseconds"] = [_milliseconds(translate, text) for text in lines[: int(count)]]
         answer.update(
             seconds=time.perf_counter() - start,
             cpu_seconds=time.process_time() - cpu,
