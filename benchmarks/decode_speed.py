@@ -1,13 +1,22 @@
-"""Decoding speed side by side: this project and CTranslate2 on the same weights, in one interleaved run.
+"""Decoding speed side by side: this project, CTranslate2, OpenNMT-tf, tensor2tensor; same weights, one run.
 
-    python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de
+    python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de \\
+        --onmt_python=ENV/bin/python --t2t_python=ENV/bin/python
 
 Every contestant is a process of its own with all cores: text in, text out, beam 4, alpha 0.6. They take
 turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines
 in batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed
-was bought with. Their stopping rules differ: this project's stops when no hypothesis can beat the best
-finished one any more, CTranslate2's when as many are finished as the beam is wide; and so do their length
-penalties.
+was bought with. Their stopping rules differ: this project's and tensor2tensor's stop when no hypothesis can
+beat the best finished one any more, CTranslate2's when as many are finished as the beam is wide,
+OpenNMT-tf's when all in the beam are; CTranslate2 has a length penalty of its own.
+
+OpenNMT-tf and tensor2tensor run in environments of their own, where they have no SentencePiece: they get ids
+and give ids, and their time leaves out what happens to text. Both do best with as many batches side by side,
+of one thread each, as there are cores, and that is what they get. --peer_sentences bounds what they
+translate; their speed and BLEU are then those of the first so many lines.
+
+OpenNMT-tf: see train_speed.py. tensor2tensor 1.15.7 needs Python 3.7 and TensorFlow 1.15.5; install pinned
+versions without their dependencies, since an installer does not resolve them in useful time.
 """
 
 from __future__ import annotations
@@ -15,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,33 +33,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from peers.decoding_entries import BASELINE, CONTESTANTS, exported, present, say, write_ids
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.files import text_lines
 
-BASELINE = "ctranslate2-float32"
 PERCENTILES = (50, 95, 99)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A contestant: its engine in peers/decoding.py, and what is exported for it."""
-
-    engine: str
-    export: Sequence[str] | None = None  # flags of t2t-exporter; None: it reads the output_dir
-    options: dict[str, str] = field(default_factory=dict)
-
-
-CTRANSLATE2 = ("--format=ctranslate2",)
-CONTESTANTS = {
-    "t2t-decoder": Entry("decoder"),
-    "saved_model-float32": Entry("saved_model", ()),
-    "saved_model-bfloat16": Entry("saved_model", ("--quantize=bfloat16",)),
-    "saved_model-int8": Entry("saved_model", ("--quantize=int8",)),
-    BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
-    "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
-}
 
 
 @dataclass
@@ -99,30 +87,35 @@ class Competition:
         for key, folder in folders.items():
             entry = CONTESTANTS[key]
             command = [
-                sys.executable,
-                str(PEERS / "decoding.py"),
+                getattr(args, entry.python) if entry.python else sys.executable,
+                str(PEERS / entry.script),
                 f"--engine={entry.engine}",
                 f"--options={json.dumps(entry.options)}",
                 f"--folder={folder}",
                 f"--streams={streams}",
-                f"--lines={args.inputs}",
+                f"--lines={args.ids if entry.ids else args.inputs}",
                 f"--outputs={self.outputs[key]}",
             ]
             try:
                 self.processes[key] = Process(command, scratch / f"{key}.log")
             except ContestantError as error:
-                _say(f"{key}: left out: {error}")
+                say(f"{key}: left out: {error}")
 
     def round(self, number: int, command: str) -> dict[str, dict[str, Any]]:
-        """One answer of each, beginning with another one in each round."""
+        """One answer of each, beginning with another one in each round; who falls over is left out."""
         order = list(self.processes)
         turn = number % max(1, len(order))
         answers = {}
         for key in order[turn:] + order[:turn]:
             wait_for_quiet(self.args.wait_quiet)
-            answers[key] = self.processes[key].watched(command)
+            try:
+                answers[key] = self.processes[key].watched(command)
+            except ContestantError as error:
+                say(f"{key}, {command}: left out: {error}")
+                del self.processes[key]
+                continue
             if (others := answers[key].get("others_cpus", 0)) > BUSY_CPUS:
-                _say(f"{key}, {command}: disturbed, others used {others:.2f} CPUs")
+                say(f"{key}, {command}: disturbed, others used {others:.2f} CPUs")
         return answers
 
     def stop(self) -> None:
@@ -143,9 +136,9 @@ def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -
             speeds = ", ".join(
                 f"{key} {median(results[key].speeds(batch)):.0f}" for key in together.processes
             )
-            _say(f"batch {batch}, sentences/s: {speeds}")
+            say(f"batch {batch}, sentences/s: {speeds}")
         for key in together.processes:
-            _score(results[key], together.outputs[key], args)
+            _score(results[key], together.outputs[key], CONTESTANTS[key].ids, args)
     finally:
         together.stop()
     alone = Competition(folders, args, scratch, 1)
@@ -158,11 +151,13 @@ def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -
     return results
 
 
-def _score(result: Result, outputs: Path, args: argparse.Namespace) -> None:
+def _score(result: Result, outputs: Path, ids: bool, args: argparse.Namespace) -> None:
     lines = text_lines(outputs.read_bytes(), str(outputs))
+    if ids:
+        lines = [args.vocabulary.decode(map(int, line.split())) for line in lines]
     references = text_lines(args.references.read_bytes(), str(args.references))
-    result.bleu = sacrebleu_score(lines, references).score
-    result.output_tokens = sum(len(ids) + 1 for ids in args.vocabulary.encode_batch(lines))
+    result.bleu = sacrebleu_score(lines, references[: len(lines)]).score
+    result.output_tokens = sum(len(line) + 1 for line in args.vocabulary.encode_batch(lines))
 
 
 def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
@@ -201,7 +196,7 @@ def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
 
 
 def _speed(result: Result, baseline: Result | None, batch: int) -> str:
-    """As in "290 (280-295), x 0.95"; empty where the contestant was left out."""
+    """As in "290 (280-295), x 0.95", of the rounds that both did; empty where there are none."""
     speeds = result.speeds(batch)
     if not speeds:
         return ""
@@ -209,34 +204,7 @@ def _speed(result: Result, baseline: Result | None, batch: int) -> str:
     others = baseline.speeds(batch) if baseline else []
     if not others or baseline is result:
         return text
-    return f"{text}, x {median(a / b for a, b in zip(speeds, others, strict=True)):.2f}"
-
-
-def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dict[str, Path]:
-    """What each contestant loads; made by t2t-exporter where it is no output_dir."""
-    folders: dict[str, Path] = {}
-    made: dict[Sequence[str], Path] = {}
-    for key in contestants:
-        flags = CONTESTANTS[key].export
-        if flags is None:
-            folders[key] = output_dir
-            continue
-        if flags not in made:
-            target = scratch / f"export-{len(made)}"
-            command = [sys.executable, "-m", "t2t_revival.cli.exporter", f"--output_dir={output_dir}"]
-            done = subprocess.run(
-                [*command, f"--export_dir={target}", *flags], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                _say(f"{key}: left out: {done.stderr.strip().splitlines()[-1]}")
-                continue
-            (made[flags],) = (path for path in target.iterdir() if path.name.isdecimal())
-        folders[key] = made[flags]
-    return folders
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    return f"{text}, x {median(a / b for a, b in zip(speeds, others, strict=False)):.2f}"
 
 
 def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -251,6 +219,9 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--contestants", type=_contestants, default=list(CONTESTANTS), help="comma list; default all")
     add("--batch_sizes", type=_numbers, default=[1, 8, 32, 64], help="comma list, sentences")
     add("--rounds", type=int, default=3)
+    add("--onmt_python", help="interpreter that has OpenNMT-tf 2.32")
+    add("--t2t_python", help="interpreter that has tensor2tensor 1.15")
+    add("--peer_sentences", type=int, help="lines that these two translate; default all")
     add("--singles", type=int, default=100, help="lines of a round that are translated one by one")
     add("--wait_quiet", type=float, default=0, help="seconds to wait at most for a quiet machine")
     return parser.parse_args(argv)
@@ -280,18 +251,26 @@ def main() -> int:
     from t2t_revival.training.run import load_vocabulary
 
     args = parse_flags()
+    contestants = present(args)
     for name, output_dir in args.models.items():
         try:
             args.vocabulary = load_vocabulary(output_dir)
-            lines = len(text_lines(args.inputs.read_bytes(), str(args.inputs)))
+            lines = text_lines(args.inputs.read_bytes(), str(args.inputs))
         except (OSError, T2TError) as error:
-            _say(f"error: {error}")
+            say(f"error: {error}")
             return 1
         with tempfile.TemporaryDirectory() as scratch:
-            folders = exported(output_dir, args.contestants, Path(scratch))
+            args.ids = Path(scratch) / "ids.txt"
+            write_ids(lines[: args.peer_sentences], args.vocabulary, args.ids)
+            folders = exported(output_dir, contestants, Path(scratch))
             results = compete(folders, args, Path(scratch))
-        print(f"\n{name}: {lines:,} sentences of {args.inputs.name}, {os.cpu_count()} CPUs, x {BASELINE}\n")
-        print(table(results, args.batch_sizes), flush=True)
+        print(
+            f"\n{name}: {len(lines):,} sentences of {args.inputs.name}, {os.cpu_count()} CPUs, x {BASELINE}"
+        )
+        peers = [key for key in results if CONTESTANTS[key].ids]
+        if args.peer_sentences and peers:
+            print(f"{', '.join(peers)}: the first {args.peer_sentences:,} sentences")
+        print("\n" + table(results, args.batch_sizes), flush=True)
     return 0
 
 

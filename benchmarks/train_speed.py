@@ -289,8 +289,9 @@ def main() -> int:
     args = parse_flags()
     pythons: dict[str, str] = {}
     for key in args.contestants:
-        python = getattr(args, CONTESTANTS[key].python)
-        reason = missing(CONTESTANTS[key], python)
+        entry = CONTESTANTS[key]
+        python = getattr(args, entry.python)
+        reason = missing(entry.python, entry.module, python)
         if reason:
             _say(f"{key}: left out: {reason}")
         else:

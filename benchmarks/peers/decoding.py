@@ -1,25 +1,17 @@
-"""A contestant of decode_speed.py: a process that translates a file when it is told to, and answers in JSON.
-
-Commands, one a line on stdin: "go BATCH" translates all lines in batches of so many sentences, and "one
-COUNT" the first COUNT lines, one after the other. An answer is one line on stdout; whatever libraries print
-goes to stderr.
-"""
+"""Contestants of decode_speed.py that have this project's vocabulary: text in, text out."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import resource
-import sys
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-MOST_TOKENS = 100  # of CTranslate2's outputs; t2t_revival bounds each by its input's length + 50
+from translating import ALPHA, BEAM_SIZE, MOST_TOKENS, in_batches, serve
+
+if TYPE_CHECKING:
+    from translating import Translate
+
 LEAST_TOKENS = 16  # that t2t_revival counts for a sentence of fewer
-Translate = Callable[[list[str], int], list[str]]  # lines, sentences of a batch -> translations
 
 
 def decoder(folder: Path, streams: int) -> Translate:
@@ -51,18 +43,7 @@ def saved_model(folder: Path, streams: int) -> Translate:
     def ask(lines: list[str]) -> list[str]:
         return [row[0].decode() for row in signature(inputs=tf.constant(lines))["outputs"].numpy()]
 
-    def translate(lines: list[str], batch: int) -> list[str]:
-        order = sorted(range(len(lines)), key=lambda index: -len(lines[index]))
-        calls = [order[start : start + batch] for start in range(0, len(order), batch)]
-        outputs = [""] * len(lines)
-        with ThreadPoolExecutor(streams) as pool:
-            answers = pool.map(ask, ([lines[index] for index in call] for call in calls))
-            for call, answer in zip(calls, answers, strict=True):
-                for index, output in zip(call, answer, strict=True):
-                    outputs[index] = output
-        return outputs
-
-    return translate
+    return lambda lines, batch: in_batches(lines, batch, streams, ask)
 
 
 def ctranslate2(folder: Path, streams: int, compute_type: str) -> Translate:
@@ -78,8 +59,8 @@ def ctranslate2(folder: Path, streams: int, compute_type: str) -> Translate:
     def translate(lines: list[str], batch: int) -> list[str]:
         found = translator.translate_batch(
             pieces.encode(lines, out_type=str),
-            beam_size=4,
-            length_penalty=0.6,
+            beam_size=BEAM_SIZE,
+            length_penalty=ALPHA,
             max_decoding_length=MOST_TOKENS,
             max_batch_size=batch,
         )
@@ -102,43 +83,5 @@ ENGINES: dict[str, Callable[..., Translate]] = {
     "ctranslate2": ctranslate2,
 }
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--engine", choices=ENGINES, required=True)
-    parser.add_argument("--options", type=json.loads, default={})
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--streams", type=int, required=True)
-    parser.add_argument("--lines", type=Path, required=True)
-    parser.add_argument("--outputs", type=Path, required=True)
-    args = parser.parse_args()
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    lines = args.lines.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    translate = ENGINES[args.engine](args.folder, args.streams, **args.options)
-    translate(lines[:64], 32)
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        command, count = line.split()
-        cpu, start = time.process_time(), time.perf_counter()
-        if command == "go":
-            args.outputs.write_text("\n".join(translate(lines, int(count))) + "\n", encoding="utf-8")
-            answer = {"sentences": len(lines)}
-        else:
-            answer = {"milliseconds": [_milliseconds(translate, text) for text in lines[: int(count)]]}
-        answer |= {
-            "seconds": time.perf_counter() - start,
-            "cpu_seconds": time.process_time() - cpu,
-            "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        }
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-def _milliseconds(translate: Translate, text: str) -> float:
-    start = time.perf_counter()
-    translate([text], 1)
-    return 1e3 * (time.perf_counter() - start)
-
-
 if __name__ == "__main__":
-    main()
+    serve(ENGINES)

@@ -104,8 +104,10 @@ class Process:
 
 
 def _environment() -> dict[str, str]:
+    """This one, without what TensorFlow 2 leaves in it for its children, which tensor2tensor's is none of."""
+    inherited = {name: value for name, value in os.environ.items() if name != "TF2_BEHAVIOR"}
     return {
-        **os.environ,
+        **inherited,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "PYTHONUNBUFFERED": "1",
@@ -123,18 +125,22 @@ def _busy_cpu_seconds() -> float | None:
     return (sum(user_to_steal) - idle - iowait) / os.sysconf("SC_CLK_TCK")
 
 
-def missing(entry: Entry, python: str | None) -> str | None:
-    """Why a contestant cannot take part, in words; None where it can."""
+def missing(flag: str, module: str, python: str | None) -> str | None:
+    """Why a contestant cannot take part, in words; None where it can.
+
+    Args:
+        flag: of the command line, which names its interpreter.
+        module: what must be importable there.
+        python: what the flag was given.
+    """
     if not python:
-        return f"--{entry.python} is not given (the interpreter of an environment with {entry.module})"
+        return f"--{flag} is not given (the interpreter of an environment with {module})"
     try:
-        found = subprocess.run([python, "-c", f"import {entry.module}"], capture_output=True, text=True)
+        found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, text=True)
     except OSError as error:
-        return f"--{entry.python}={python}: {error.strerror}"
+        return f"--{flag}={python}: {error.strerror}"
     if found.returncode:
-        return (
-            f"--{entry.python}={python} cannot import {entry.module}: {found.stderr.strip().splitlines()[-1]}"
-        )
+        return f"--{flag}={python} cannot import {module}: {found.stderr.strip().splitlines()[-1]}"
     return None
 
 

@@ -33,6 +33,27 @@ def test_who_was_left_out_has_an_empty_row():
     assert row == "| t2t-decoder |  |  | nan / nan / nan | 0 | nan |"
 
 
+class Falling:
+    """A contestant's process that answers a few times."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def watched(self, command):
+        if not self.answers:
+            raise decode_speed.ContestantError("ended with status -11")
+        self.answers -= 1
+        return {"command": command}
+
+
+def test_who_falls_over_is_left_out_and_the_others_go_on(capsys, tmp_path):
+    args = decode_speed.parse_flags(["--models=a=b", "--inputs=x", "--references=y"])
+    competition = decode_speed.Competition({}, args, tmp_path, streams=1)
+    competition.processes = {"a": Falling(1), "b": Falling(9)}
+    assert [sorted(competition.round(number, "go 8")) for number in range(3)] == [["a", "b"], ["b"], ["b"]]
+    assert "a, go 8: left out: ended with status -11" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
@@ -51,4 +72,4 @@ def test_a_model_that_is_not_there(capsys, monkeypatch, tmp_path):
     flags = [f"--models=a={tmp_path / 'no'}", "--inputs=x", "--references=y"]
     monkeypatch.setattr(sys, "argv", ["decode_speed.py", *flags])
     assert decode_speed.main() == 1
-    assert capsys.readouterr().err.startswith("error: ")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: ")

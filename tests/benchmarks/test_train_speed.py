@@ -166,12 +166,11 @@ def test_a_disturbed_run_is_called_so():
 
 
 def test_what_is_missing_is_named():
-    entry = train_speed.CONTESTANTS["opennmt-float32"]
-    assert "--onmt_python is not given" in (missing(entry, None) or "")
-    assert "No such file" in (missing(entry, "/nowhere/python") or "")
-    absent = Entry("x.py", "python", "no_such_module", "float32")
-    assert "No module named 'no_such_module'" in (missing(absent, sys.executable) or "")
-    assert missing(Entry("x.py", "python", "json", "float32"), sys.executable) is None
+    assert "--onmt_python is not given" in (missing("onmt_python", "opennmt", None) or "")
+    assert "No such file" in (missing("onmt_python", "opennmt", "/nowhere/python") or "")
+    absent = missing("python", "no_such_module", sys.executable)
+    assert "No module named 'no_such_module'" in (absent or "")
+    assert missing("python", "json", sys.executable) is None
 
 
 def test_unknown_sizes_and_contestants_are_refused(capsys):

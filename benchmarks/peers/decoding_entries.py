@@ -1,0 +1,110 @@
+"""Who takes part in decode_speed.py, and what each of them loads and reads."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peers.processes import PEERS, missing
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabulary
+
+BASELINE = "ctranslate2-float32"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contestant as the command line knows it."""
+
+    engine: str  # of its script
+    export: Sequence[str] | None = None  # arguments of "python" that write its folder; None: the output_dir
+    options: dict[str, str] = field(default_factory=dict)  # of the engine
+    script: str = "decoding.py"  # in peers/
+    python: str | None = None  # the flag that names its interpreter; None: it runs under this one
+    module: str = ""  # what must be importable there
+
+    @property
+    def ids(self) -> bool:
+        """Whether it gets and gives ids, not text."""
+        return self.python is not None
+
+
+EXPORTER = ("-m", "t2t_revival.cli.exporter")
+CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
+WEIGHTS = str(PEERS / "weights.py")
+CONTESTANTS = {
+    "t2t-decoder": Entry("decoder"),
+    "saved_model-float32": Entry("saved_model", EXPORTER),
+    "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
+    "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),
+    BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
+    "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
+    "opennmt-tf-float32": Entry(
+        "opennmt",
+        (WEIGHTS, "--peer=opennmt"),
+        script="onmt_decoding.py",
+        python="onmt_python",
+        module="opennmt",
+    ),
+    "tensor2tensor-float32": Entry(
+        "t2t",
+        (WEIGHTS, "--peer=t2t"),
+        script="t2t_decoding.py",
+        python="t2t_python",
+        module="tensor2tensor",
+    ),
+}
+
+
+def present(args: argparse.Namespace) -> list[str]:
+    """The contestants that can take part; of the others, stderr says why not."""
+    found = []
+    for key in args.contestants:
+        entry = CONTESTANTS[key]
+        reason = entry.python and missing(entry.python, entry.module, getattr(args, entry.python))
+        if reason:
+            say(f"{key}: left out: {reason}")
+        else:
+            found.append(key)
+    return found
+
+
+def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dict[str, Path]:
+    """What each contestant loads; made where it is no output_dir."""
+    folders: dict[str, Path] = {}
+    made: dict[Sequence[str], Path] = {}
+    for key in contestants:
+        export = CONTESTANTS[key].export
+        if export is None:
+            folders[key] = output_dir
+            continue
+        if export not in made:
+            target = scratch / f"export-{len(made)}"
+            flags = [f"--output_dir={output_dir}", f"--export_dir={target}"]
+            done = subprocess.run(
+                [sys.executable, *export, *flags], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                say(f"{key}: left out: {done.stderr.strip().splitlines()[-1]}")
+                continue
+            versions = [path for path in target.iterdir() if path.name.isdecimal()]
+            made[export] = versions[0] if versions else target
+        folders[key] = made[export]
+    return folders
+
+
+def write_ids(lines: Sequence[str], vocabulary: Vocabulary, path: Path) -> None:
+    """Writes the ids of each line without EOS, as in "17 4 290"."""
+    encoded = vocabulary.encode_batch(lines)
+    path.write_text("".join(" ".join(map(str, ids)) + "\n" for ids in encoded), encoding="utf-8")
+
+
+def say(line: str) -> None:
+    """To stderr, at once."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,128 @@
+"""The side of a contestant of decode_speed.py: it translates a file when it is told to, and answers in JSON.
+
+Commands, one a line on stdin: "go BATCH" translates all lines in batches of so many sentences, and "one
+COUNT" the first COUNT lines, one after the other. An answer is one line on stdout; whatever libraries print
+goes to stderr. This module and what peers' interpreters import beside it keep to Python 3.7, the newest that
+tensor2tensor 1.15 runs on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Translate = Callable[[list[str], int], list[str]]  # lines, sentences of a batch -> translations
+
+EOS = 1
+BEAM_SIZE, ALPHA = 4, 0.6
+MOST_TOKENS = 100  # of outputs whose bound is one number for all; t2t_revival's is its input's length + 50
+EXTRA_TOKENS = 50  # of an output beyond its input, where the bound is of that kind
+
+
+def ids_of(line: str) -> list[int]:
+    """The ids of a line such as "17 4 290", with EOS."""
+    return [*map(int, line.split()), EOS]
+
+
+def tokens_in(line: str) -> int:
+    """How many ids a line has."""
+    return len(line.split())
+
+
+def line_of(ids: list[int]) -> str:
+    """The inverse of `ids_of`; what follows EOS is left out."""
+    return " ".join(map(str, itertools.takewhile(lambda number: number != EOS, ids)))
+
+
+def padded(sentences: list[list[int]]) -> np.ndarray:
+    """int32 [sentences, longest], filled up with 0."""
+    rows = np.zeros((len(sentences), max(map(len, sentences))), np.int32)
+    for row, ids in enumerate(sentences):
+        rows[row, : len(ids)] = ids
+    return rows
+
+
+def in_batches(
+    lines: list[str],
+    batch: int,
+    streams: int,
+    ask: Callable[[list[str]], list[str]],
+    length: Callable[[str], int] = len,
+) -> list[str]:
+    """Translates by as many threads as there are streams, in batches of lines of like lengths.
+
+    Args:
+        lines: what to translate.
+        batch: sentences of a batch.
+        streams: batches that are translated side by side.
+        ask: lines of one batch -> their translations.
+        length: of a line; they are sorted by it, longest first.
+    """
+    order = sorted(range(len(lines)), key=lambda index: -length(lines[index]))
+    calls = [order[start : start + batch] for start in range(0, len(order), batch)]
+
+    def answer(call: list[int]) -> list[str]:
+        return ask([lines[index] for index in call])
+
+    with ThreadPoolExecutor(streams) as pool:
+        sorted_outputs = [output for outputs in pool.map(answer, calls) for output in outputs]
+    places = {index: place for place, index in enumerate(order)}
+    return [sorted_outputs[places[index]] for index in range(len(lines))]
+
+
+def serve(engines: dict[str, Callable[..., Translate]]) -> None:
+    """Makes the engine that the command line names, then obeys stdin until it ends.
+
+    Args:
+        engines: by name, what makes one of the folder that it loads, the streams and further options.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--engine", choices=engines, required=True)
+    parser.add_argument("--options", type=json.loads, default={})
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--streams", type=int, required=True)
+    parser.add_argument("--lines", type=Path, required=True)
+    parser.add_argument("--outputs", type=Path, required=True)
+    args = parser.parse_args()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    lines = args.lines.read_text(encoding="utf-8").split("\n")
+    if not lines[-1]:
+        lines.pop()  # what follows the last line's end is no line
+    translate = engines[args.engine](args.folder, args.streams, **args.options)
+    translate(lines[:64], 32)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        command, count = line.split()
+        answer: dict[str, Any] = {}
+        cpu, start = time.process_time(), time.perf_counter()
+        if command == "go":
+            args.outputs.write_text("\n".join(translate(lines, int(count))) + "\n", encoding="utf-8")
+            answer["sentences"] = len(lines)
+        else:
+            answer["milliseconds"] = [_milliseconds(translate, text) for text in lines[: int(count)]]
+        answer.update(
+            seconds=time.perf_counter() - start,
+            cpu_seconds=time.process_time() - cpu,
+            peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        )
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _milliseconds(translate: Translate, text: str) -> float:
+    start = time.perf_counter()
+    translate([text], 1)
+    return 1e3 * (time.perf_counter() - start)

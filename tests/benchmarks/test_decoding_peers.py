@@ -1,0 +1,166 @@
+"""What benchmarks/decode_speed.py gives to OpenNMT-tf and tensor2tensor; each itself where it is installed.
+
+T2T_PYTHON and ONMT_PYTHON name interpreters that have them.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary import EOS
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "peers")]
+
+import decode_speed  # noqa: E402
+import translating  # noqa: E402
+import weights  # noqa: E402
+from peers import decoding_entries  # noqa: E402
+from peers.processes import Process  # noqa: E402
+
+VOCAB, POSITIONS, COMPARED = 60, 90, 20
+PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+APART = {"shared_embedding_and_softmax_weights": False, "num_encoder_layers": 1, "pos": "timing"}
+PEERS = {
+    "t2t": ("T2T_PYTHON", "t2t_decoding.py"),
+    "opennmt": ("ONMT_PYTHON", "onmt_decoding.py"),
+}
+FLAGS = ["--models=a=b", "--inputs=x", "--references=y"]
+
+
+def make_model(**changes):
+    """With norms and biases that could not be taken for those of no training, and outputs that differ."""
+    keras.utils.set_random_seed(5)
+    hparams = HParams(num_hidden_layers=2, hidden_size=16, filter_size=24, num_heads=2, **changes)
+    model = Transformer(hparams, VOCAB)
+    random = np.random.default_rng(1)
+    for weight in model.weights:
+        if len(weight.shape) == 1:
+            weight.assign(weight + random.normal(0, 0.3, weight.shape))
+        elif "encoder_attention" in weight.path:
+            weight.assign(weight * 4)
+    model.softmax_embedding.embeddings.assign(model.softmax_embedding.embeddings * 3)
+    return model
+
+
+def greedy(model, sources, length):
+    """The likeliest next token again and again, PAD taken out: int [sentences, length]."""
+    inputs = translating.padded([[*source, EOS] for source in sources])
+    targets = np.zeros((len(sources), length), np.int32)
+    for position in range(length):
+        logits = np.array(model({"inputs": inputs, "targets": targets}))
+        targets[:, position] = logits[:, position, 1:].argmax(axis=-1) + 1
+    return targets
+
+
+@pytest.mark.parametrize("changes", [{}, PRE_NORM, {**PRE_NORM, **APART}, {"attention_key_channels": 8}])
+def test_each_weight_is_in_the_file_once(tmp_path, changes):
+    model = make_model(**changes)
+    weights.write_weights(model, POSITIONS, tmp_path / "model")
+    settings, arrays = weights.read_weights(tmp_path / "model")
+    positions = [arrays.pop(f"{side}_positions") for side in ("source", "target")]
+    assert [table.shape for table in positions] == [(POSITIONS, 16)] * 2
+    assert sum(array.size for array in arrays.values()) == model.count_params()
+    assert (settings["vocab_size"], settings["hidden_size"]) == (VOCAB, 16)
+    assert {array.dtype for array in arrays.values()} == {np.dtype("float32")}
+
+
+def test_weights_have_the_shapes_that_the_file_promises():
+    arrays = weights.arrays(make_model(attention_key_channels=8, attention_value_channels=4), POSITIONS)
+    for place in ("encoder/0/self_attention", "decoder/1/self_attention", "decoder/1/encoder_attention"):
+        shapes = [arrays[f"{place}/{name}"].shape for name in ("query", "key", "value", "output", "gamma")]
+        assert shapes == [(16, 8), (16, 8), (16, 4), (4, 16), (16,)]
+
+
+def test_a_model_that_has_no_place_in_opennmt_is_refused():
+    settings = weights.settings(make_model(attention_key_channels=8))
+    assert "this model has 8 and 16" in (weights.refusal("opennmt", settings) or "")
+    assert weights.refusal("t2t", settings) is None
+    assert weights.refusal("opennmt", weights.settings(make_model())) is None
+
+
+def test_outputs_come_back_in_the_order_of_their_lines():
+    asked = []
+
+    def ask(lines):
+        asked.append(lines)
+        return [line.upper() for line in lines]
+
+    lines = ["a", "bb", "", "dddd", "ccc"]
+    assert translating.in_batches(lines, 2, 1, ask) == ["A", "BB", "", "DDDD", "CCC"]
+    assert asked == [["dddd", "ccc"], ["bb", "a"], [""]]
+
+
+def test_ids_as_lines():
+    assert translating.ids_of("17 4") == [17, 4, 1]
+    assert translating.line_of([17, 4, 1, 9, 0]) == "17 4"
+    np.testing.assert_array_equal(translating.padded([[5, 1], [1]]), [[5, 1], [1, 0]])
+
+
+def test_peers_are_left_out_where_no_interpreter_is_named(capsys):
+    args = decode_speed.parse_flags([*FLAGS, "--contestants=t2t-decoder,opennmt-tf-float32"])
+    assert decoding_entries.present(args) == ["t2t-decoder"]
+    assert "opennmt-tf-float32: left out: --onmt_python is not given" in capsys.readouterr().err
+
+
+def test_peers_are_there_where_their_interpreters_are(monkeypatch):
+    monkeypatch.setattr(decoding_entries, "missing", lambda flag, module, python: None if python else flag)
+    args = decode_speed.parse_flags([*FLAGS, "--onmt_python=a/python", "--peer_sentences=9"])
+    assert decoding_entries.present(args)[-1] == "opennmt-tf-float32"
+    assert args.peer_sentences == 9
+
+
+@pytest.mark.parametrize("script", ["translating.py", "weights.py", "t2t_decoding.py"])
+def test_what_tensor2tensor_runs_is_of_its_python(script):
+    ast.parse((BENCHMARKS / "peers" / script).read_text(), feature_version=(3, 7))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("changes", [{}, {**PRE_NORM, **APART}])
+def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
+    variable, script = PEERS[peer]
+    if variable not in os.environ:
+        pytest.skip(f"{variable} names no interpreter")
+    model = make_model(**changes)
+    weights.write_weights(model, POSITIONS, tmp_path / "model")
+    random = np.random.default_rng(2)
+    sources = [random.integers(3, VOCAB, length).tolist() for length in range(1, 13)]
+    lines = [" ".join(map(str, source)) for source in sources]
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+    command = [
+        os.environ[variable],
+        str(BENCHMARKS / "peers" / script),
+        f"--engine={peer}",
+        '--options={"beam_size": 1}',
+        f"--folder={tmp_path / 'model'}",
+        "--streams=1",
+        f"--lines={tmp_path / 'lines'}",
+        f"--outputs={tmp_path / 'outputs'}",
+    ]
+    process = Process(command, tmp_path / "log")
+    try:
+        assert process.ask("go 4")["sentences"] == len(lines)
+        assert len(process.ask("one 2")["milliseconds"]) == 2
+    finally:
+        process.stop()
+    outputs = [output.split() for output in (tmp_path / "outputs").read_text().splitlines()]
+    expected = [translating.line_of(row).split() for row in greedy(model, sources, COMPARED).tolist()]
+    assert len({tuple(ids) for ids in expected}) > 4
+    assert [ids[:COMPARED] for ids in outputs] == expected
+
+
+@pytest.mark.slow
+def test_the_weights_of_what_is_no_output_dir_are_refused(tmp_path):
+    command = [sys.executable, decoding_entries.WEIGHTS, "--peer=t2t", f"--export_dir={tmp_path / 'x'}"]
+    done = subprocess.run([*command, f"--output_dir={tmp_path}"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert str(tmp_path) in done.stderr.strip().splitlines()[-1]
