@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.generation import references_path
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines, writing
+from t2t_revival.files import text_lines
 from t2t_revival.problems.problem import (
-    DEV,
     SAMPLE_VOCAB_SIZE,
-    TEST,
     TRAIN,
     Finished,
     Text2TextProblem,
 )
 
 if TYPE_CHECKING:
-    from t2t_revival.data.generation import Progress
     from t2t_revival.data.sources import Source
     from t2t_revival.parsing.treebank import TreebankSource
 
@@ -33,7 +30,7 @@ class ParseWsj(Text2TextProblem):
 
     source_lang, target_lang = "words", "trees"
     default_source = ""
-    converts = True
+    separates_words = True
     usual_hparams = ("tiny", "parsing_small", "parsing")
 
     @property
@@ -70,42 +67,27 @@ class ParseWsj(Text2TextProblem):
         assert isinstance(data_source, TreebankSource)
         return symbols(data_source.labels())
 
-    def generate_data(
-        self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
-    ) -> Metadata:
-        """See `Problem.generate_data`; beside the shards, the trees of dev and test as they are measured."""
+    def reference_lines(self, source: Source, split: str) -> Iterator[str]:
+        """The trees of dev or test, tags included, one on each line."""
+        from t2t_revival.parsing.treebank import TreebankSource
         from t2t_revival.parsing.trees import bracketing
 
-        metadata = super().generate_data(data_dir, tmp_dir, progress)
-        source = self.make_source(metadata.source, None)
-        for split in (TEST, DEV):
-            path = self.trees_path(split, data_dir)
-            if split not in metadata.splits or path.exists():
-                continue
-            with writing(path) as file:
-                file.writelines(f"{bracketing(tree)}\n".encode() for tree in source.trees(split))
-        return metadata
-
-    def has_data(self, data_dir: str | Path) -> bool:
-        """See `Problem.has_data`."""
-        return super().has_data(data_dir) and self.trees_path(DEV, data_dir).is_file()
-
-    def trees_path(self, split: str, data_dir: str | Path) -> Path:
-        """The file of a split's trees, one per line."""
-        return Path(data_dir).expanduser() / f"{self.dataset_filename()}-{split}.trees"
+        assert isinstance(source, TreebankSource)
+        return map(bracketing, source.trees(split))
 
     def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
         """Sentences and their trees as the treebank has them, tags included."""
         from t2t_revival.parsing.linear import sentence
         from t2t_revival.parsing.trees import parse
 
-        path = self.trees_path(split, data_dir)
+        self.shards(split, data_dir)
+        path = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
+        if split == TRAIN:
+            raise T2TError(f"{self.name}: outputs of dev and test can be measured, not those of train")
         if not path.is_file():
-            raise T2TError(
-                f"{path}: no such file: only dev and test can be measured; or run t2t-datagen again"
-            )
-        for line in text_lines(path.read_bytes(), str(path)):
-            yield sentence(parse(line, str(path))), line
+            raise T2TError(f"{path}: no such file: run t2t-datagen again")
+        for number, line in enumerate(text_lines(path.read_bytes(), str(path)), start=1):
+            yield sentence(parse(line, f"{path}, line {number}")), line
 
     def prepare(self, line: str, tokenized: bool = False) -> str:
         """A sentence's words as treebanks write them, a space between any two."""
@@ -137,7 +119,11 @@ class ParseWsjSemi(ParseWsj):
         data_source: of the treebank.
         auto_trees: files of the parsed sentences.
         gold_share: of the training examples that are the treebank's; 0: each tree comes once.
-        settings: see `Problem`.
+        vocab_size: see `Problem`.
+        tmp_dir: see `Problem`.
+
+    Raises:
+        T2TError: of treebank and parsed sentences, one is missing.
     """
 
     def __init__(
@@ -145,7 +131,8 @@ class ParseWsjSemi(ParseWsj):
         data_source: str | None = None,
         auto_trees: Sequence[str] = (),
         gold_share: float = 0.0,
-        **settings: Any,
+        vocab_size: int = 0,
+        tmp_dir: str | Path | None = None,
     ) -> None:
         from t2t_revival.parsing.treebank import mixed_name
 
@@ -153,7 +140,9 @@ class ParseWsjSemi(ParseWsj):
             if not data_source:
                 raise T2TError("--auto_trees needs --data_source, the treebank")
             data_source = mixed_name(data_source, auto_trees, gold_share)
-        super().__init__(data_source, **settings)
+        elif gold_share:
+            raise T2TError("--gold_share needs --auto_trees and --data_source")
+        super().__init__(data_source, vocab_size, tmp_dir)
 
     @property
     def approx_vocab_size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,7 +132,8 @@ class Text2TextProblem(Problem):
     target_lang: str
     tfds_default: str = ""
     default_source: str = "wmt14"
-    converts: bool = False  # whether `prepare` and `finish` do anything
+    separates_words: bool = False  # whether inputs are words with a space between any two
+    reference_lines: Callable[[Source, str], Iterable[str]] | None = None
 
     @property
     def approx_vocab_size(self) -> int:
@@ -176,6 +177,7 @@ class Text2TextProblem(Problem):
             vocab_size=self.vocab_size,
             default_vocab_size=self.default_vocab_size,
             user_symbols=self.user_symbols,
+            references=self.reference_lines,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         return generation.generate(recipe, _folder(data_dir), tmp, progress)

@@ -20,6 +20,7 @@ from t2t_revival.cli.lines import (
     prompt,
     read,
     say,
+    say_repaired,
     to_bytes,
     writing_to,
 )
@@ -202,8 +203,6 @@ def _problem(run: Run, values: flags.FlagValues) -> Text2TextProblem:
     """The problem of a run, which knows where its splits are."""
     from t2t_revival.problems.problem import Text2TextProblem
 
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
     problem = registry.problem(run.problem)
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
@@ -220,8 +219,7 @@ def _translate(
         lines, on_cut=lambda cut: _warn_of_cut(cut, name), on_progress=shown, prepared=prepared
     )
     shown.end(len(lines))
-    if repaired := sum(found[0].repaired for found in outputs):
-        say(f"{repaired:,} of {len(lines):,} outputs were not well-formed and were repaired")
+    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
     if any(found[0].score == float("-inf") for found in outputs):
         raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
     return outputs

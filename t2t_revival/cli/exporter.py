@@ -92,17 +92,17 @@ def _export(values: flags.FlagValues) -> None:
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
-    converts = translator.problem is not None and translator.problem.converts
+    trees = translator.problem is not None and translator.problem.separates_words
     print(
-        _next_command(export_dir.absolute(), run.problem, converts)
+        _next_command(export_dir.absolute(), run.problem, trees)
         if served
         else _ctranslate2_example(written, translator.options)
     )
 
 
-def _next_command(export_dir: Path, name: str, converts: bool) -> str:
+def _next_command(export_dir: Path, name: str, trees: bool) -> str:
     folder = shlex.quote(str(export_dir))
-    client = f"t2t-query-server --problem={name}" if converts else "t2t-query-server"
+    client = f"t2t-query-server --problem={name}" if trees else "t2t-query-server"
     return (
         f"next: {client} --saved_model={folder}\n"
         f"or serve it: cd {folder} && docker compose up, or without a container:\n"

@@ -144,6 +144,12 @@ def drawing(problem: Text2TextProblem | None) -> Draw:
     return lambda output: problem.drawn(output, width)
 
 
+def say_repaired(repaired: int, total: int) -> None:
+    """That a model gave something else than the problem asks for, if it did."""
+    if repaired:
+        say(f"{repaired:,} of {total:,} outputs were not well-formed and were repaired")
+
+
 def say(message: str) -> None:
     """To the person, not into the translations: on stderr."""
     print(message, file=sys.stderr, flush=True)

@@ -36,8 +36,8 @@ def define(values: flags.FlagValues) -> None:
         None,
         "Where sentence pairs come from: a folder with train.en train.de dev.en dev.de [test.en test.de] "
         "(your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG; for parsing a Penn Treebank folder "
-        "(with wsj/00 to wsj/24), one with train.trees dev.trees [test.trees], or sample. By default what "
-        "data_dir was made from, or wmt14.",
+        "(with wsj/02 to wsj/23), one with train.trees dev.trees [test.trees], or sample. By default what "
+        "data_dir was made from, or for translation wmt14.",
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -142,7 +142,7 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Whether making the problem's data runs TensorFlow in this process: its source is of TFDS."""
-    source: str = problem.data_source or getattr(problem, "default_source", "wmt14")
+    source = str(problem.data_source or getattr(problem, "default_source", "wmt14"))
     return source == "wmt14" or source.startswith("tfds:")
 
 

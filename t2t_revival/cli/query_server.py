@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags
-from t2t_revival.cli.lines import STANDARD_STREAM, Draw, drawing, formatted, prompt, read, say, writing_to
+from t2t_revival.cli.lines import (
+    STANDARD_STREAM,
+    Draw,
+    drawing,
+    formatted,
+    prompt,
+    read,
+    say,
+    say_repaired,
+    writing_to,
+)
 from t2t_revival.cli.progress import duration
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -30,6 +42,7 @@ what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes th
 sentences become words before they are sent, and what comes back becomes trees.
 """
 DAY = 86_400  # seconds
+_SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams)\s*=")  # what a request may say
 ONE_OF = (
     ("server", "saved_model"),
     ("inputs_once", "decode_from_file"),
@@ -54,7 +67,7 @@ def command_flags() -> flags.FlagValues:
         (
             "decode_hparams",
             "How to decode, such as beam_size=4,alpha=0.6,extra_length=50,return_beams=True; by default "
-            "as the model was exported.",
+            "as the model was exported. Where one of these is given, the others are the problem's.",
         ),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
@@ -93,53 +106,84 @@ def _query_server(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     _check_flags(values)
-    problem = problem_flags.text_problem(values) if values.problem else None
-    options = _options(values, problem)
-    draw = drawing(problem) if values.pretty else None
+    how = _how(values)
     if values.inputs_once is None and not values.decode_from_file:
         model = _model(values)
-        prompt(
-            lambda line: _ask(model, [line], options, problem)[0],
-            options is not None and options.write_beam_scores,
-            draw,
-        )
+        prompt(lambda line: _typed(model, line, how), how.scores, how.draw)
     else:
-        _lines(values, options, problem, draw)
+        _lines(values, how)
 
 
-def _options(values: flags.FlagValues, problem: Text2TextProblem | None) -> DecodeHParams | None:
-    """How to decode; None: as the model was exported."""
-    if not values.decode_hparams:
-        return None
+class _Answer(NamedTuple):
+    """An output for people; see `Finished`."""
+
+    text: str
+    score: float
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class _How:
+    """How lines are asked and answers are shown.
+
+    Attributes:
+        problem: makes inputs of lines and texts of outputs; None: both are as they are.
+        search: what requests say of the search; None: nothing, so that it is as the model was exported.
+        tokenized: see `DecodeHParams`.
+        scores: whether answers are shown with their scores.
+        draw: see `formatted`.
+    """
+
+    problem: Text2TextProblem | None
+    search: DecodeHParams | None
+    tokenized: bool
+    scores: bool
+    draw: Draw | None
+
+
+def _how(values: flags.FlagValues) -> _How:
+    problem = problem_flags.text_problem(values) if values.problem else None
     usual = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
-    options = DecodeHParams.parse(values.decode_hparams, dataclasses.asdict(usual))
+    options = DecodeHParams.parse(values.decode_hparams or "", dataclasses.asdict(usual))
     if options.batch_size != usual.batch_size:
         raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
     if options.constrained != usual.constrained:
         raise T2TError("decode_hparams: constrained: a model is exported with it or without")
     if options.tokenized and not problem:
         raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
-    return options
+    return _How(
+        problem,
+        options if _SEARCH.search(values.decode_hparams or "") else None,
+        options.tokenized,
+        options.write_beam_scores,
+        drawing(problem) if values.pretty else None,
+    )
 
 
 def _ask(
-    model: client.Model,
-    lines: list[str],
-    options: DecodeHParams | None,
-    problem: Text2TextProblem | None,
-    batch_size: int = client.BATCH_SIZE,
-) -> list[list[client.Output]]:
+    model: client.Model, lines: list[str], how: _How, batch_size: int = client.BATCH_SIZE
+) -> list[list[_Answer]]:
     """The outputs of each line for people."""
-    if problem is None:
-        return client.query(model, lines, options, batch_size)
-    inputs = [problem.prepare(line, options is not None and options.tokenized) for line in lines]
+    problem = how.problem
+    inputs = [problem.prepare(line, how.tokenized) for line in lines] if problem else lines
+    found = client.query(model, inputs, how.search, batch_size)
     return [
-        [
-            client.Output(problem.finish(text, output.text).text, output.score) if text else output
-            for output in found
-        ]
-        for text, found in zip(inputs, client.query(model, inputs, options, batch_size), strict=True)
+        [_answer(problem if text.strip() else None, text, output) for output in outputs]
+        for text, outputs in zip(inputs, found, strict=True)
     ]
+
+
+def _answer(problem: Text2TextProblem | None, inputs: str, output: client.Output) -> _Answer:
+    if problem is None:
+        return _Answer(output.text, output.score)
+    text, repaired = problem.finish(inputs, output.text)
+    return _Answer(text, output.score, repaired)
+
+
+def _typed(model: client.Model, line: str, how: _How) -> list[_Answer]:
+    answers = _ask(model, [line], how)[0]
+    say_repaired(sum(answer.repaired for answer in answers), len(answers))
+    return answers
 
 
 def _check_flags(values: flags.FlagValues) -> None:
@@ -170,12 +214,7 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
-def _lines(
-    values: flags.FlagValues,
-    options: DecodeHParams | None,
-    problem: Text2TextProblem | None,
-    draw: Draw | None,
-) -> None:
+def _lines(values: flags.FlagValues, how: _How) -> None:
     """Answers a file or one text; the answer is there whole or not at all."""
     once = values.inputs_once is not None
     lines = [values.inputs_once] if once else read(values.decode_from_file)
@@ -184,10 +223,11 @@ def _lines(
     with writing_to(target) as file:
         model = _model(values)
         began = time.monotonic()
-        outputs = _ask(model, lines, options, problem, values.batch_size)
+        outputs = _ask(model, lines, how, values.batch_size)
         seconds = time.monotonic() - began
         several = any(len(found) > 1 for found in outputs)
-        file.write(formatted(outputs, several, options is not None and options.write_beam_scores, draw))
+        file.write(formatted(outputs, several, how.scores, how.draw))
+    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
     if not once:
         rate = len(lines) / max(seconds, 1e-3)
         say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")

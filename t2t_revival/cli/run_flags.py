@@ -72,6 +72,8 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
     """
     from t2t_revival.training.run import FILE_NAME, Run
 
+    if "t2t_usr_dir" in values and values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
     folder = output_dir(values)
     if not (folder / FILE_NAME).exists():
         _check_names(values, folder)
@@ -84,8 +86,6 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
 
 def _check_names(values: flags.FlagValues, folder: Path) -> None:
     """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
-    if "t2t_usr_dir" in values and values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
     try:
         if values.problem:
             registry.problem(values.problem)

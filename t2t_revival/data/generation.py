@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 Progress = Callable[[str, int, int], None]
 VOCABULARY_CHARACTERS = 20_000_000  # of both sides together, from which a vocabulary is learned
@@ -42,6 +43,8 @@ class Recipe:
         vocab_size: pieces; 0: what `default_vocab_size` says, or as many as the text allows.
         default_vocab_size: pieces for a source.
         user_symbols: texts that always are one piece of the vocabulary, for a source.
+        references: what outputs of dev or test are measured against, a line each, for a source and a split;
+            None: the targets.
     """
 
     name: str
@@ -50,7 +53,8 @@ class Recipe:
     make_source: Callable[[str, Path | None], Source]
     vocab_size: int
     default_vocab_size: Callable[[Source], int]
-    user_symbols: Callable[[Source], Sequence[str]]
+    user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
+    references: Callable[[Source, str], Iterable[str]] | None = None
 
 
 def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Progress | None) -> Metadata:
@@ -77,7 +81,7 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
     tmp_dir = tmp_dir or data_dir / "tmp"
     plan = _found(recipe, data_dir)
     source = _source(recipe, data_dir, plan, tmp_dir)
-    if plan and _complete(plan, data_dir):
+    if plan and _complete(plan, data_dir) and not _missing_references(recipe, plan, data_dir):
         return plan
     with _only_one(data_dir):
         plan = _found(recipe, data_dir)
@@ -86,6 +90,7 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
         plan = _planned(recipe, data_dir, source, plan)
         plan = _with_vocabulary(recipe, data_dir, source, plan, report)
         _make_missing(plan, data_dir, source, report)
+        _write_references(recipe, plan, data_dir, source)
         return _finished(plan, data_dir, source, tmp_dir)
 
 
@@ -189,10 +194,12 @@ def _new_vocabulary(
     """A new one beside the plan, or the one of that name that someone has put into data_dir (as in T2T)."""
     size = recipe.vocab_size or plan.vocab_size or recipe.default_vocab_size(source)
     file_name = f"vocab.{recipe.name}.{{}}.spm"
-    if (data_dir / file_name.format(size)).exists():
-        return Vocabulary(data_dir / file_name.format(size))
-    report("vocabulary", 0, plan.pairs["train"])
     symbols = recipe.user_symbols(source)
+    if (data_dir / file_name.format(size)).exists():
+        found = Vocabulary(data_dir / file_name.format(size))
+        found.check_symbols(symbols)
+        return found
+    report("vocabulary", 0, plan.pairs["train"])
     lines = list(sample_lines(source, plan.pairs["train"]))
     notes = unfinished_dir(data_dir, recipe.name)
     try:
@@ -249,6 +256,30 @@ def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progre
     folders = _folders(plan, data_dir)
     folders.notes.mkdir(exist_ok=True)
     make_shards(missing, source, vocabulary, folders, lambda done: report("pairs", before + done, total))
+
+
+def references_path(data_dir: Path, name: str, split: str) -> Path:
+    """The file of what a split's outputs are measured against, where that is not its targets."""
+    return data_dir / f"{name}-{split}.references"
+
+
+def _missing_references(recipe: Recipe, plan: Metadata, data_dir: Path) -> list[str]:
+    """Splits whose file is not there."""
+    measured = [split for split in plan.pairs if split != "train"] if recipe.references else []
+    return [split for split in measured if not references_path(data_dir, plan.name, split).exists()]
+
+
+def _write_references(recipe: Recipe, plan: Metadata, data_dir: Path, source: Source) -> None:
+    for split in _missing_references(recipe, plan, data_dir):
+        assert recipe.references is not None
+        lines = list(recipe.references(source, split))
+        if len(lines) != plan.pairs[split]:
+            raise T2TError(
+                f"{source.name} has changed since {data_dir} was begun: its {split} split had "
+                f"{plan.pairs[split]} trees and has {len(lines)}; give another --data_dir"
+            )
+        with writing(references_path(data_dir, plan.name, split)) as file:
+            file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _finished(plan: Metadata, data_dir: Path, source: Source, tmp_dir: Path) -> Metadata:

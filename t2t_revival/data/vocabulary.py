@@ -84,6 +84,18 @@ class Vocabulary:
         """The piece of each id, as SentencePiece writes it."""
         return [self._pieces.id_to_piece(piece) for piece in range(self.size)]
 
+    def check_symbols(self, symbols: Iterable[str]) -> None:
+        """Checks that texts are one piece each.
+
+        Raises:
+            T2TError: one is not.
+        """
+        known = set(self.pieces)
+        if missing := [symbol for symbol in symbols if _as_piece(symbol) not in known]:
+            raise T2TError(
+                f"{self.path}: a vocabulary without the piece {missing[0]!r}; remove it, and one is made"
+            )
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the model, in hexadecimal."""
@@ -167,7 +179,7 @@ class Vocabulary:
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=vocab_size,
-                user_defined_symbols=[_escape(symbol).replace(" ", SPACE_MARK) for symbol in user_symbols],
+                user_defined_symbols=list(map(_as_piece, user_symbols)),
                 pad_id=PAD,
                 eos_id=EOS,
                 unk_id=UNK,
@@ -191,6 +203,10 @@ def _escape(text: str) -> str:
     for character, escaped in _ESCAPES:
         text = text.replace(character, escaped)
     return text
+
+
+def _as_piece(symbol: str) -> str:
+    return _escape(symbol).replace(" ", SPACE_MARK)
 
 
 def _unescape(text: str) -> str:

@@ -149,7 +149,7 @@ class Translator:
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)
-        problem = _problem(run.problem)
+        problem = _problem(run.problem, options)
         frozen = frozen and precision == "float32"
         translator = cls(model, vocabulary, options, streams=streams, frozen=frozen, problem=problem)
         translator.checkpoint = checkpoint
@@ -277,13 +277,16 @@ class Translator:
         return Translation(text, output.score, repaired)
 
 
-def _problem(name: str) -> Text2TextProblem | None:
+def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
     """The problem of a run; None for one of a user's package that is not imported."""
     from t2t_revival.problems.problem import Text2TextProblem
 
-    known = name in registry.list_problems()
-    problem = registry.problem(name) if known else None
-    return problem if isinstance(problem, Text2TextProblem) else None
+    if name in registry.list_problems():
+        problem = registry.problem(name)
+        return problem if isinstance(problem, Text2TextProblem) else None
+    if options.constrained:
+        raise T2TError(f"problem {name}, which makes trees of outputs, is not known: give --t2t_usr_dir")
+    return None
 
 
 def _batches(wanted: list[int], encoded: list[list[int]], batch_size: int) -> Iterator[list[int]]:

@@ -162,16 +162,6 @@ def score_corpus(
     )
 
 
-def corpus_f1(pairs: Iterable[tuple[Tree, Tree]]) -> float:
-    """F1 of a corpus in percent, from pairs of a gold and a predicted tree.
-
-    Raises:
-        T2TError: there are no pairs, or the words of a pair differ.
-    """
-    pairs = list(pairs)
-    return score_corpus((gold for gold, _ in pairs), (predicted for _, predicted in pairs)).overall.f1
-
-
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
 

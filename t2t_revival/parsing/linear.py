@@ -15,6 +15,7 @@ tag. Tokens are separated by spaces. The inverse gives every word the tag XX, un
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from nltk.tokenize import NLTKWordTokenizer
@@ -22,6 +23,12 @@ from nltk.tree import Tree
 
 from t2t_revival.parsing.symbols import CLOSE, MOST_OPEN, OPEN, WORD
 from t2t_revival.parsing.trees import TOP, escaped, is_word
+
+QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # of print, which the tokeniser does not know
+CLOSING_QUOTES = re.compile(
+    r"(?<=\s)''(?=\s|$)"
+)  # of text that is tokenised; the tokeniser would open with them
+CLOSING = "\ue001"
 
 
 def sentence(tree: Tree) -> str:
@@ -36,8 +43,9 @@ def words(text: str) -> list[str]:
 
 def tokens(text: str) -> list[str]:
     """Words and marks of a sentence as people write it: "He didn't." has He, did, n't and the full stop."""
-    tokenizer = NLTKWordTokenizer()
-    return [word for token in tokenizer.tokenize(text, convert_parentheses=True) for word in words(token)]
+    plain = CLOSING_QUOTES.sub(CLOSING, text.translate(QUOTES))
+    found = NLTKWordTokenizer().tokenize(plain, convert_parentheses=True)
+    return [word for token in found for word in words(token.replace(CLOSING, "''"))]
 
 
 def linearise(tree: Tree) -> str:
@@ -45,9 +53,9 @@ def linearise(tree: Tree) -> str:
     return " ".join(_tokens(tree))
 
 
-def labels(tree: Tree) -> set[str]:
-    """Labels of all constituents."""
-    return {node.label() for node in tree.subtrees() if not is_word(node)}
+def labels(text: str) -> set[str]:
+    """Labels of all constituents of a linearised tree."""
+    return {token.removeprefix(OPEN) for token in text.split() if token.startswith(OPEN)}
 
 
 def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = None) -> tuple[Tree, bool]:

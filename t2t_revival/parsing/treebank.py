@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import glob
+import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from t2t_revival.parsing.linear import labels, linearise, sentence
 from t2t_revival.parsing.trees import parse, read_trees
 
 CHOICES = (
-    "--data_source takes a Penn Treebank folder (with wsj/00 to wsj/24), a folder with train.trees dev.trees "
+    "--data_source takes a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
     "[test.trees], or sample (built in)"
 )
 SECTIONS = {
@@ -31,6 +32,7 @@ SECTIONS = {
 }  # of the WSJ, as [37] has them
 SUFFIXES = (".mrg", ".mrg.gz")
 TREES = ".trees"
+Pair = tuple[str, str]  # words, linearised tree
 
 
 class TreebankSource(Source):
@@ -42,37 +44,48 @@ class TreebankSource(Source):
     def _read(self, split: str) -> Iterator[Tree]:
         """The trees of a split."""
 
-    def trees(self, split: str) -> Sequence[Tree]:
-        """All trees of a split, held in memory.
+    def trees(self, split: str) -> Iterator[Tree]:
+        """The trees of dev or test.
 
         Raises:
-            T2TError: they cannot be read, or there are none.
+            T2TError: they cannot be read.
         """
-        if split not in self._trees:
-            self._trees[split] = list(self._read(split))
-        if not self._trees[split]:
-            raise T2TError(f"--data_source={self.name}: no trees in its {split} split")
-        return self._trees[split]
+        return self._read(split)
 
     def count(self, split: str) -> int:
         """See `Source.count`."""
-        return len(self.trees(split))
+        return len(self._all(split))
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """See `Source.pairs`; each token of a tree has a space behind it, the last one too."""
-        for tree in self.trees(split)[start:stop]:
-            yield sentence(tree), f"{linearise(tree)} "
+        yield from self._all(split)[start:stop]
 
     def labels(self) -> set[str]:
         """Labels of all constituents of the train split."""
-        return set().union(*map(labels, self.trees("train")))
+        return {label for _, tree in self._all("train") for label in labels(tree)}
+
+    def _all(self, split: str) -> list[Pair]:
+        """Held in memory as text, which takes a fiftieth of what trees take."""
+        if split not in self._found:
+            self._found[split] = list(self._read_pairs(split))
+        if not self._found[split]:
+            raise T2TError(f"--data_source={self.name}: no trees in its {split} split")
+        return self._found[split]
+
+    def _read_pairs(self, split: str) -> Iterator[Pair]:
+        return map(pair_of, self._read(split))
 
     @cached_property
-    def _trees(self) -> dict[str, list[Tree]]:
+    def _found(self) -> dict[str, list[Pair]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_trees"}
+        return {name: value for name, value in vars(self).items() if name != "_found"}
+
+
+def pair_of(tree: Tree) -> Pair:
+    """Words and tokens, each token with a space behind it."""
+    return sentence(tree), f"{linearise(tree)} "
 
 
 def treebank(name: str) -> TreebankSource:
@@ -88,8 +101,9 @@ def treebank(name: str) -> TreebankSource:
     folder = Path(name).expanduser().resolve()
     if not folder.is_dir():
         raise T2TError(f"--data_source={name}: no such folder; {CHOICES}")
-    sections = next((place for place in (folder / "wsj", folder) if (place / "02").is_dir()), None)
-    return PennTreebank(folder, sections) if sections else TreesFolder(folder)
+    if (folder / "wsj").is_dir():
+        return PennTreebank(folder, folder / "wsj")
+    return PennTreebank(folder, folder) if (folder / "02").is_dir() else TreesFolder(folder)
 
 
 class SampleTrees(TreebankSource):
@@ -176,9 +190,14 @@ class MixedTrees(TreebankSource):
         auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
         gold_share: of the training examples, below 1; gold trees come again and again until they make up
             this share. 0: each comes once.
+
+    Raises:
+        T2TError: gold_share is no share.
     """
 
     def __init__(self, gold: TreebankSource, auto_trees: Sequence[str], gold_share: float) -> None:
+        if not 0 <= gold_share < 1:
+            raise T2TError(f"--gold_share={gold_share}: must be at least 0 and below 1")
         self._gold, self._share = gold, gold_share
         self._patterns = [str(Path(pattern).expanduser().absolute()) for pattern in auto_trees]
         self.kind = gold.kind
@@ -189,22 +208,35 @@ class MixedTrees(TreebankSource):
         return self._gold.splits()
 
     def _read(self, split: str) -> Iterator[Tree]:
+        return self._gold.trees(split)
+
+    def _read_pairs(self, split: str) -> Iterator[Pair]:
+        gold = self._gold.pairs(split, 0, self._gold.count(split))
         if split != "train":
-            return iter(self._gold.trees(split))
-        parsed = [tree for file in self._files() for tree in read_trees(file)]
-        return _interleaved(self._gold.trees(split), parsed, self._share)
+            return gold
+        parsed = [pair_of(tree) for file in self._files() for tree in read_trees(file)]
+        if not parsed:
+            raise T2TError(f"--auto_trees={','.join(self._patterns)}: no trees there")
+        return _interleaved(list(gold), parsed, self._share)
 
     def _files(self) -> Iterator[str]:
         for pattern in self._patterns:
-            if not (files := sorted(glob.glob(pattern))):
+            files = [pattern] if Path(pattern).is_file() else sorted(glob.glob(pattern))
+            if not files:
                 raise T2TError(f"--auto_trees={pattern}: no such file")
             yield from files
 
 
-def _interleaved(gold: Sequence[Tree], parsed: Sequence[Tree], gold_share: float) -> Iterator[Tree]:
+def _interleaved(gold: Sequence[Pair], parsed: Sequence[Pair], gold_share: float) -> Iterator[Pair]:
     """Both, evenly mixed, since a shard is a stretch of them."""
-    wanted = len(gold) if not gold_share else round(len(parsed) * gold_share / (1 - gold_share))
-    total = max(wanted, len(gold)) + len(parsed)
+    natural = len(gold) / (len(gold) + len(parsed))
+    if gold_share and gold_share < natural:
+        raise T2TError(
+            f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones are a "
+            f"share of {natural:.2f} already; give more than that, or 0 for each tree once"
+        )
+    times = round(len(parsed) * gold_share / (1 - gold_share)) if gold_share else len(gold)
+    total = times + len(parsed)
     for number in range(total):
         before, after = (n * len(parsed) // total for n in (number, number + 1))
         yield parsed[before] if after > before else gold[(number - before) % len(gold)]
@@ -215,7 +247,7 @@ AUTO, SHARE = " auto_trees=", " gold_share="  # parts of a mixed treebank's name
 
 def mixed_name(gold: str, auto_trees: Sequence[str], gold_share: float) -> str:
     """What `mixed` makes a mixed treebank from."""
-    return f"{gold}{AUTO}{','.join(auto_trees)}{SHARE}{gold_share}"
+    return f"{gold}{AUTO}{json.dumps(list(auto_trees))}{SHARE}{gold_share}"
 
 
 def mixed(name: str) -> MixedTrees:
@@ -228,4 +260,4 @@ def mixed(name: str) -> MixedTrees:
     files, _, share = rest.partition(SHARE)
     if not auto:
         raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
-    return MixedTrees(treebank(gold), files.split(","), float(share))
+    return MixedTrees(treebank(gold), json.loads(files), float(share))

@@ -48,6 +48,7 @@ class ServingModule(tf.Module):
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         weights = Int8Weights(model) if quantize == "int8" else None
         self._constraint = translator.constraint
+        self._separates_words = translator.problem is not None and translator.problem.separates_words
         self._search = BeamSearch(model, weights, quantize == "none", self._constraint)
         # What a SavedModel holds must be an attribute. Of a Keras variable, TensorFlow would save two: the
         # one that a graph reads, and another that TensorFlow Serving fills.
@@ -124,7 +125,7 @@ class ServingModule(tf.Module):
         inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # no batch is empty to the ops below
         texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
         texts = tf.strings.regex_replace(texts, LINE_END, " ")
-        if self._constraint:
+        if self._separates_words:
             texts = _words(texts)
         blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
         ids, scores = self._search.search(self._encode(texts, blank), settings)

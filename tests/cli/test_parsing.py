@@ -1,6 +1,8 @@
 """Parsing by the commands, with random weights: what comes out is a tree all the same."""
 
 import io
+import shutil
+import subprocess
 import sys
 
 import keras
@@ -11,6 +13,7 @@ from t2t_revival import registry
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.serving.client import FolderModel
 from t2t_revival.training import checkpoints
 from t2t_revival.training.run import Run, save_run
 
@@ -138,6 +141,32 @@ def test_an_exported_parser_gives_tokens_and_the_client_the_same_trees_as_the_de
     assert all(token == "XX" or token[0] in "()" for token in tokens)
 
 
+def test_an_export_without_the_constraint_makes_words_too_and_the_client_counts_repairs(
+    trained, tmp_path, capsys
+):
+    flags = [f"--output_dir={trained}", f"--export_dir={tmp_path}", "--decode_hparams=constrained=False"]
+    assert exporter.main(["t2t-exporter", *flags]) == 0
+    capsys.readouterr()
+    outputs = []
+    for text in ("It (eats .", "  It  -LRB-eats\t. "):
+        assert query(tmp_path, f"--inputs_once={text}", "--decode_hparams=write_beam_scores=True") == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert query(tmp_path, "--problem=parse_wsj", f"--decode_from_file={trained.parent / 'in'}") == 0
+    assert "2 of 3 outputs were not well-formed and were repaired" in capsys.readouterr().err
+
+
+def test_words_that_are_told_apart_already_are_searched_as_exported(exported, monkeypatch, capsys):
+    seen = []
+    answer = FolderModel.predict
+    monkeypatch.setattr(
+        FolderModel, "predict", lambda model, name, inputs: seen.append(name) or answer(model, name, inputs)
+    )
+    for options in ("tokenized=True", "write_beam_scores=True", "tokenized=True,beam_size=2,extra_length=8"):
+        assert query(exported, "--problem=parse_wsj", "--inputs_once=a", f"--decode_hparams={options}") == 0
+    assert seen == ["serving_default", "serving_default", "translate_with_options"]
+
+
 def test_the_client_draws(exported, capsys):
     assert query(exported, "--problem=parse_wsj", "--inputs_once=It eats.", "--pretty") == 0
     assert len(capsys.readouterr().out.splitlines()) > 3
@@ -159,3 +188,34 @@ def test_the_client_draws(exported, capsys):
 def test_flags_of_the_client_that_do_not_fit(exported, capsys, flags, message):
     assert query(exported, *flags) == 1
     assert message in capsys.readouterr().err
+
+
+USER_PROBLEM = """
+from t2t_revival import registry
+from t2t_revival.problems.parse_wsj import ParseWsj
+
+@registry.register_problem
+class ParseMine(ParseWsj):
+    "A parser of one's own."
+"""
+
+
+def test_a_parser_of_ones_own_gives_trees_too(trained, tmp_path):
+    """In a process of its own, where nobody has imported the user's package before."""
+    package = tmp_path / "my_parsers"
+    package.mkdir()
+    (package / "__init__.py").write_text(USER_PROBLEM)
+    out = shutil.copytree(trained, tmp_path / "out")
+    run = (out / "run.json").read_text()
+    (out / "run.json").write_text(run.replace('"parse_wsj"', '"parse_mine"'))
+    command = [sys.executable, "-m", "t2t_revival.cli.decoder", f"--output_dir={out}", "--decode_from_file=-"]
+    for flags, status in (([f"--t2t_usr_dir={package}"], 0), ([], 1)):
+        done = subprocess.run(
+            [*command, *flags], input="It eats.\n", capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stderr
+        if status:
+            assert "problem parse_mine" in done.stderr
+            assert "give --t2t_usr_dir" in done.stderr
+        else:
+            assert leaves(done.stdout.splitlines()) == [["It", "eats", "."]]

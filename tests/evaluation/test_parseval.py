@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nltk.tree import Tree
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.parseval import Counts, corpus_f1, score, score_corpus
+from t2t_revival.evaluation.parseval import Counts, score, score_corpus
 from t2t_revival.parsing.trees import cleaned
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat)) (PP (IN in) (NP (NNP May)))) (. .))"
@@ -118,7 +118,7 @@ def test_corpus_figures_are_of_sums_not_means() -> None:
     short = Tree.fromstring("(S (N a))")
     other = Tree.fromstring("(X (N a))")
     dog = Tree.fromstring(DOG)
-    assert corpus_f1([(short, other), (dog, dog)]) == pytest.approx(100 * 6 / 7, abs=1e-9)
+    assert score_corpus([short, dog], [other, dog]).overall.f1 == pytest.approx(100 * 6 / 7, abs=1e-9)
 
 
 def test_lengths() -> None:
@@ -175,7 +175,7 @@ def test_numbers_of_trees() -> None:
     with pytest.raises(T2TError, match="2 gold trees but 1 predicted trees"):
         score_corpus([tree, tree], [tree])
     with pytest.raises(T2TError, match="nothing to score"):
-        corpus_f1([])
+        score_corpus([], [])
 
 
 seeds = st.builds(random.Random, st.integers(0, 2**32))

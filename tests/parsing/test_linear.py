@@ -65,7 +65,7 @@ def test_the_example_of_the_format() -> None:
     tree = parse(SLEEPS)
     assert linearise(tree) == LINEAR
     assert sentence(tree) == "The dog sleeps ."
-    assert labels(tree) == {"S", "NP", "VP"}
+    assert labels(linearise(tree)) == {"S", "NP", "VP"}
     assert delinearise(LINEAR, tree.leaves(), ["DT", "NN", "VBZ", "."]) == (tree, False)
     without_tags = parse("(S (NP (XX The) (XX dog)) (VP (XX sleeps)) (XX .))")
     assert delinearise(LINEAR, tree.leaves()) == (without_tags, False)
@@ -96,7 +96,7 @@ def test_a_tree_comes_back_from_its_tokens(tree: Tree) -> None:
     text = linearise(tree)
     assert text.split().count("XX") == len(tree.leaves())
     assert is_well_formed(text, len(tree.leaves()))
-    assert labels(tree) == {token[1:] for token in text.split() if token != "XX"}
+    assert labels(linearise(tree)) == {token[1:] for token in text.split() if token != "XX"}
     assert delinearise(text, tree.leaves(), [tag for _, tag in tree.pos()]) == (tree, False)
 
 

@@ -122,7 +122,7 @@ def test_workers_get_a_source_without_the_trees_that_it_has_read(folder):
     source = treebank(str(folder))
     source.count("train")
     sent = pickle.loads(pickle.dumps(source))
-    assert "_trees" not in vars(sent)
+    assert "_found" not in vars(sent)
     assert nouns(sent, "train") == ["dog", "cat", "cow"]
 
 
@@ -148,7 +148,7 @@ def test_gold_trees_come_again_until_they_have_their_share(folder, tmp_path, sha
 
 def test_a_mixtures_name_is_a_data_source(folder, tmp_path):
     write(tmp_path / "auto.trees", "ant")
-    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.25)
+    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.9)
     again = mixed(source.name)
     assert again.name == source.name
     assert nouns(again, "train") == nouns(source, "train")
@@ -163,3 +163,36 @@ def test_a_mixture_names_the_file_that_is_missing(folder):
 def test_a_mixture_needs_parsed_trees():
     with pytest.raises(T2TError, match="--auto_trees is missing"):
         mixed("sample")
+
+
+def test_a_share_that_gold_trees_have_already_is_refused(folder, tmp_path):
+    write(tmp_path / "auto.trees", "ant")
+    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.5)
+    with pytest.raises(T2TError, match=r"3 gold trees beside 1 parsed ones are a share of 0\.75 already"):
+        source.count("train")
+
+
+@pytest.mark.parametrize("share", [1.0, -0.1, float("nan")])
+def test_what_is_no_share_is_refused(folder, share):
+    with pytest.raises(T2TError, match="must be at least 0 and below 1"):
+        MixedTrees(treebank(str(folder)), ["a.trees"], share)
+
+
+def test_files_without_trees_are_no_mixture(folder, tmp_path):
+    (tmp_path / "auto.trees").write_text("\n")
+    with pytest.raises(T2TError, match=r"auto\.trees: no trees there"):
+        MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.0).count("train")
+
+
+def test_names_of_parsed_files_may_have_commas_and_brackets(folder, tmp_path):
+    write(tmp_path / "auto[1]" / "a,b.trees", "ant")
+    source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto[1]" / "a,b.trees")], 0.0)
+    assert "ant" in nouns(mixed(source.name), "train")
+
+
+def test_a_treebank_without_its_first_section_is_still_one(wsj):
+    for file in (wsj / "wsj" / "02").iterdir():
+        file.unlink()
+    (wsj / "wsj" / "02").rmdir()
+    with pytest.raises(T2TError, match=r"wsj/02: no \.mrg files"):
+        treebank(str(wsj)).count("train")

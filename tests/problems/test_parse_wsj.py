@@ -1,6 +1,8 @@
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.data.generation import references_path
+from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Finished
 
@@ -59,18 +61,44 @@ def test_outputs_are_measured_against_the_treebanks_own_trees(made):
     assert [words for words, _ in found] == [words for words, _ in problem.text("dev", data)]
 
 
-def test_data_without_those_trees_is_not_complete(made):
+def test_those_trees_are_made_again_where_they_are_missing(made):
     problem, data = made
-    problem.trees_path("dev", data).unlink()
-    assert not problem.has_data(data)
+    path = references_path(data, "parse_wsj", "dev")
+    path.unlink()
+    with pytest.raises(T2TError, match="no such file: run t2t-datagen again"):
+        list(problem.references("dev", data))
     problem.generate_data(data)
     assert len(list(problem.references("dev", data))) == 2
 
 
+def test_a_treebank_that_has_changed_since_gives_no_such_trees(made, folder):
+    data = made[1]
+    references_path(data, "parse_wsj", "dev").unlink()
+    with (folder / "dev.trees").open("a") as file:
+        file.write("(NP (NN ant))\n")
+    with pytest.raises(T2TError, match="has changed since"):
+        registry.problem("parse_wsj", data_source=str(folder)).generate_data(data)
+
+
+def test_a_vocabulary_without_labels_is_refused_before_anything_is_trained(folder):
+    data = folder / "other"
+    data.mkdir()
+    Vocabulary.train(["the dog eats"] * 9, data / "vocab.parse_wsj.280.spm", 280)
+    problem = registry.problem("parse_wsj", data_source=str(folder), vocab_size=280)
+    with pytest.raises(T2TError, match="a vocabulary without the piece 'XX '"):
+        problem.generate_data(data)
+
+
 def test_the_train_split_cannot_be_measured(made):
     problem, data = made
-    with pytest.raises(T2TError, match="only dev and test can be measured"):
+    with pytest.raises(T2TError, match="outputs of dev and test can be measured"):
         list(problem.references("train", data))
+
+
+def test_a_split_that_is_not_there_is_an_error_that_names_those_that_are(made):
+    problem, data = made
+    with pytest.raises(T2TError, match="has no test split; it has train, dev"):
+        list(problem.references("test", data))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +108,8 @@ def test_the_train_split_cannot_be_measured(made):
         ("He did n't  (  sleep\t.", True, "He did n't -LRB- sleep ."),
         ("one\u00a0two", True, "one two"),
         ("don't", True, "don't"),
+        ("It\u2019s \u201cfine\u201d.", False, "It 's `` fine '' ."),
+        ("`` I do n't know , '' he said", False, "`` I do n't know , '' he said"),
         (" \t ", False, ""),
         ("", True, ""),
     ],
@@ -127,6 +157,8 @@ def test_parsed_sentences_are_mixed_in(folder):
     other = registry.problem("parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)])
     with pytest.raises(T2TError, match=r"gold_share=0\.9, not from"):
         other.metadata(folder / "semi")
+    with pytest.raises(T2TError, match="--gold_share needs --auto_trees"):
+        registry.problem("parse_wsj_semi", gold_share=0.5)
 
 
 def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path):
@@ -136,3 +168,5 @@ def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path
         registry.problem("parse_wsj_semi", data_source="sample").generate_data(tmp_path)
     with pytest.raises(T2TError, match="problem parse_wsj has no auto_trees"):
         registry.problem("parse_wsj", auto_trees=["a.trees"])
+    with pytest.raises(T2TError, match="problem parse_wsj_semi has no nonsense"):
+        registry.problem("parse_wsj_semi", nonsense=1)
