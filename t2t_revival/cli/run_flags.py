@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
+    from t2t_revival.training.checkpoint_file import DamagedError
     from t2t_revival.training.run import Run
 
 TRAIN_DIR = "~/t2t_train"
@@ -37,6 +39,13 @@ def define_checkpoint_path(values: flags.FlagValues) -> None:
         "A checkpoint's file or a folder of them; by default output_dir's newest, its average where made.",
         flag_values=values,
     )
+
+
+def warn_of_damage(error: DamagedError) -> None:
+    """Says that a damaged checkpoint is left out."""
+    from t2t_revival.training.checkpoints import left_out
+
+    say(f"warning: {left_out(error)}")
 
 
 def hparams_set(values: flags.FlagValues) -> str:

@@ -14,12 +14,13 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.building import precision_policy
 from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
-from t2t_revival.training.session import Evaluate, Patience, Report, Scores, Session, Settings
+from t2t_revival.training.session import Evaluate, Note, Patience, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
 
 PRECISIONS = ("float32", "mixed_bfloat16")
@@ -94,8 +95,8 @@ class Training:
         report: is told each `Step`, `Evaluated` and `Saved`.
 
     Raises:
-        T2TError: nothing is left to do, the checkpoint is damaged or of another model, or the disk is full.
-            Nothing was written then.
+        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
+            is full. Nothing was written then.
     """
 
     def __init__(
@@ -115,7 +116,8 @@ class Training:
             streams = settings.streams if replicas == 1 else 1
             model = build_model(hparams, vocab_size, settings.precision, streams)
             self._model = compile_model(model, hparams, self._accumulate)
-        self._start = _resume(self._model, settings.output_dir)
+        self._report = report or (lambda news: None)
+        self._start = _resume(self._model, settings.output_dir, self._report)
         if self._start.step >= hparams.train_steps:
             raise T2TError(
                 f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
@@ -132,7 +134,6 @@ class Training:
         self._hparams = hparams
         self._settings = settings
         self._evaluate = evaluate
-        self._report = report
 
     @property
     def note(self) -> str | None:
@@ -202,13 +203,22 @@ def train(
     return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
 
 
-def _resume(model: TrainingTransformer, output_dir: Path) -> TrainingState:
+def _resume(model: TrainingTransformer, output_dir: Path, report: Report) -> TrainingState:
+    """Gives `model` the newest whole checkpoint, where there is one; damaged ones are set aside."""
     found = checkpoints.list_checkpoints(output_dir)
     if not found:
         _check_space(model, output_dir)
         return TrainingState()
-    newest = found[-1]
-    return TrainingState.from_meta(checkpoints.restore(model, newest.path), newest.path)
+    for checkpoint in reversed(found):
+        try:
+            return TrainingState.from_meta(checkpoints.restore(model, checkpoint.path), checkpoint.path)
+        except DamagedError as error:
+            aside = checkpoints.set_aside(error.path)
+            report(Note(f"warning: {error.fault}, renamed to {aside.name}"))
+    raise T2TError(
+        f"{output_dir}: no checkpoint is whole, and all are renamed to *{checkpoints.SET_ASIDE}: put a copy "
+        "of one back, or start the same command again to train from the beginning"
+    )
 
 
 def _check_space(model: TrainingTransformer, output_dir: Path) -> None:

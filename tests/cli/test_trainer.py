@@ -156,11 +156,19 @@ def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
 def test_a_damaged_checkpoint(
     corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert trainer.main(command(corpus, data, tmp_path)) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--local_eval_frequency=2")) == 0
     path = checkpoints.list_checkpoints(tmp_path)[-1].path
     path.write_bytes(path.read_bytes()[:1000])
-    assert path.name in fails(command(corpus, data, tmp_path, "--train_steps=9"), capsys)
+    where = f"--output_dir={tmp_path}"
+    assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
+    shown = capsys.readouterr()
+    assert f"warning: {path}: damaged checkpoint" in shown.err
+    assert "averaged 1 checkpoint (steps 2)" in shown.out
     assert path.exists()
+    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
+    assert f"warning: {path}: damaged checkpoint" in capsys.readouterr().err
+    assert path.with_name(f"{path.name}.damaged").exists()
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 6]
 
 
 @pytest.mark.parametrize(

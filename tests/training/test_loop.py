@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
-from t2t_revival.training.session import Evaluated, Patience, Saved, Settings, Step
+from t2t_revival.training.session import Evaluated, Note, Patience, Saved, Settings, Step
 
 VOCAB = 20
 EOS = 1
@@ -210,13 +213,70 @@ def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
-def test_a_damaged_checkpoint_is_named_and_kept(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
-    path = checkpoints.list_checkpoints(tmp_path)[-1].path
+def damage_last(folder: Path) -> Path:
+    path = checkpoints.list_checkpoints(folder)[-1].path
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(T2TError, match=path.name):
-        train(shards, HPARAMS.replace(train_steps=9), VOCAB, Settings(tmp_path))
-    assert path.exists()
+    return path
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    whole, news = Settings(tmp_path / "whole"), []
+    train(shards, HPARAMS, VOCAB, whole)
+    settings = Settings(tmp_path / "parts", eval_frequency=3)
+    train(shards, HPARAMS.replace(train_steps=6), VOCAB, settings)
+    damaged = damage_last(settings.output_dir)
+    content = damaged.read_bytes()
+    train(shards, HPARAMS, VOCAB, settings, report=news.append)
+    notes = [n.text for n in news if isinstance(n, Note)]
+    assert len(notes) == 1
+    assert f"{damaged}: damaged checkpoint" in notes[0]
+    assert "renamed to model.ckpt-6.npz.damaged" in notes[0]
+    assert damaged.with_name("model.ckpt-6.npz.damaged").read_bytes() == content
+    assert [c.step for c in checkpoints.list_checkpoints(settings.output_dir)] == [3, 6, 8]
+    expected, found = final_arrays(whole.output_dir), final_arrays(settings.output_dir)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_no_whole_checkpoint_is_said_once(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    damaged = damage_last(tmp_path)
+    longer = HPARAMS.replace(train_steps=9)
+    with pytest.raises(T2TError, match=r"no checkpoint is whole.*put a copy of one back, or start"):
+        train(shards, longer, VOCAB, Settings(tmp_path))
+    assert damaged.with_name(f"{damaged.name}.damaged").exists()
+    assert train(shards, longer, VOCAB, Settings(tmp_path)).seen.seconds < 60
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Files end at `size` bytes, as on a disk that is full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, eval_frequency=2, keep_checkpoints=2)
+    train(shards, HPARAMS.replace(train_steps=4), VOCAB, settings)
+    before = final_arrays(tmp_path)
+    size = checkpoints.list_checkpoints(tmp_path)[-1].path.stat().st_size
+    with (
+        largest_file(size // 2),
+        pytest.raises(T2TError, match=r"make room, or give a lower --keep_") as error,
+    ):
+        train(shards, HPARAMS, VOCAB, settings)
+    assert "cannot write checkpoint" in str(error.value)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 4]
+    assert not list(tmp_path.glob(".model*"))
+    for name, array in final_arrays(tmp_path).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert train(shards, HPARAMS, VOCAB, settings).step == 8
 
 
 def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
