@@ -8,7 +8,6 @@ metadata is written last, and then that folder goes.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.files import lock
 
 Progress = Callable[[str, int, int], None]
 VOCABULARY_CHARACTERS = 20_000_000  # of both sides together, from which a vocabulary is learned
@@ -114,10 +114,7 @@ def _only_one(data_dir: Path) -> Iterator[None]:
         raise T2TError(f"--data_dir={data_dir}: cannot be written; give one that can")
     folder = os.open(data_dir, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise T2TError(f"{data_dir}: another process is generating data there; wait for it") from error
+        lock(folder, f"{data_dir}: another process is generating data there; wait for it")
         yield
     finally:
         os.close(folder)

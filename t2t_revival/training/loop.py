@@ -17,6 +17,7 @@ from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
+from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
@@ -85,6 +86,8 @@ def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int 
 
 class Training:
     """A training that is ready to start, or to go on from the newest checkpoint in its output_dir.
+
+    Who makes one holds `only_trainer` of that folder.
 
     Args:
         shards: of the training split.
@@ -199,8 +202,15 @@ def train(
     evaluate: Evaluate | None = None,
     report: Report | None = None,
 ) -> Result:
-    """Builds a `Training` and runs it; arguments and errors are those of `Training`."""
-    return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
+    """Builds a `Training` and runs it, alone in its output_dir.
+
+    Arguments are those of `Training`.
+
+    Raises:
+        T2TError: another trainer works in output_dir; and as `Training`.
+    """
+    with only_trainer(settings.output_dir):
+        return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
 
 
 def _resume(model: TrainingTransformer, output_dir: Path, report: Report) -> TrainingState:

@@ -18,6 +18,7 @@ from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
 from t2t_revival.hparams import HParams
+from t2t_revival.training.lock import check_free
 
 FILE_NAME = "run.json"
 
@@ -95,11 +96,13 @@ def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
     """Checks, before anything is done, that a run can go to `output_dir`.
 
     Raises:
-        T2TError: it cannot be written, or holds a run of another problem or hparams set.
+        T2TError: it cannot be written, a trainer works there, or it holds a run of another problem or hparams
+            set.
     """
     place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise T2TError(f"cannot write to output_dir {output_dir}: {place} is no folder that you may write to")
+    check_free(output_dir)
     if not (output_dir / FILE_NAME).exists():
         return
     found = Run.load(output_dir)

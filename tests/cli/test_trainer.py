@@ -11,6 +11,7 @@ import pytest
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, read_curve
+from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.run import Run, load_hparams
 
 SMALL = (
@@ -227,3 +228,12 @@ def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
+
+
+def test_a_second_trainer_is_refused_and_a_reader_is_not(
+    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with only_trainer(trained):
+        error = fails(command(corpus, data, trained, "--train_steps=9"), capsys)
+        assert f"{trained}: another t2t-trainer is at work there" in error
+        assert avg_all.main(["t2t-avg-all", f"--output_dir={trained}", "--n=1"]) == 0

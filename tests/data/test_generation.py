@@ -44,7 +44,7 @@ def recipe(corpus, **changes):
     def make_source(name, tmp_dir):
         return source(name, "en", "de", tmp_dir=tmp_dir)
 
-    made = Recipe("p", str(corpus), "sample", make_source, 330, lambda _: 50_000)
+    made = Recipe("p", str(corpus), "sample", make_source, 330, lambda _: 50_000, lambda _: ())
     return dataclasses.replace(made, **changes)
 
 
@@ -165,7 +165,7 @@ def test_after_kill_9_the_rest_is_made(tmp_path):
             workers.cores = lambda: 2
             workers.POLL_SECONDS = 0.001
             make = lambda name, tmp_dir: source(name, "en", "de", tmp_dir=tmp_dir)
-            recipe = generation.Recipe("p", {str(corpus)!r}, "sample", make, 330, lambda _: 330)
+            recipe = generation.Recipe("p", {str(corpus)!r}, "sample", make, 330, lambda _: 330, lambda _: ())
             generation.generate(recipe, Path({str(data)!r}), None, progress)
         """)
     )

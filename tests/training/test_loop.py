@@ -361,3 +361,18 @@ def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: si
     assert outcome["stopped_by"] == number.name
     found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
     assert [c.step for c in found] == [outcome["step"]]
+
+
+def test_two_trainers_in_one_output_dir(shards: list[Path], tmp_path: Path) -> None:
+    """The second is refused before it reads or renames anything; the first goes on."""
+    refusals: list[str] = []
+
+    def report(news: object) -> None:
+        if isinstance(news, Saved):
+            with pytest.raises(T2TError) as refused:
+                train(shards, HPARAMS.replace(train_steps=9), VOCAB, Settings(tmp_path))
+            refusals.append(str(refused.value))
+
+    assert train(shards, HPARAMS, VOCAB, Settings(tmp_path, eval_frequency=4), report=report).step == 8
+    assert len(refusals) == 2
+    assert f"{tmp_path}: another t2t-trainer is at work there" in refusals[0]
