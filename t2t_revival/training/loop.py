@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
-from t2t_revival.training.session import Evaluate, Note, Patience, Report, Scores, Session, Settings
+from t2t_revival.training.patience import Patience
+from t2t_revival.training.session import Evaluate, Note, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
 
 PRECISIONS = ("float32", "mixed_bfloat16")
+ENDLESS = sys.maxsize  # the session says when the last update is done: some may be left out
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Result:
         seconds: what this session took.
         seen: data consumed since the first session.
         scores: the last evaluation's.
+        left_out: updates since the first session not done because loss or gradients were not finite.
     """
 
     step: int
@@ -44,6 +48,7 @@ class Result:
     seconds: float
     seen: Seen
     scores: Scores = field(default_factory=dict)
+    left_out: int = 0
 
 
 def build_model(
@@ -147,8 +152,8 @@ class Training:
         """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
 
         Raises:
-            T2TError: a shard is damaged, the loss is not finite, memory or disk are full. What was learned
-                up to there is saved, if it can be.
+            T2TError: a shard is damaged, too many losses in a row are not finite, memory or disk are full.
+                What was learned up to there is saved, if it can be.
         """
         settings = self._settings
         settings.output_dir.mkdir(parents=True, exist_ok=True)
@@ -167,14 +172,20 @@ class Training:
             )
             with session.signals():
                 self._fit(session)
-        return Result(session.step, session.stopped_by, session.seconds, session.state.seen, session.scores)
+        return Result(
+            session.step,
+            session.stopped_by,
+            session.seconds,
+            session.state.seen,
+            session.scores,
+            session.left_out,
+        )
 
     def _fit(self, session: Session) -> None:
-        steps = (self._hparams.train_steps - self._start.step) * self._accumulate
         try:
             self._model.fit(
                 self._batches.dataset(),
-                steps_per_epoch=steps,
+                steps_per_epoch=ENDLESS,
                 epochs=1,
                 verbose=0,
                 shuffle=False,

@@ -23,7 +23,8 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
-from t2t_revival.training.session import Evaluated, Note, Patience, Saved, Settings, Step
+from t2t_revival.training.patience import Patience
+from t2t_revival.training.session import Evaluated, Note, Saved, Settings, Step
 
 VOCAB = 20
 EOS = 1
@@ -177,11 +178,19 @@ def test_what_was_learned_before_an_error_is_saved(shards: list[Path], tmp_path:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
 
 
-def test_a_loss_that_is_no_number_ends_training_and_is_not_saved(shards: list[Path], tmp_path: Path) -> None:
+def test_losses_that_are_no_numbers_end_training_and_are_not_saved(
+    shards: list[Path], tmp_path: Path
+) -> None:
     train(shards, HPARAMS.replace(train_steps=2), VOCAB, Settings(tmp_path))
+    news: list = []
     wild = HPARAMS.replace(train_steps=50, learning_rate_constant=1e30)
-    with pytest.raises(T2TError, match=r"the loss of update \d+ is (nan|inf).*step 2\) is intact"):
-        train(shards, wild, VOCAB, Settings(tmp_path))
+    with pytest.raises(
+        T2TError, match=r"update \d+: its loss is (nan|inf), 4 times in a row; .*step 2\) is intact"
+    ):
+        train(shards, wild, VOCAB, Settings(tmp_path, nonfinite_steps=4), report=news.append)
+    notes = [n.text for n in news if isinstance(n, Note)]
+    assert len(notes) == 3
+    assert "left out (3 in a row, 3 in all)" in notes[-1]
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
 
 
