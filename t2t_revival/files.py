@@ -66,6 +66,11 @@ def lock(descriptor: int, refusal: str) -> None:
             raise
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a name that was read somewhere stays in the folder where it is put, and on its line."""
+    return name.isprintable() and name not in ("", ".", "..") and not set(name) & set('/\\"')
+
+
 def text_lines(content: bytes, where: str) -> list[str]:
     """The lines of UTF-8 text, without line ends and byte order mark; only a line feed ends a line.
 

@@ -157,7 +157,7 @@ class Progress:
         self._before = 0  # pairs done when the stage began
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Takes note of a stage ("reading", "vocabulary", "pairs") and its pairs."""
+        """Takes note of a stage and its pairs; see `generation.generate`."""
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._began, self._before = stage, now, done
@@ -175,10 +175,14 @@ class Progress:
         self._line.end()
 
     def _text(self, done: int, total: int, seconds: float) -> str:
+        if self._stage == "verifying":
+            return "verifying what is there"
         if self._stage == "reading":
             return "reading the source"
         if self._stage == "vocabulary":
             return f"learning the vocabulary from a sample of {total:,} pairs"
+        if self._stage != "pairs":
+            return self._stage
         text = f"{done:,} of {total:,} pairs ({100 * done // max(total, 1)}%)"
         rate = (done - self._before) / seconds if seconds else 0.0
         if not rate:

@@ -1,6 +1,6 @@
 """Training on a copy task some of whose micro-batches are bad: for the tests of updates that are left out.
 
-As a script: FOLDER DEVICES ACCUMULATE, on logical CPU devices, which a process can only make before it starts.
+As a script: FOLDER DEVICES ACCUMULATE, on logical CPU devices, which a process can only make first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write_shard(folder: Path) -> Path:
 
 @contextmanager
 def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
-    """Inside, `change` makes each element of the first epoch, counted from 1, another, or None: none at all."""
+    """Inside, `change` makes another of each element of the first epoch, counted from 1, or None of it."""
     elements = TrainingBatches._elements
 
     def other(self: TrainingBatches) -> Iterator[Any]:
