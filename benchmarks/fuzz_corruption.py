@@ -2,9 +2,9 @@
 
     python benchmarks/fuzz_corruption.py --cases=1000
 
-Shards, vocabularies, metadata, hparams.json, run.json and checkpoints are read as the commands read them. A case
-is "detected" where that ends in a `T2TError` that names the file, "harmless" where all that is read is what was
-written; all else is a fault, is listed, and makes the exit status 1.
+Shards, vocabularies, metadata, hparams.json, run.json and checkpoints are read as the commands read them. A
+case is "detected" where that ends in a `T2TError` that names the file, "harmless" where all that is read is
+what was written; all else is a fault, is listed, and makes the exit status 1.
 """
 
 from __future__ import annotations
