@@ -68,7 +68,11 @@ def define_names(values: flags.FlagValues) -> None:
     """Adds the flags that say what problems there are and which is meant."""
     flags.DEFINE_string("problem", None, "What is learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_string(
-        "t2t_usr_dir", None, "Your package of problems and hparams sets; its code is run.", flag_values=values
+        "t2t_usr_dir",
+        None,
+        "Your package of problems and hparams sets. Its code is run; no other flag has code of others run. "
+        "Give only a package that you trust.",
+        flag_values=values,
     )
     flags.DEFINE_bool("registry_help", False, "List all problems and hparams sets.", flag_values=values)
 
