@@ -12,7 +12,9 @@ from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, read_curve
 from t2t_revival.training.lock import only_trainer
+from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.training.state import Seen
 
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
@@ -237,3 +239,23 @@ def test_a_second_trainer_is_refused_and_a_reader_is_not(
         error = fails(command(corpus, data, trained, "--train_steps=9"), capsys)
         assert f"{trained}: another t2t-trainer is at work there" in error
         assert avg_all.main(["t2t-avg-all", f"--output_dir={trained}", "--n=1"]) == 0
+
+
+def test_updates_that_are_not_finite_are_said_and_many_end_training(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wild = f"{SMALL},learning_rate_constant=1e30,learning_rate_warmup_steps=1"
+    assert trainer.main(command(corpus, data, tmp_path, "--max_nonfinite_steps=2", hparams=wild)) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"update \d: its (loss is nan|gradients are not finite), left out \(1 in a row", error)
+    assert re.search(r"error: update \d: its .*, 2 times in a row; the last checkpoint \(step none\)", error)
+    assert not checkpoints.list_checkpoints(tmp_path)
+
+
+def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = trainer.command_flags()
+    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
+    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen(), left_out=3))
+    assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
+    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen()))
+    assert "left out" not in capsys.readouterr().out

@@ -341,10 +341,16 @@ def start(
 
 
 @pytest.mark.slow
-def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path, accumulate: int) -> None:
     """The same global batches, tokens shared unequally between the replicas, no dropout."""
     plain = HPARAMS.replace(
-        layer_prepostprocess_dropout=0.0, train_steps=6, max_length=9, min_length_bucket=9, batch_size=9 * 28
+        layer_prepostprocess_dropout=0.0,
+        train_steps=6,
+        max_length=9,
+        min_length_bucket=9,
+        batch_size=9 * 28,
+        effective_batch_size=accumulate * 2 * 9 * 28,
     )
     one = start(tmp_path / "one", shards, plain.replace(batch_size=2 * 9 * 28), 1, "default")
     two = start(tmp_path / "two", shards, plain, 2, "mirrored")
