@@ -10,6 +10,7 @@ is missing, renamed or exchanged is found as well. Nothing in such a file is run
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import zipfile
@@ -26,6 +27,7 @@ from t2t_revival.files import writing
 FORMAT = 1
 MODEL, OPTIMIZER, META, CHECKSUMS = "model/", "optimizer/", "meta", "checksums"
 SUFFIX = ".npy"
+OF_DAMAGE = (None, errno.EINVAL, errno.EIO)  # a place outside of the file; a block that the disk cannot give
 
 
 class DamagedError(T2TError):
@@ -73,7 +75,7 @@ def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[di
         The arrays by name, and the meta data.
 
     Raises:
-        T2TError: the file is missing or of a format that this version cannot read.
+        T2TError: the file is missing, not to be read, or of a format that this version does not know.
         DamagedError: it is truncated or damaged.
     """
     with _opened(path) as (archive, meta):
@@ -112,6 +114,8 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
     except (T2TError, MemoryError):
         raise
     except Exception as error:  # a damaged zip can end in almost any of them
+        if isinstance(error, OSError) and error.errno not in OF_DAMAGE:
+            raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
         raise DamagedError(path, error) from error
 
 

@@ -210,7 +210,7 @@ def test_output_that_cannot_be_written_is_known_before_decoding(out, tmp_path, c
 
 
 def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, capsys, monkeypatch):
-    def load(*_):
+    def load(*_, **__):
         raise OSError(errno.EIO, "Input/output error", "model.ckpt-7.npz")
 
     monkeypatch.setattr(Translator, "load", load)

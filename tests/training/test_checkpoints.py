@@ -1,6 +1,8 @@
 """Checkpoints are whole or absent, verified, and fit the model or are refused."""
 
+import errno
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +229,21 @@ def test_a_given_one_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     damage(write(tmp_path, 2))
     with pytest.raises(DamagedError, match=r"ckpt-2.npz: damaged checkpoint"):
         checkpoints.to_decode(tmp_path, str(tmp_path / "model.ckpt-2"))
+
+
+@pytest.mark.parametrize(("number", "damage"), [(errno.EIO, True), (errno.EACCES, False)])
+def test_what_may_not_be_read_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, damage: bool
+) -> None:
+    path = write(tmp_path, 1)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(zipfile, "ZipFile", refuse)
+    with pytest.raises(T2TError, match=str(path)) as error:
+        checkpoints.load(path)
+    assert isinstance(error.value, DamagedError) == damage
 
 
 def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
