@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from t2t_revival import checked_json
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.files import writing
 
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
@@ -144,6 +144,10 @@ class HParams:
             raise T2TError(f"{where}: not JSON: {error}") from error
         if not isinstance(values, dict):
             raise T2TError(f"{where}: not a JSON object")
+        return cls._from_values(values, where)
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any], where: str) -> HParams:
         types = {f.name: f.type for f in dataclasses.fields(cls)}
         for name, value in values.items():
             if name not in types:
@@ -158,8 +162,7 @@ class HParams:
     def save(self, folder: Path) -> None:
         """Writes `folder/hparams.json`, whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        with writing(folder / FILE_NAME) as file:
-            file.write(self.to_json().encode())
+        checked_json.save(folder / FILE_NAME, dataclasses.asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> HParams | None:
@@ -171,11 +174,7 @@ class HParams:
         path = folder / FILE_NAME
         if not path.exists():
             return None
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise T2TError(f"{path}: not UTF-8 text: {error}") from error
-        return cls.from_json(text, where=str(path))
+        return cls._from_values(checked_json.load(path, "put a copy of it back"), str(path))
 
 
 def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
 from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary import Vocabulary, fingerprint
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -211,13 +211,13 @@ class Text2TextProblem(Problem):
             T2TError: there is none, it is damaged, or is not the one that the shards were made with.
         """
         metadata = self.metadata(data_dir)
-        vocabulary = Vocabulary(_folder(data_dir) / metadata.vocab_file)
-        if vocabulary.fingerprint != metadata.vocab_fingerprint:
+        path = _folder(data_dir) / metadata.vocab_file
+        if fingerprint(path) != metadata.vocab_fingerprint:
             raise T2TError(
-                f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made with "
+                f"{path}: not the vocabulary that the shards of {self.name} there were made with "
                 "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
             )
-        return vocabulary
+        return Vocabulary(path)
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
         """See `Problem.feature_encoders`; both are the same object."""

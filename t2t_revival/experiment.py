@@ -16,6 +16,7 @@ from t2t_revival.evaluation.decoded import measure_of
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
+from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result, Training
 from t2t_revival.training.run import Run, check_place, check_same, save_run
 from t2t_revival.training.session import Note, Report, Scores, Settings
@@ -54,7 +55,8 @@ class Experiment:
             report: is told the news; see `Training`.
 
         Raises:
-            T2TError: there is no data; output_dir holds another run; and as `Training`.
+            T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
+                `Training`.
         """
         hparams = self.problem.hparams(self.hparams)
         vocabulary = self.problem.vocabulary(self.data_dir)
@@ -69,12 +71,13 @@ class Experiment:
         )
         output_dir = self.settings.output_dir
         check_place(output_dir, run.problem, run.hparams_set)
-        check_same(output_dir, run, hparams)
-        evaluate = self._evaluator(hparams, vocabulary)
-        training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report)
-        self._tell_start(training, hparams, report)
-        save_run(output_dir, run, hparams, vocabulary.path)
-        return training.run()
+        with only_trainer(output_dir):
+            check_same(output_dir, run, hparams)
+            evaluate = self._evaluator(hparams, vocabulary)
+            training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report)
+            self._tell_start(training, hparams, report)
+            save_run(output_dir, run, hparams, vocabulary.path)
+            return training.run()
 
     def _tell_start(self, training: Training, hparams: HParams, report: Report | None) -> None:
         """Reports what else would go unnoticed: pairs that are too long, data that comes again."""

@@ -1,7 +1,9 @@
-"""Files that are there whole or not at all, and lines of text."""
+"""Files that are there whole or not at all, locks, and lines of text."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import BinaryIO
 from t2t_revival.errors import T2TError
 
 BYTE_ORDER_MARK = "\ufeff"
+NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def temporary_name(path: Path) -> Path:
@@ -44,6 +47,28 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock(descriptor: int, refusal: str) -> None:
+    """Locks an open file or folder for this process, until it is closed or the process ends.
+
+    Where the file system has no locks, or none for folders as NFS, nothing is locked and nobody refused.
+
+    Raises:
+        T2TError: another process holds the lock; says `refusal`.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise T2TError(refusal) from error
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name that was read somewhere stays in the folder where it is put, and on its line."""
+    return name.isprintable() and name not in ("", ".", "..") and not set(name) & set('/\\"')
 
 
 def text_lines(content: bytes, where: str) -> list[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.files import is_file_name
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
@@ -53,6 +54,8 @@ def register_hparams(function: HParamsFunction) -> HParamsFunction:
 
 
 def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
+    if not is_file_name(name):
+        raise T2TError(f"{kind} {name!r}: folders and files have its name, and cannot have this one")
     if name in table and table[name].__module__ != entry.__module__:
         raise T2TError(f"{kind} {name!r} is registered twice: {table[name].__module__}, {entry.__module__}")
     table[name] = entry

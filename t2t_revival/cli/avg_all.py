@@ -40,9 +40,10 @@ def _average(values: flags.FlagValues) -> None:
 
     output_dir, run = run_flags.open_run(values)
     count = values.n or load_hparams(output_dir).average_checkpoints
-    found = checkpoints.list_checkpoints(output_dir)[-count:]
+    listed = checkpoints.list_checkpoints(output_dir)
+    found = checkpoints.newest_whole(listed, count, run_flags.warn_of_damage)
     if not found:
-        raise T2TError(f"no checkpoint in {output_dir}: train first with t2t-trainer")
+        raise T2TError(f"no {'whole ' if listed else ''}checkpoint in {output_dir}: train with t2t-trainer")
     written = checkpoints.average(found, output_dir)
     steps = ", ".join(str(checkpoint.step) for checkpoint in found)
     print(f"averaged {len(found)} checkpoint{'s' if len(found) > 1 else ''} (steps {steps}): {written.path}")

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
 
-Makes the vocabulary and the TFRecord shards of a problem. What is there already is kept; after an
-interruption the same command goes on.
+Makes the vocabulary and the TFRecord shards of a problem. What is there already is kept, after it has been
+read and verified; a shard that is missing or damaged is made anew, as it was. After an interruption the same
+command goes on.
 """
 COLUMNS = ("split", "pairs", "skipped", "shards", "source tokens", "target tokens")
 LARGE_CORPUS = 1_000_000  # pairs from which the paper's base model is worth its time

@@ -134,7 +134,13 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     streams = common.single_stream() if values.decode_interactive else common.streams()
     from t2t_revival.decoding.translator import Translator
 
-    translator = Translator.load(output_dir, values.checkpoint_path, values.decode_hparams, streams)
+    translator = Translator.load(
+        output_dir,
+        values.checkpoint_path,
+        values.decode_hparams,
+        streams,
+        on_damaged=run_flags.warn_of_damage,
+    )
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     average = ", an average" if checkpoint.averaged else ""

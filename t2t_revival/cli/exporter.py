@@ -83,7 +83,12 @@ def _export(values: flags.FlagValues) -> None:
 
     precision = PRECISIONS[values.quantize] if served else "float32"
     translator = Translator.load(
-        output_dir, values.checkpoint_path, values.decode_hparams, precision=precision, frozen=False
+        output_dir,
+        values.checkpoint_path,
+        values.decode_hparams,
+        precision=precision,
+        frozen=False,
+        on_damaged=run_flags.warn_of_damage,
     )
     if served:
         written = export(translator, export_dir, run.problem, values.quantize)

@@ -68,7 +68,11 @@ def define_names(values: flags.FlagValues) -> None:
     """Adds the flags that say what problems there are and which is meant."""
     flags.DEFINE_string("problem", None, "What is learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_string(
-        "t2t_usr_dir", None, "Your package of problems and hparams sets; its code is run.", flag_values=values
+        "t2t_usr_dir",
+        None,
+        "Your package of problems and hparams sets. Its code is run; no other flag has code of others run. "
+        "Give only a package that you trust.",
+        flag_values=values,
     )
     flags.DEFINE_bool("registry_help", False, "List all problems and hparams sets.", flag_values=values)
 
@@ -157,7 +161,7 @@ class Progress:
         self._before = 0  # pairs done when the stage began
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Takes note of a stage ("reading", "vocabulary", "pairs") and its pairs."""
+        """Takes note of a stage and its pairs; see `generation.generate`."""
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._began, self._before = stage, now, done
@@ -175,10 +179,14 @@ class Progress:
         self._line.end()
 
     def _text(self, done: int, total: int, seconds: float) -> str:
+        if self._stage == "verifying":
+            return "verifying what is there"
         if self._stage == "reading":
             return "reading the source"
         if self._stage == "vocabulary":
             return f"learning the vocabulary from a sample of {total:,} pairs"
+        if self._stage != "pairs":
+            return self._stage
         text = f"{done:,} of {total:,} pairs ({100 * done // max(total, 1)}%)"
         rate = (done - self._before) / seconds if seconds else 0.0
         if not rate:

@@ -29,6 +29,7 @@ from t2t_revival.cli.progress import duration
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
+from t2t_revival.serving.folder_model import FolderModel
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Text2TextProblem
@@ -208,7 +209,7 @@ def _model(values: flags.FlagValues) -> client.Model:
         common.load_tensorflow(values)
         if not values.decode_from_file:
             common.single_stream()
-        return client.FolderModel(Path(values.saved_model).expanduser())
+        return FolderModel(Path(values.saved_model).expanduser())
     if not client.is_rest(values.server):
         common.load_tensorflow(values)
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
+from t2t_revival.files import is_file_name
 
 if TYPE_CHECKING:
+    from t2t_revival.training.checkpoint_file import DamagedError
     from t2t_revival.training.run import Run
 
 TRAIN_DIR = "~/t2t_train"
@@ -39,6 +42,13 @@ def define_checkpoint_path(values: flags.FlagValues) -> None:
     )
 
 
+def warn_of_damage(error: DamagedError) -> None:
+    """Says that a damaged checkpoint is left out."""
+    from t2t_revival.training.checkpoints import left_out
+
+    say(f"warning: {left_out(error)}")
+
+
 def hparams_set(values: flags.FlagValues) -> str:
     """`--hparams_set`.
 
@@ -54,13 +64,16 @@ def output_dir(values: flags.FlagValues) -> Path:
     """`--output_dir` with ~ resolved, or the default, which problem and hparams set name.
 
     Raises:
-        T2TError: none of these is given.
+        T2TError: none of these is given, or one is no name.
     """
     if values.output_dir:
         return Path(values.output_dir).expanduser()
     if not values.problem:
         raise T2TError("--problem is missing, or --output_dir")
-    return Path(TRAIN_DIR).expanduser() / values.problem / hparams_set(values)
+    names = (values.problem, hparams_set(values))
+    if strange := [name for name in names if not is_file_name(name)]:
+        raise T2TError(f"{strange[0]!r} is no name of a problem or hparams set; --registry_help lists all")
+    return Path(TRAIN_DIR).expanduser().joinpath(*names)
 
 
 def open_run(values: flags.FlagValues) -> tuple[Path, Run]:

@@ -54,6 +54,14 @@ def command_flags() -> flags.FlagValues:
     ):
         flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
     flags.DEFINE_integer(
+        "max_nonfinite_steps",
+        10,
+        "An update whose loss or gradients are not finite numbers is left out, and said; after so many in a "
+        "row training stops.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
         "random_seed",
         1,
         "Seed of weights, dropout and order of the data.",
@@ -128,6 +136,7 @@ def _train(values: flags.FlagValues) -> int:
         seed=values.random_seed,
         eval_frequency=values.local_eval_frequency,
         save_seconds=values.save_checkpoints_secs,
+        nonfinite_steps=values.max_nonfinite_steps,
         keep_checkpoints=values.keep_checkpoint_max,
         log_steps=values.log_step_count_steps,
         patience=values.eval_early_stopping_steps,
@@ -195,6 +204,8 @@ def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> Non
         f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"
         + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
     )
+    if result.left_out:
+        print(f"{result.left_out:,} updates left out, whose loss or gradients were not finite")
     print(f"output_dir: {output_dir}")
     try:
         from t2t_revival.visualization.learning_curve import draw_learning_curve

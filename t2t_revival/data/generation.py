@@ -1,4 +1,4 @@
-"""From a source to shards in a data_dir: many processes, restartable, nothing half-written.
+"""From a source to shards in a data_dir: many processes, restartable, repairable, nothing half-written.
 
 Each shard is a contiguous range of the source's pairs, made by one task. A plan in
 `.PROBLEM.unfinished/` says what is being made; beside it lie the counts of each shard that is done. The
@@ -8,8 +8,6 @@ metadata is written last, and then that folder goes.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,15 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2t_revival import checked_json
 from t2t_revival.data.metadata import Counts, Metadata, check_same, metadata_path
-from t2t_revival.data.records import remove_temporary
+from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError
+from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.files import is_file_name, lock, writing
 
 Progress = Callable[[str, int, int], None]
+MISSING = "missing"
 VOCABULARY_CHARACTERS = 20_000_000  # of both sides together, from which a vocabulary is learned
 VOCABULARY_PLACES = 100  # evenly spread over the corpus, from which those are taken
 MANY_PAIRS, MANY_SHARDS, FEW_SHARDS = 1_000_000, 100, 10
@@ -64,15 +64,18 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
         recipe: what to make.
         data_dir: where it goes; made if missing.
         tmp_dir: where compressed files are unpacked; None: `data_dir/tmp`.
-        progress: called with a stage ("reading", "vocabulary", "pairs"), pairs done and pairs in all.
+        progress: called with a stage, pairs done and pairs in all. A stage is "verifying", "reading",
+            "vocabulary", "pairs", or says which shard is made anew and why.
 
     Returns:
         The metadata, as it is on the disk.
 
     Raises:
-        T2TError: the source cannot be read; the data_dir cannot be written, holds data of another source
-            or vocabulary, or another process is at work there.
+        T2TError: the source cannot be read, or has changed; the data_dir cannot be written, holds data of
+            another source or vocabulary, or another process is at work there; the name is none for a file.
     """
+    if not is_file_name(recipe.name):
+        raise T2TError(f"problem {recipe.name!r}: its files cannot be named so")
     report = progress or (lambda stage, done, total: None)
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -81,7 +84,7 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
     tmp_dir = tmp_dir or data_dir / "tmp"
     plan = _found(recipe, data_dir)
     source = _source(recipe, data_dir, plan, tmp_dir)
-    if plan and _complete(plan, data_dir) and not _missing_references(recipe, plan, data_dir):
+    if plan and not _missing_references(recipe, plan, data_dir) and _complete(plan, data_dir, report):
         return plan
     with _only_one(data_dir):
         plan = _found(recipe, data_dir)
@@ -108,8 +111,12 @@ def _source(recipe: Recipe, data_dir: Path, plan: Metadata | None, tmp_dir: Path
     return source
 
 
-def _complete(plan: Metadata, data_dir: Path) -> bool:
-    return bool(plan.splits) and (data_dir / plan.vocab_file).exists() and not _missing(plan, data_dir)
+def _complete(plan: Metadata, data_dir: Path, report: Progress) -> bool:
+    vocabulary = data_dir / plan.vocab_file
+    if not plan.splits or not vocabulary.exists() or fingerprint(vocabulary) != plan.vocab_fingerprint:
+        return False
+    report("verifying", 0, 0)
+    return not _faults(plan, data_dir)
 
 
 @contextmanager
@@ -119,10 +126,7 @@ def _only_one(data_dir: Path) -> Iterator[None]:
         raise T2TError(f"--data_dir={data_dir}: cannot be written; give one that can")
     folder = os.open(data_dir, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise T2TError(f"{data_dir}: another process is generating data there; wait for it") from error
+        lock(folder, f"{data_dir}: another process is generating data there; wait for it")
         yield
     finally:
         os.close(folder)
@@ -163,7 +167,7 @@ def _with_vocabulary(
     """
     path = data_dir / plan.vocab_file
     if plan.vocab_file and path.exists():
-        if Vocabulary(path).fingerprint != plan.vocab_fingerprint:
+        if fingerprint(path) != plan.vocab_fingerprint:
             raise T2TError(
                 f"{path}: not the vocabulary that {data_dir} was begun with; put the right file back "
                 "or use another --data_dir"
@@ -238,24 +242,45 @@ def _folders(plan: Metadata, data_dir: Path) -> Folders:
     return Folders(data_dir, unfinished_dir(data_dir, plan.name))
 
 
-def _missing(plan: Metadata, data_dir: Path) -> list[Task]:
-    """The shards that are not there, or not with their counts while these are still needed."""
+def _faults(plan: Metadata, data_dir: Path) -> dict[Task, str]:
+    """The shards that must be made: what is not there, or not with its counts, or not as it was written."""
     folders = _folders(plan, data_dir)
+    faults = {}
+    for task in tasks(plan):
+        size = plan.splits[task.split].shard_bytes[task.index] if plan.splits else _noted_size(task, folders)
+        if size is None or not folders.shard(task).exists():
+            faults[task] = MISSING
+        elif found := fault(folders.shard(task), size):
+            faults[task] = found
+    return faults
 
-    def done(task: Task) -> bool:
-        return folders.shard(task).exists() and (bool(plan.splits) or folders.note(task).exists())
 
-    return [task for task in tasks(plan) if not done(task)]
+def _noted_size(task: Task, folders: Folders) -> int | None:
+    """Bytes of a shard of an unfinished run; None: it is not made, or nobody knows what is in it."""
+    try:
+        return _noted(task, folders).shard_bytes[0]
+    except (OSError, T2TError):
+        return None
+
+
+def _noted(task: Task, folders: Folders) -> Counts:
+    """The counts of a shard of an unfinished run."""
+    return Counts.from_dict(checked_json.load(folders.note(task), "remove it and start again"))
 
 
 def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progress) -> None:
-    missing, total = _missing(plan, data_dir), sum(plan.pairs.values())
+    missing, total = _faults(plan, data_dir), sum(plan.pairs.values())
+    for task, why in missing.items():
+        if why != MISSING:
+            report(f"making {task.file_name} anew: {why}", 0, 0)
     before = total - sum(task.stop - task.start for task in missing)
     report("pairs", before, total)
     vocabulary = Vocabulary(data_dir / plan.vocab_file)
     folders = _folders(plan, data_dir)
     folders.notes.mkdir(exist_ok=True)
-    make_shards(missing, source, vocabulary, folders, lambda done: report("pairs", before + done, total))
+    make_shards(
+        list(missing), source, vocabulary, folders, lambda done: report("pairs", before + done, total)
+    )
 
 
 def references_path(data_dir: Path, name: str, split: str) -> Path:
@@ -288,12 +313,17 @@ def _finished(plan: Metadata, data_dir: Path, source: Source, tmp_dir: Path) -> 
     if not plan.splits:
         splits = dict.fromkeys(plan.pairs, Counts())
         for task in tasks(plan):
-            part = json.loads(folders.note(task).read_bytes())
-            splits[task.split] += Counts.from_dict(part)
+            splits[task.split] += _noted(task, folders)
         if empty := [split for split, counts in splits.items() if not counts.examples]:
             raise T2TError(f"{source.name}: every pair of {empty[0]} has an empty side")
         plan = dataclasses.replace(plan, splits=splits)
         plan.save(metadata_path(data_dir, plan.name))
+    for task in tasks(plan):
+        if folders.shard(task).stat().st_size != plan.splits[task.split].shard_bytes[task.index]:
+            raise T2TError(
+                f"{folders.shard(task)}: made anew, and not what it was: {source.name} has changed; "
+                "give another --data_dir"
+            )
     shutil.rmtree(folders.notes)
     source.close()
     if tmp_dir.is_dir() and not any(tmp_dir.iterdir()):

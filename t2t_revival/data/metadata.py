@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from t2t_revival import checked_json
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.files import is_file_name
 
 FORMAT_VERSION = 1
+WAY_OUT = "put a copy back, or use another --data_dir"
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ class Metadata:
 
     def save(self, path: Path) -> None:
         """Writes `path` as JSON, whole or not at all."""
-        with writing(path) as file:
-            file.write((json.dumps(dataclasses.asdict(self), indent=1) + "\n").encode())
+        checked_json.save(path, dataclasses.asdict(self), indent=1)
 
     @classmethod
     def load(cls, path: Path) -> Metadata:
@@ -82,17 +82,21 @@ class Metadata:
         Raises:
             T2TError: the file is damaged, or of another version of this program.
         """
+        values = checked_json.load(path, WAY_OUT)
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
             if values["format_version"] != FORMAT_VERSION:
                 raise T2TError(
                     f"{path}: format {values['format_version']}, and this program reads {FORMAT_VERSION}; "
                     "generate the data again, in another --data_dir"
                 )
             splits = {split: Counts.from_dict(counts) for split, counts in values["splits"].items()}
-            return cls(**{**values, "splits": splits})
+            metadata = cls(**{**values, "splits": splits})
+            names = (metadata.name, *metadata.pairs, *metadata.splits, metadata.vocab_file or "none yet")
+            if strange := [name for name in names if not is_file_name(name)]:
+                raise ValueError(f"{strange[0]!r} is no name")
+            return metadata
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise T2TError(f"{path}: damaged ({error}); use another --data_dir") from error
+            raise T2TError(f"{path}: damaged ({error}); {WAY_OUT}") from error
 
 
 def metadata_path(data_dir: Path, name: str) -> Path:
@@ -138,5 +142,6 @@ def check_sizes(paths: list[Path], counts: Counts) -> None:
     for path, size in zip(paths, counts.shard_bytes, strict=True):
         if path.stat().st_size != size:
             raise T2TError(
-                f"{path}: {path.stat().st_size} bytes instead of {size}; remove it and run t2t-datagen again"
+                f"{path}: {path.stat().st_size} bytes instead of {size}; "
+                "run t2t-datagen again to make this shard anew"
             )

@@ -23,6 +23,7 @@ CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
+FAULT_BLOCK = 1024  # records that are held while a shard is verified
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:
@@ -93,6 +94,32 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
         raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
 
 
+def fault(path: Path, size: int | None = None) -> str | None:
+    """What is wrong with a shard, of which all is read; None: nothing.
+
+    Args:
+        path: the shard.
+        size: bytes that it must have; None: any.
+    """
+    try:
+        for _ in read_shard(path, FAULT_BLOCK):
+            pass
+    except DamagedError as error:
+        return f"truncated or damaged at byte {error.byte}"
+    found = path.stat().st_size
+    return f"{found} bytes instead of {size}" if size not in (None, found) else None
+
+
+class DamagedError(T2TError):
+    """A shard cannot be read from `byte` on, where a record begins."""
+
+    def __init__(self, path: Path, byte: int) -> None:
+        self.byte = byte
+        super().__init__(
+            f"{path}: truncated or damaged at byte {byte}; run t2t-datagen again to make this shard anew"
+        )
+
+
 def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
     begin = 0
     while header := file.read(HEADER_BYTES):
@@ -102,10 +129,7 @@ def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
             example = file.read(*LENGTH.unpack(length))
             check = file.read(CHECK.size)
         if check != _check(example):
-            raise T2TError(
-                f"{path}: truncated or damaged at byte {begin}; "
-                "remove this shard and run t2t-datagen to make it again"
-            )
+            raise DamagedError(path, begin)
         yield example
         begin += HEADER_BYTES + len(example) + CHECK.size
 

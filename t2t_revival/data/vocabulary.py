@@ -34,6 +34,18 @@ SPACE_MARK, ESCAPE = "\u2581", "\ue000"
 _ESCAPES = ((ESCAPE, ESCAPE + "0"), (SPACE_MARK, ESCAPE + "1"))
 
 
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a vocabulary's file, in hexadecimal; nothing of the file is looked at.
+
+    Raises:
+        T2TError: there is no such file.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError as error:
+        raise T2TError(f"{path}: no such vocabulary") from error
+
+
 class VocabularyTooLargeError(T2TError):
     """The text does not yield so many pieces; `largest` is how many it does."""
 

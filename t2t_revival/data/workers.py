@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.machinery
-import json
 import math
 import multiprocessing
 import os
@@ -23,13 +22,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import checked_json, registry
 from t2t_revival.data.metadata import Counts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import EOS, Vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
 
 SEED = 1
 PAIRS_PER_WORKER = 25_000  # fewer do not repay the start of a process
@@ -204,8 +202,7 @@ def make_shard(task: Task, workplace: Workplace) -> None:
     path = workplace.folders.shard(task)
     write_shard(path, examples)
     counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
-    with writing(workplace.folders.note(task)) as file:
-        file.write(json.dumps(dataclasses.asdict(counts)).encode())
+    checked_json.save(workplace.folders.note(task), dataclasses.asdict(counts))
 
 
 def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:

@@ -19,7 +19,7 @@ from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints import Checkpoint, restore_weights, to_decode
+from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weights, to_decode
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
@@ -123,17 +123,19 @@ class Translator:
         streams: int = 1,
         precision: str = "float32",
         frozen: bool = True,
+        on_damaged: OnDamaged | None = None,
     ) -> Translator:
         """The model that a training left in `output_dir`, in a precision of its own, however it was trained.
 
         Args:
             output_dir: of the training.
-            checkpoint_path: a checkpoint's file; None: the newest one, its average where there is one.
+            checkpoint_path: a checkpoint's file; None: the newest whole one, its average where there is one.
             decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6".
             streams: see `Translator`.
             precision: a Keras dtype policy: "float32", or "bfloat16", which is faster where a CPU has
                 instructions for it and changes a few words.
             frozen: whether the model's weights stay as they are loaded; see `BeamSearch`.
+            on_damaged: is told of damaged checkpoints that are left out; None: `warnings.warn`.
 
         Raises:
             T2TError: there is no trained model, it is damaged, or `decode_hparams` is wrong.
@@ -145,7 +147,7 @@ class Translator:
         run = Run.load(folder)
         options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
-        checkpoint = to_decode(folder, checkpoint_path)
+        checkpoint = to_decode(folder, checkpoint_path, on_damaged)
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
         restore_weights(model, checkpoint.path)

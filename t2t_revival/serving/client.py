@@ -1,14 +1,12 @@
-"""Asks an exported model: TensorFlow Serving over gRPC or REST, or the folder itself in this process."""
+"""Asks an exported model: by TensorFlow Serving over gRPC or REST; `folder_model` asks the folder itself."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
@@ -31,7 +29,6 @@ BACKOFF = 0.5  # seconds before the first retry; each further pause is twice as 
 RECONNECT_MS = 200  # well below the pauses, so that each retry is a new connection
 MOST_BYTES = 2**31 - 1  # of an answer, and of a request that is kept for a retry
 MOST_SAID = 500  # characters of a server's message that are shown
-SAVED_MODEL = "saved_model.pb"
 ADDRESS = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}")
 CODES = {  # what TensorFlow Serving says over REST for a code of gRPC
     400: "INVALID_ARGUMENT",
@@ -129,7 +126,7 @@ class _Servable:
 
     def _fail(self, code: str, said: str = "") -> NoReturn:
         """Raises the error that stands for a code of gRPC."""
-        said = _plain(said)
+        said = plain(said)
         meant = {
             "UNAVAILABLE": f"not available: {said}; is TensorFlow Serving running there, and the port right "
             "(host:port is for gRPC, http://host:port for REST)?",
@@ -212,43 +209,6 @@ class RestModel(_Servable):
         return outputs
 
 
-class FolderModel:
-    """An exported folder in this process. Imports TensorFlow and TensorFlow Text.
-
-    Args:
-        path: a version's folder, or one of versions, of which the highest is taken.
-
-    Raises:
-        T2TError: there is no model of this project.
-    """
-
-    def __init__(self, path: Path) -> None:
-        folder = _version(path)
-        self.where = str(folder)
-        import tensorflow as tf
-
-        importlib.import_module("tensorflow_text")  # its ops must be known before a model with them is read
-        try:
-            self._signatures = tf.saved_model.load(str(folder)).signatures
-        except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
-            raise T2TError(f"{folder}: cannot be read, export it again: {_plain(str(error))}") from error
-        for name in (USUAL, WITH_OPTIONS):
-            found = self._signatures.get(name)
-            if found is None or "inputs" not in found.structured_input_signature[1]:
-                raise T2TError(f"{folder}: a SavedModel, but none of t2t-exporter")
-
-    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """As `Model.predict`."""
-        import tensorflow as tf
-
-        tensors = {name: tf.constant(values, DTYPES[name]) for name, values in inputs.items()}
-        try:
-            found = self._signatures[signature](**tensors)
-        except tf.errors.OpError as error:
-            raise T2TError(f"{self.where}: {_plain(error.message)}") from error
-        return {name: tensor.numpy().tolist() for name, tensor in found.items()}
-
-
 class _Retry(Retry):
     """Retries, but not what took too long: it would take as long again."""
 
@@ -327,18 +287,7 @@ def _text(text: str | bytes) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
-def _version(path: Path) -> Path:
-    """The folder of a SavedModel: `path` itself, or the highest version in it."""
-    if (path / SAVED_MODEL).exists():
-        return path
-    there = [file.parent for file in path.glob(f"*/{SAVED_MODEL}") if file.parent.name.isdecimal()]
-    if not there:
-        missing = "no exported model there" if path.is_dir() else "no such folder"
-        raise T2TError(f"{path}: {missing}; t2t-exporter writes one")
-    return max(there, key=lambda folder: int(folder.name))
-
-
-def _plain(said: str) -> str:
+def plain(said: str) -> str:
     """A message of TensorFlow without the nodes of its graph, on one line."""
     if found := ASSERTION.search(said):
         said = f"{found[1]} {found[2]}"

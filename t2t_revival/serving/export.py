@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 UNFINISHED = ".unfinished-"  # begins the name of a folder that a killed export may leave behind
+SERVABLE = re.compile(r"\w[\w.-]*")
 SIGNATURES = ("serving_default", "translate_with_options")
 
 
@@ -37,8 +39,10 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
         The version's folder.
 
     Raises:
-        T2TError: the folder cannot be written.
+        T2TError: the folder cannot be written, or `name` cannot stand in configuration files.
     """
+    if not SERVABLE.fullmatch(name):
+        raise T2TError(f"{name!r} cannot be the name of a served model: give letters, digits, _, . and -")
     module = ServingModule(translator, quantize)
 
     def write(folder: Path) -> None:

@@ -1,34 +1,31 @@
-"""Checkpoints: weights, optimizer and place in the data, in one file, whole or not at all.
+"""Checkpoints of a training: which there are, which is used, and how a model gets what is in one.
 
-A checkpoint is an .npz file (a zip of NumPy arrays, each with its CRC-32), which any NumPy reads:
-
-    model/<variable path>        weights and random states
-    optimizer/<variable path>    Adam's moments
-    meta                         JSON: format, step, architecture, place in the data, tokens seen
-
-Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it.
+Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it; what is in them says
+`checkpoint_file`. One that is damaged is left out, and the one before it is used.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import temporary_name, writing
+from t2t_revival.files import temporary_name
+from t2t_revival.training.checkpoint_file import MODEL, OPTIMIZER, DamagedError, load, save, verify
 
-FORMAT = 1
 AVERAGED = "averaged"
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
-MODEL, OPTIMIZER, META = "model/", "optimizer/", "meta"
+TRAIN_OR_GIVE = "train with t2t-trainer, or give --checkpoint_path"
+SET_ASIDE = ".damaged"  # after the name of a checkpoint that is not used any more
+
+OnDamaged = Callable[[DamagedError], None]
 
 
 @dataclass(frozen=True, order=True)
@@ -68,15 +65,18 @@ def _in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
     return sorted(Checkpoint(int(match[1]), averaged, path) for match, path in names if match)
 
 
-def to_decode(output_dir: Path, checkpoint_path: str | None = None) -> Checkpoint:
-    """The checkpoint that is decoded: the given one, or else the newest; at the same step, the average.
+def to_decode(
+    output_dir: Path, checkpoint_path: str | None = None, on_damaged: OnDamaged | None = None
+) -> Checkpoint:
+    """The checkpoint that is decoded: the given, or else the newest whole one; at the same step, the average.
 
     Args:
         output_dir: of the training.
         checkpoint_path: a checkpoint's file, with or without ".npz", or a folder of checkpoints.
+        on_damaged: is told of each that is left out; None: `warnings.warn`.
 
     Raises:
-        T2TError: there is none.
+        T2TError: there is none; the given file is damaged.
     """
     if checkpoint_path:
         path = Path(checkpoint_path).expanduser()
@@ -85,84 +85,67 @@ def to_decode(output_dir: Path, checkpoint_path: str | None = None) -> Checkpoin
         else:
             return _given(path)
     found = list_checkpoints(output_dir) + list_averaged(output_dir)
-    if not found:
-        raise T2TError(f"no checkpoint in {output_dir}: train with t2t-trainer, or give --checkpoint_path")
-    return max(found)
+    whole = newest_whole(found, 1, on_damaged)
+    if not whole:
+        raise T2TError(f"no {'whole ' if found else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
+    return whole[0]
+
+
+def newest_whole(
+    checkpoints: Iterable[Checkpoint], most: int, on_damaged: OnDamaged | None = None
+) -> list[Checkpoint]:
+    """The newest `most` checkpoints whose weights verify, oldest first.
+
+    Args:
+        checkpoints: in any order.
+        most: at least 1.
+        on_damaged: is told of each that is left out; None: `warnings.warn`.
+    """
+    whole: list[Checkpoint] = []
+    for checkpoint in sorted(checkpoints, reverse=True):
+        try:
+            verify(checkpoint.path, prefixes=(MODEL,))
+        except DamagedError as error:
+            (on_damaged or _warn)(error)
+            continue
+        whole.append(checkpoint)
+        if len(whole) == most:
+            break
+    return whole[::-1]
+
+
+def _warn(error: DamagedError) -> None:
+    warnings.warn(left_out(error), stacklevel=5)
+
+
+def left_out(error: DamagedError) -> str:
+    """One line that says which checkpoint is not used."""
+    return f"{error.fault}, left out: the one before it is used"
+
+
+def set_aside(path: Path) -> Path:
+    """Renames a damaged checkpoint, so that it is not looked at again; nothing is lost.
+
+    Returns:
+        Its new path.
+    """
+    names = (path.with_name(f"{path.name}{SET_ASIDE}{f'-{n}' if n else ''}") for n in count())
+    aside = next(name for name in names if not name.exists())
+    return path.rename(aside)
 
 
 def _given(path: Path) -> Checkpoint:
     for candidate in (path, path.with_name(path.name + ".npz")):
-        match = NAME.fullmatch(candidate.name)
         if candidate.is_file():
-            step = int(match[1]) if match else int(_read_meta(candidate)["step"])
+            step = verify(candidate, prefixes=(MODEL,))["step"]
             return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
     raise T2TError(f"no checkpoint {path}")
-
-
-def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-    """Writes a checkpoint under a temporary name, forces it to the disk and gives it its name.
-
-    Raises:
-        T2TError: it cannot be written; what was there before stays as it was.
-    """
-    text = json.dumps({"format": FORMAT, **meta})
-    content: dict[str, Any] = {META: np.frombuffer(text.encode(), np.uint8), **arrays}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with writing(path) as file:
-            np.savez(file, **content)
-    except OSError as error:
-        raise T2TError(
-            f"cannot write checkpoint {path}: {error.strerror or error}; older checkpoints are untouched, "
-            "start the same command again to go on from the newest"
-        ) from error
 
 
 def remove_unfinished(output_dir: Path) -> None:
     """Removes what a killed training left of checkpoints that it was writing."""
     for path in Path(output_dir).glob(temporary_name(Path("model.ckpt-*.npz")).name):
         path.unlink()
-
-
-def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads a checkpoint, checksums verified.
-
-    Args:
-        path: its file.
-        prefixes: which names to read.
-
-    Returns:
-        The arrays by name, and the meta data.
-
-    Raises:
-        T2TError: the file is missing, truncated, damaged or of a format that this version cannot read.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            meta = json.loads(file[META].tobytes())
-            arrays = {name: file[name] for name in file.files if name.startswith(prefixes)}
-    except FileNotFoundError:
-        raise T2TError(f"no checkpoint {path}") from None
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
-        raise T2TError(
-            f"{path}: damaged checkpoint ({error}); move it away, and the one before it is used"
-        ) from error
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT or not isinstance(meta.get("step"), int):
-        raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
-    return arrays, meta
-
-
-def _read_meta(path: Path) -> dict:
-    return load(path, prefixes=("no arrays",))[1]
 
 
 def model_arrays(model: Any) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,15 +15,19 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.building import precision_policy
 from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
+from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
-from t2t_revival.training.session import Evaluate, Patience, Report, Scores, Session, Settings
+from t2t_revival.training.patience import Patience
+from t2t_revival.training.session import Evaluate, Note, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
 
 PRECISIONS = ("float32", "mixed_bfloat16")
+ENDLESS = sys.maxsize  # the session says when the last update is done: some may be left out
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Result:
         seconds: what this session took.
         seen: data consumed since the first session.
         scores: the last evaluation's.
+        left_out: updates since the first session not done because loss or gradients were not finite.
     """
 
     step: int
@@ -42,6 +48,7 @@ class Result:
     seconds: float
     seen: Seen
     scores: Scores = field(default_factory=dict)
+    left_out: int = 0
 
 
 def build_model(
@@ -85,6 +92,8 @@ def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int 
 class Training:
     """A training that is ready to start, or to go on from the newest checkpoint in its output_dir.
 
+    Who makes one holds `only_trainer` of that folder.
+
     Args:
         shards: of the training split.
         hparams: what is trained, and how.
@@ -94,8 +103,8 @@ class Training:
         report: is told each `Step`, `Evaluated` and `Saved`.
 
     Raises:
-        T2TError: nothing is left to do, the checkpoint is damaged or of another model, or the disk is full.
-            Nothing was written then.
+        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
+            is full. Nothing was written then.
     """
 
     def __init__(
@@ -115,7 +124,8 @@ class Training:
             streams = settings.streams if replicas == 1 else 1
             model = build_model(hparams, vocab_size, settings.precision, streams)
             self._model = compile_model(model, hparams, self._accumulate)
-        self._start = _resume(self._model, settings.output_dir)
+        self._report = report or (lambda news: None)
+        self._start = _resume(self._model, settings.output_dir, self._report)
         if self._start.step >= hparams.train_steps:
             raise T2TError(
                 f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
@@ -132,7 +142,6 @@ class Training:
         self._hparams = hparams
         self._settings = settings
         self._evaluate = evaluate
-        self._report = report
 
     @property
     def note(self) -> str | None:
@@ -143,8 +152,8 @@ class Training:
         """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
 
         Raises:
-            T2TError: a shard is damaged, the loss is not finite, memory or disk are full. What was learned
-                up to there is saved, if it can be.
+            T2TError: a shard is damaged, too many losses in a row are not finite, memory or disk are full.
+                What was learned up to there is saved, if it can be.
         """
         settings = self._settings
         settings.output_dir.mkdir(parents=True, exist_ok=True)
@@ -163,14 +172,20 @@ class Training:
             )
             with session.signals():
                 self._fit(session)
-        return Result(session.step, session.stopped_by, session.seconds, session.state.seen, session.scores)
+        return Result(
+            session.step,
+            session.stopped_by,
+            session.seconds,
+            session.state.seen,
+            session.scores,
+            session.left_out,
+        )
 
     def _fit(self, session: Session) -> None:
-        steps = (self._hparams.train_steps - self._start.step) * self._accumulate
         try:
             self._model.fit(
                 self._batches.dataset(),
-                steps_per_epoch=steps,
+                steps_per_epoch=ENDLESS,
                 epochs=1,
                 verbose=0,
                 shuffle=False,
@@ -198,17 +213,33 @@ def train(
     evaluate: Evaluate | None = None,
     report: Report | None = None,
 ) -> Result:
-    """Builds a `Training` and runs it; arguments and errors are those of `Training`."""
-    return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
+    """Builds a `Training` and runs it, alone in its output_dir.
+
+    Arguments are those of `Training`.
+
+    Raises:
+        T2TError: another trainer works in output_dir; and as `Training`.
+    """
+    with only_trainer(settings.output_dir):
+        return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
 
 
-def _resume(model: TrainingTransformer, output_dir: Path) -> TrainingState:
+def _resume(model: TrainingTransformer, output_dir: Path, report: Report) -> TrainingState:
+    """Gives `model` the newest whole checkpoint, where there is one; damaged ones are set aside."""
     found = checkpoints.list_checkpoints(output_dir)
     if not found:
         _check_space(model, output_dir)
         return TrainingState()
-    newest = found[-1]
-    return TrainingState.from_meta(checkpoints.restore(model, newest.path), newest.path)
+    for checkpoint in reversed(found):
+        try:
+            return TrainingState.from_meta(checkpoints.restore(model, checkpoint.path), checkpoint.path)
+        except DamagedError as error:
+            aside = checkpoints.set_aside(error.path)
+            report(Note(f"warning: {error.fault}, renamed to {aside.name}"))
+    raise T2TError(
+        f"{output_dir}: no checkpoint is whole, and all are renamed to *{checkpoints.SET_ASIDE}: put a copy "
+        "of one back, or start the same command again to train from the beginning"
+    )
 
 
 def _check_space(model: TrainingTransformer, output_dir: Path) -> None:

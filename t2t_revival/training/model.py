@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -61,6 +62,8 @@ class TrainingTransformer(Transformer):
     ) -> Any:
         """Sum over tokens of cross-entropy times weight.
 
+        While training, all gradients of a loss that is not finite are NaN, for the optimizer to see.
+
         Args:
             x: not looked at.
             y: labels, int [batch, target].
@@ -81,7 +84,8 @@ class TrainingTransformer(Transformer):
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
         parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
-        return sum(self._loss(*part) for part in parts)
+        loss = sum(self._loss(*part) for part in parts)
+        return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "streams": self.streams}

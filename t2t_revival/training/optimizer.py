@@ -15,14 +15,17 @@ class FusedAdam(keras.optimizers.Adam):
     """Keras's Adam, with TensorFlow's fused kernel where TensorFlow is the backend.
 
     The same update in one pass over memory; Keras's own makes a dozen, which is a tenth of a training step
-    of a base model on a CPU.
+    of a base model on a CPU. An update whose gradients are not all finite numbers is left out: weights,
+    moments and the number of updates stay as they are. Gradients so large that their squares, which Adam's
+    moments hold, are not finite count as such. What Keras's Adam has besides (`clipnorm`, `weight_decay`,
+    `use_ema`, `amsgrad` ...) is done by Keras, and no update is left out then.
     """
 
     def learning_rate_at(self, step: int) -> Any:
         """The learning rate of update number `step`, counted from 1."""
         if not callable(self._learning_rate):
             return self._learning_rate
-        return self._learning_rate((step - 1) * (self.gradient_accumulation_steps or 1))
+        return self._learning_rate((step - 1) * self._micro_batches)
 
     @property
     def moments(self) -> list[Any]:
@@ -33,38 +36,128 @@ class FusedAdam(keras.optimizers.Adam):
         """
         return [*self._momentums, *self._velocities]
 
+    @property
+    def updates(self) -> int:
+        """Updates done; what was left out does not count."""
+        return int(self._iterations.numpy()) // self._micro_batches
+
     def continue_after(self, step: int) -> None:
         """Sets the number of updates done."""
-        self._iterations.assign(step * (self.gradient_accumulation_steps or 1))
+        self._iterations.assign(step * self._micro_batches)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        if keras.backend.backend() != "tensorflow" or self.amsgrad:
-            super().update_step(gradient, variable, learning_rate)
+    @property
+    def _micro_batches(self) -> int:
+        """Of one update."""
+        return self.gradient_accumulation_steps or 1
+
+    @property
+    def _is_plain(self) -> bool:
+        clips = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
+        extras = self.amsgrad or self.use_ema or any(clip is not None for clip in clips)
+        return keras.backend.backend() == "tensorflow" and not extras
+
+    def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
+        if not self._is_plain:
+            super()._backend_apply_gradients(grads, trainable_variables)
             return
         import tensorflow as tf
 
-        def handle(weight: Any) -> Any:
-            return (weight.value if isinstance(weight, keras.Variable) else weight).handle
+        # All that depends on a condition happens outside of the replicas, which could not wait for each other
+        # inside of one.
+        indices = [self._get_variable_index(variable) for variable in trainable_variables]
+        weights = [
+            weight.value if isinstance(weight, keras.Variable) else weight for weight in trainable_variables
+        ]
+        replica = tf.distribute.get_replica_context()
+        replica.merge_call(self._with_all_replicas, args=(list(grads), weights, indices))
 
-        index = self._get_variable_index(variable)
-        step = tf.cast(self.iterations + 1, variable.dtype)
+    def _with_all_replicas(
+        self, strategy: Any, gradients: list[Any], weights: list[Any], indices: list[int]
+    ) -> None:
+        """Takes note of the gradients of a micro-batch; after the last one of an update, updates."""
+        import tensorflow as tf
+
+        if not self.gradient_accumulation_steps:
+            self._update_if_finite(strategy, gradients, weights, indices)
+            return
+        sums = [self._accumulated_gradients[index].value for index in indices]
+        for total, gradient in zip(sums, gradients, strict=True):
+            strategy.extended.update(total, _add, args=(gradient,), group=False)
+
+        def update() -> None:
+            self._update_if_finite(strategy, sums, weights, indices)
+            for total in sums:
+                strategy.extended.update(total, _clear, group=False)
+
+        tf.cond((self._iterations.value + 1) % self._micro_batches == 0, update, lambda: None)
+
+    def _update_if_finite(
+        self, strategy: Any, gradients: list[Any], weights: list[Any], indices: list[int]
+    ) -> None:
+        """One decision for all replicas, from the sums of their gradients over replicas and micro-batches."""
+        import tensorflow as tf
+
+        pairs = list(zip(gradients, weights, strict=True))
+        reduced = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
+        own = [strategy.experimental_local_results(gradient)[0] for gradient in reduced]
+        squares = tf.add_n([tf.nn.l2_loss(_values(gradient)) for gradient in own])
+
+        def update() -> None:
+            numbers = self._numbers_of_update()
+            for gradient, weight, index in zip(reduced, weights, indices, strict=True):
+                moments = (self._momentums[index].value, self._velocities[index].value)
+                strategy.extended.update(weight, self._fused, args=(gradient, *moments, numbers), group=False)
+
+        def leave_out() -> None:
+            self._iterations.value.assign_sub(self._micro_batches)  # Keras adds 1 for each micro-batch
+
+        tf.cond(tf.math.is_finite(squares), update, leave_out)
+
+    def _numbers_of_update(self) -> dict[str, Any]:
+        """What `ResourceApplyAdam` needs besides a weight, its moments and its gradient; float32."""
+        import tensorflow as tf
+
+        step = tf.cast(self.iterations + 1, tf.float32)
         beta_1, beta_2, epsilon, rate = (
-            tf.cast(value, variable.dtype)
-            for value in (self.beta_1, self.beta_2, self.epsilon, learning_rate)
+            tf.cast(value, tf.float32)
+            for value in (self.beta_1, self.beta_2, self.epsilon, self.learning_rate)
         )
+        powers = {"beta1_power": tf.pow(beta_1, step), "beta2_power": tf.pow(beta_2, step)}
+        return {**powers, "lr": rate, "beta1": beta_1, "beta2": beta_2, "epsilon": epsilon}
+
+    def _fused(
+        self, weight: Any, gradient: Any, momentum: Any, velocity: Any, numbers: dict[str, Any]
+    ) -> None:
+        import tensorflow as tf
+
+        gradient = tf.cast(gradient, weight.dtype)
         tf.raw_ops.ResourceApplyAdam(
-            var=handle(variable),
-            m=handle(self._momentums[index]),
-            v=handle(self._velocities[index]),
-            beta1_power=tf.pow(beta_1, step),
-            beta2_power=tf.pow(beta_2, step),
-            lr=rate,
-            beta1=beta_1,
-            beta2=beta_2,
-            epsilon=epsilon,
-            grad=tf.cast(gradient, variable.dtype),
+            var=weight.handle,
+            m=momentum.handle,
+            v=velocity.handle,
+            grad=gradient / self._micro_batches if self._micro_batches > 1 else gradient,
             use_locking=True,
+            **{name: tf.cast(number, weight.dtype) for name, number in numbers.items()},
         )
+
+
+def _add(total: Any, gradient: Any) -> None:
+    import tensorflow as tf
+
+    total.assign_add(tf.convert_to_tensor(gradient))
+
+
+def _clear(total: Any) -> None:
+    import tensorflow as tf
+
+    total.assign(tf.zeros_like(total))
+
+
+def _values(gradient: Any) -> Any:
+    """The numbers of a gradient, which for an embedding may be those of some rows."""
+    import tensorflow as tf
+
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def make_optimizer(hparams: HParams, accumulate: int = 1) -> FusedAdam:

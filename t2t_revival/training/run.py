@@ -8,18 +8,28 @@ vocab.*.spm      a copy of the vocabulary
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival import checked_json
+from t2t_revival.data.vocabulary import Vocabulary, fingerprint
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.files import is_file_name, writing
 from t2t_revival.hparams import HParams
+from t2t_revival.training.lock import check_free
 
 FILE_NAME = "run.json"
+FIELDS = {
+    "problem": "str",
+    "hparams_set": "str",
+    "data_dir": "str",
+    "vocabulary": "str",
+    "fingerprint": "str",
+    "decode_hparams": "dict",
+}
+WAY_OUT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,9 @@ class Run:
         vocabulary: file name of the vocabulary inside output_dir.
         fingerprint: sha256 of the vocabulary.
         decode_hparams: how the problem is decoded if nobody says otherwise.
+
+    Raises:
+        T2TError: a name is not one that stays inside a folder.
     """
 
     problem: str
@@ -41,6 +54,11 @@ class Run:
     vocabulary: str
     fingerprint: str
     decode_hparams: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for kind in ("problem", "hparams_set", "vocabulary"):
+            if not is_file_name(getattr(self, kind)):
+                raise T2TError(f"{kind}: {getattr(self, kind)!r} can be no part of a file's name")
 
     @classmethod
     def load(cls, output_dir: Path) -> Run:
@@ -54,15 +72,17 @@ class Run:
             raise T2TError(
                 f"no trained model in {output_dir}: train one with t2t-trainer, or give --output_dir"
             )
+        values = checked_json.load(path, WAY_OUT)
+        if {name: type(value).__name__ for name, value in values.items()} != FIELDS:
+            raise T2TError(f"{path}: damaged, its fields are not {', '.join(FIELDS)}; {WAY_OUT}")
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise T2TError(f"{path}: damaged: {error}; start t2t-trainer again to write it anew") from error
+            return cls(**values)
+        except T2TError as error:
+            raise T2TError(f"{path}: damaged, {error}; {WAY_OUT}") from error
 
     def save(self, output_dir: Path) -> None:
         """Writes run.json, whole or not at all."""
-        with writing(output_dir / FILE_NAME) as file:
-            file.write((json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+        checked_json.save(output_dir / FILE_NAME, dataclasses.asdict(self))
 
 
 def load_hparams(output_dir: Path) -> HParams:
@@ -84,22 +104,23 @@ def load_vocabulary(output_dir: Path) -> Vocabulary:
         T2TError: there is no trained model, or the vocabulary is missing, damaged or another one.
     """
     run = Run.load(output_dir)
-    path = Path(output_dir) / Path(run.vocabulary).name
-    vocabulary = Vocabulary(path)
-    if vocabulary.fingerprint != run.fingerprint:
+    path = Path(output_dir) / run.vocabulary
+    if fingerprint(path) != run.fingerprint:
         raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
-    return vocabulary
+    return Vocabulary(path)
 
 
 def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
     """Checks, before anything is done, that a run can go to `output_dir`.
 
     Raises:
-        T2TError: it cannot be written, or holds a run of another problem or hparams set.
+        T2TError: it cannot be written, a trainer works there, or it holds a run of another problem or hparams
+            set.
     """
     place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise T2TError(f"cannot write to output_dir {output_dir}: {place} is no folder that you may write to")
+    check_free(output_dir)
     if not (output_dir / FILE_NAME).exists():
         return
     found = Run.load(output_dir)

@@ -20,9 +20,8 @@ from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, Curves
+from t2t_revival.training.patience import Patience
 from t2t_revival.training.state import Seen, TrainingState
-
-LOWER_IS_BETTER = ("loss", "perplexity")
 
 Scores = dict[str, float]
 Evaluate = Callable[[Any], Scores]
@@ -41,6 +40,8 @@ class Settings:
         seed: of weights, dropout and the order of the data.
         eval_frequency: updates between two evaluations, each with a checkpoint; 0: only the last.
         save_seconds: seconds between two checkpoints besides these; 0: none besides.
+        nonfinite_steps: updates in a row left out because loss or gradients are not finite numbers, after
+            which training stops; at least 1.
         keep_checkpoints: how many of the newest checkpoints are kept; 0: all.
         log_steps: updates between two reports; 0: only the first and the last.
         patience: updates without a better score after which training stops; 0: never.
@@ -55,6 +56,7 @@ class Settings:
     seed: int = 1
     eval_frequency: int = 1000
     save_seconds: float = 600.0
+    nonfinite_steps: int = 10
     keep_checkpoints: int = 20
     log_steps: int = 100
     patience: int = 0
@@ -110,37 +112,6 @@ class Note:
 Report = Callable[[Step | Evaluated | Saved | Note], None]
 
 
-class Patience:
-    """Early stopping: says when a score has not become better for long enough.
-
-    Args:
-        settings: reads `patience`, `patience_score` and `patience_delta`.
-        history: earlier evaluations, each with its "step".
-    """
-
-    def __init__(self, settings: Settings, history: list[Scores]) -> None:
-        self._settings = settings
-        self._best, self._best_step = math.inf, 0
-        for scores in history:
-            self.exhausted(int(scores["step"]), scores)
-
-    def exhausted(self, step: int, scores: Scores) -> bool:
-        """Whether to stop after the evaluation of `step`.
-
-        Raises:
-            T2TError: the score that is watched is not measured.
-        """
-        if not self._settings.patience:
-            return False
-        name = self._settings.patience_score
-        if name not in scores:
-            raise T2TError(f"--eval_early_stopping_metric={name} is not measured; known: {', '.join(scores)}")
-        score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
-        if score < self._best - self._settings.patience_delta:
-            self._best, self._best_step = score, step
-        return step - self._best_step >= self._settings.patience
-
-
 class Session(keras.callbacks.Callback):
     """From the start of a training, or from its resumption, to its end or interruption.
 
@@ -159,7 +130,8 @@ class Session(keras.callbacks.Callback):
         step: updates done.
         scores: the last evaluation's.
         stopped_by: why training stops before its end; None while it does not.
-        broken: whether an update's loss was not a finite number.
+        left_out: updates not done since loss or gradients were not finite, in all sessions.
+        broken: whether so many of them came in a row that the weights are not worth saving.
     """
 
     def __init__(
@@ -178,6 +150,7 @@ class Session(keras.callbacks.Callback):
         self.step = start.step
         self.scores: Scores = {}
         self.stopped_by: str | None = None
+        self.left_out = start.left_out
         self.broken = False
         self._settings = settings
         self._start = start
@@ -192,6 +165,8 @@ class Session(keras.callbacks.Callback):
         self._first_update_ended = self._began
         self._window_tokens = 0
         self._window_losses: list[float] = []
+        self._losses: list[float] = []  # of the micro-batches of the update at hand
+        self._left_out_in_a_row = 0
         self._saved_step = start.step
 
     @property
@@ -202,7 +177,8 @@ class Session(keras.callbacks.Callback):
     @property
     def state(self) -> TrainingState:
         """Where the training stands after the last update."""
-        done = (self.step - self._start.step) * self._accumulate
+        groups = self.step - self._start.step + self.left_out - self._start.left_out
+        done = groups * self._accumulate
         now, before = self._batches.tokens(done), self._start.seen
         seen = Seen(
             before.target_tokens + now.target_tokens,
@@ -210,7 +186,7 @@ class Session(keras.callbacks.Callback):
             before.examples + now.examples,
             before.seconds + self.seconds,
         )
-        return TrainingState(self.step, self._batches.position(done), seen)
+        return TrainingState(self.step, self._batches.position(done), seen, self.left_out)
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -236,20 +212,34 @@ class Session(keras.callbacks.Callback):
         self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        loss = float(logs["loss"])
-        if not math.isfinite(loss):
-            self._refuse(loss)
-        self._window_losses.append(loss)
-        if (batch + 1) % self._accumulate == 0:
+        self._losses.append(float(logs["loss"]))
+        if (batch + 1) % self._accumulate:
+            return
+        losses, self._losses = self._losses, []
+        if self.model.optimizer.updates == self.step:
+            self._leave_out(losses)
+        else:
+            self._left_out_in_a_row = 0
+            self._window_losses += losses
             self.step += 1
             self._after_update()
+        if self.stopped_by is not None or self.step == self._train_steps:
+            self.model.stop_training = True
 
-    def _refuse(self, loss: float) -> None:
+    def _leave_out(self, losses: list[float]) -> None:
+        """Takes note of an update that the optimizer has not done; the data goes on all the same."""
+        self.left_out += 1
+        self._left_out_in_a_row += 1
+        in_a_row = self._left_out_in_a_row
+        wrong = next((f"loss is {loss}" for loss in losses if not math.isfinite(loss)), None)
+        fault = f"update {self.step + 1}: its {wrong or 'gradients are not finite'}"
+        if in_a_row < self._settings.nonfinite_steps:
+            self._report(Note(f"{fault}, left out ({in_a_row} in a row, {self.left_out} in all)"))
+            return
         self.broken = True
-        saved = self._saved_step or "none"
         raise T2TError(
-            f"the loss of update {self.step + 1} is {loss}; the last checkpoint (step {saved}) is intact: "
-            "try a lower learning_rate_constant or a longer warm-up"
+            f"{fault}, {in_a_row} times in a row; the last checkpoint (step {self._saved_step or 'none'}) is "
+            "intact: try a lower learning_rate_constant or a longer warm-up"
         )
 
     def _after_update(self) -> None:
@@ -264,8 +254,6 @@ class Session(keras.callbacks.Callback):
             self.save()
         if first:
             self._first_update_ended = time.monotonic()
-        if self.stopped_by is not None:
-            self.model.stop_training = True
 
     def _tell(self) -> None:
         state = self.state
@@ -299,7 +287,7 @@ class Session(keras.callbacks.Callback):
         return (self._train_steps - self.step) * pace
 
     def save(self) -> None:
-        """Writes a checkpoint of the last update, once; none if the loss was not a finite number.
+        """Writes a checkpoint of the last update, once; none if training stopped at what is not finite.
 
         Raises:
             T2TError: it cannot be written.

@@ -34,12 +34,14 @@ class TrainingState:
     Attributes:
         step: updates done.
         position: the next batch.
-        seen: data consumed.
+        seen: data consumed, that of left out updates too.
+        left_out: updates that were not done because loss or gradients were not finite.
     """
 
     step: int = 0
     position: Position = field(default_factory=Position)
     seen: Seen = field(default_factory=Seen)
+    left_out: int = 0
 
     @classmethod
     def from_meta(cls, meta: dict[str, Any], path: Path) -> TrainingState:
@@ -49,6 +51,7 @@ class TrainingState:
             T2TError: `path` is an average, from which no training goes on, or its meta data is damaged.
         """
         try:
-            return cls(meta["step"], Position(**meta["position"]), Seen(**meta["seen"]))
+            position, seen = Position(**meta["position"]), Seen(**meta["seen"])
+            return cls(meta["step"], position, seen, meta.get("left_out", 0))
         except (KeyError, TypeError) as error:
             raise T2TError(f"{path}: no checkpoint that a training can go on from ({error})") from error

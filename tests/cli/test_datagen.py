@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,17 @@ def test_a_second_run_changes_nothing(corpus, tmp_path, capsys):
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
     assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
+
+
+def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):
+    generate(corpus, tmp_path / "data", "--vocab_size=300")
+    shard = tmp_path / "data" / "translate_ende-train-00002-of-00010"
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-40] + bytes(20) + content[-20:])
+    capsys.readouterr()
+    assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
+    assert re.search(rf"making {shard.name} anew: truncated or damaged at byte \d+", capsys.readouterr().err)
+    assert shard.read_bytes() == content
 
 
 def fails(capsys, status, *flags):

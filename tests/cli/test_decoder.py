@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from t2t_revival.cli import decoder
+from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training import checkpoints
 
@@ -134,16 +134,43 @@ def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), "model.ckpt-8", "another model")
 
 
-def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys):
-    path = out / "model.ckpt-7.npz"
+def flip_a_bit(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x10
     path.write_bytes(content)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys, given):
+    path = out / "model.ckpt-7.npz"
+    flip_a_bit(path)
     (tmp_path / "in").write_text("the\n")
     (tmp_path / "o").write_text("kept")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    refused(capsys, status, path, "damaged")
+    more = [f"--checkpoint_path={path}"] if given else []
+    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}", *more)
+    error = capsys.readouterr().err
+    assert status == 1
+    assert f"{path}: damaged checkpoint" in error
+    assert ("no whole checkpoint" in error) != given
     assert (tmp_path / "o").read_text() == "kept"
+    assert path.exists()
+
+
+@pytest.mark.parametrize("command", [decoder, exporter])
+def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, write_checkpoint, command):
+    write_checkpoint(out, 9)
+    flip_a_bit(out / "model.ckpt-9.npz")
+    (tmp_path / "in").write_text("the\n")
+    more = [f"--decode_from_file={tmp_path / 'in'}"] if command is decoder else ["--format=ctranslate2"]
+    if command is exporter:
+        pytest.importorskip("ctranslate2")
+    assert command.main(["t2t", f"--output_dir={out}", *more]) == 0
+    captured = capsys.readouterr()
+    warning = f"warning: {out / 'model.ckpt-9.npz'}: damaged checkpoint"
+    assert warning in captured.err
+    assert "left out: the one before it is used" in captured.err
+    assert "step 7" in captured.out + captured.err
+    assert (out / "model.ckpt-9.npz").exists()
 
 
 def test_weights_that_are_no_numbers(out, tmp_path, capsys):
@@ -183,7 +210,7 @@ def test_output_that_cannot_be_written_is_known_before_decoding(out, tmp_path, c
 
 
 def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, capsys, monkeypatch):
-    def load(*_):
+    def load(*_, **__):
         raise OSError(errno.EIO, "Input/output error", "model.ckpt-7.npz")
 
     monkeypatch.setattr(Translator, "load", load)

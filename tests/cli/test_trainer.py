@@ -11,7 +11,10 @@ import pytest
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, read_curve
+from t2t_revival.training.lock import only_trainer
+from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.training.state import Seen
 
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
@@ -156,11 +159,19 @@ def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
 def test_a_damaged_checkpoint(
     corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert trainer.main(command(corpus, data, tmp_path)) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--local_eval_frequency=2")) == 0
     path = checkpoints.list_checkpoints(tmp_path)[-1].path
     path.write_bytes(path.read_bytes()[:1000])
-    assert path.name in fails(command(corpus, data, tmp_path, "--train_steps=9"), capsys)
+    where = f"--output_dir={tmp_path}"
+    assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
+    shown = capsys.readouterr()
+    assert f"warning: {path}: damaged checkpoint" in shown.err
+    assert "averaged 1 checkpoint (steps 2)" in shown.out
     assert path.exists()
+    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
+    assert f"warning: {path}: damaged checkpoint" in capsys.readouterr().err
+    assert path.with_name(f"{path.name}.damaged").exists()
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 6]
 
 
 @pytest.mark.parametrize(
@@ -219,3 +230,32 @@ def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
+
+
+def test_a_second_trainer_is_refused_and_a_reader_is_not(
+    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with only_trainer(trained):
+        error = fails(command(corpus, data, trained, "--train_steps=9"), capsys)
+        assert f"{trained}: another t2t-trainer is at work there" in error
+        assert avg_all.main(["t2t-avg-all", f"--output_dir={trained}", "--n=1"]) == 0
+
+
+def test_updates_that_are_not_finite_are_said_and_many_end_training(
+    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wild = f"{SMALL},learning_rate_constant=1e30,learning_rate_warmup_steps=1"
+    assert trainer.main(command(corpus, data, tmp_path, "--max_nonfinite_steps=2", hparams=wild)) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"update \d: its (loss is nan|gradients are not finite), left out \(1 in a row", error)
+    assert re.search(r"error: update \d: its .*, 2 times in a row; the last checkpoint \(step none\)", error)
+    assert not checkpoints.list_checkpoints(tmp_path)
+
+
+def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = trainer.command_flags()
+    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
+    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen(), left_out=3))
+    assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
+    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen()))
+    assert "left out" not in capsys.readouterr().out

@@ -2,6 +2,7 @@ import dataclasses
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def recipe(corpus, **changes):
     def make_source(name, tmp_dir):
         return source(name, "en", "de", tmp_dir=tmp_dir)
 
-    made = Recipe("p", str(corpus), "sample", make_source, 330, lambda _: 50_000)
+    made = Recipe("p", str(corpus), "sample", make_source, 330, lambda _: 50_000, lambda _: ())
     return dataclasses.replace(made, **changes)
 
 
@@ -165,7 +166,7 @@ def test_after_kill_9_the_rest_is_made(tmp_path):
             workers.cores = lambda: 2
             workers.POLL_SECONDS = 0.001
             make = lambda name, tmp_dir: source(name, "en", "de", tmp_dir=tmp_dir)
-            recipe = generation.Recipe("p", {str(corpus)!r}, "sample", make, 330, lambda _: 330)
+            recipe = generation.Recipe("p", {str(corpus)!r}, "sample", make, 330, lambda _: 330, lambda _: ())
             generation.generate(recipe, Path({str(data)!r}), None, progress)
         """)
     )
@@ -193,6 +194,69 @@ def test_a_lost_file_is_made_again(corpus, tmp_path, lost):
     (data / lost).unlink()
     generate(recipe(corpus, vocab_size=0), data, None, None)
     assert snapshot(data) == before
+
+
+def flip(content):
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
+
+
+DAMAGES = {
+    "flipped": (flip, r"truncated or damaged at byte \d+"),
+    "cut": (lambda content: content[:-3], r"truncated or damaged at byte \d+"),
+    "appended": (lambda content: content + b"x", r"truncated or damaged at byte \d+"),
+    "without records": (lambda content: b"", r"0 bytes instead of \d+"),
+}
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_a_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, damage, finished):
+    whole, data = tmp_path / "whole", tmp_path / "data"
+    generate(recipe(corpus), whole, None, None)
+    if finished:
+        generate(recipe(corpus), data, None, None)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            generate(recipe(corpus), data, None, interrupt_at("pairs", 150))
+    change, message = DAMAGES[damage]
+    shard = data / "p-train-00003-of-00010"
+    shard.write_bytes(change(shard.read_bytes()))
+    kept = {path: path.stat().st_mtime_ns for path in data.glob("p-train-*") if path != shard}
+    stages = []
+    generate(recipe(corpus), data, None, lambda stage, done, total: stages.append(stage))
+    assert snapshot(data) == snapshot(whole)
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    (said,) = (stage for stage in stages if stage.startswith("making"))
+    assert re.fullmatch(rf"making p-train-00003-of-00010 anew: {message}", said)
+    stages.clear()
+    generate(recipe(corpus), data, None, lambda stage, done, total: stages.append(stage))
+    assert stages == ["verifying"]
+
+
+def test_a_shard_that_would_come_out_otherwise_is_an_error(corpus, tmp_path):
+    generate(recipe(corpus), tmp_path / "data", None, None)
+    shard = tmp_path / "data" / "p-dev-00000-of-00001"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    (corpus / "dev.en").write_text("another line\n" * 20)
+    with pytest.raises(T2TError, match=f"{shard}: made anew, and not what it was: {corpus} has changed"):
+        generate(recipe(corpus), tmp_path / "data", None, None)
+
+
+def test_a_damaged_vocabulary_is_named(corpus, tmp_path):
+    data = tmp_path / "data"
+    generate(recipe(corpus), data, None, None)
+    path = data / "vocab.p.330.spm"
+    path.write_bytes(flip(path.read_bytes()))
+    with pytest.raises(T2TError, match=f"{path}: not the vocabulary that"):
+        generate(recipe(corpus), data, None, None)
+
+
+@pytest.mark.parametrize("name", ["../p", "a/b", "..", ""])
+def test_files_stay_in_data_dir(corpus, tmp_path, name):
+    with pytest.raises(T2TError, match="cannot be named so"):
+        generate(recipe(corpus, name=name), tmp_path / "data", None, None)
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -143,7 +143,9 @@ def test_a_flipped_bit_in_a_shard_is_named(made):
     content = bytearray(shard.read_bytes())
     content[-10] ^= 4
     shard.write_bytes(content)
-    with pytest.raises(T2TError, match=r"dev-00000-of-00001: truncated or damaged at byte \d+; remove"):
+    with pytest.raises(
+        T2TError, match=r"dev-00000-of-00001: truncated or damaged at byte \d+; run t2t-datagen"
+    ):
         list(problem.text("dev", data))
 
 

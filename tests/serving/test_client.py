@@ -16,6 +16,7 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client, module
 from t2t_revival.serving.export import SIGNATURES, export
+from t2t_revival.serving.folder_model import FolderModel
 
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
 BAD = [
@@ -284,7 +285,7 @@ def decoders(translator):
 @pytest.fixture(scope="module", params=["grpc", "rest", "folder"])
 def model(request, model_server_of_model, folder):
     if request.param == "folder":
-        return client.FolderModel(folder)
+        return FolderModel(folder)
     return Side(model_server_of_model, request.param).model(name="tiny", timeout_secs=60)
 
 
@@ -344,7 +345,7 @@ def test_a_damaged_model(folder, tmp_path):
     version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
     shutil.rmtree(version / "variables")
     with pytest.raises(T2TError, match=f"{version}: cannot be read, export it again: "):
-        client.FolderModel(tmp_path)
+        FolderModel(tmp_path)
 
 
 def test_rest_waits_as_grpc_does():

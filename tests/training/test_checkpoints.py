@@ -1,6 +1,8 @@
 """Checkpoints are whole or absent, verified, and fit the model or are refused."""
 
+import errno
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.checkpoints import Checkpoint
 
 
@@ -87,7 +90,8 @@ def test_every_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
             found += str(path) in str(error)
         else:  # a bit that carries nothing, such as a file time inside the zip
             assert meta == before[1]
-            assert all((arrays[name] == array).all() for name, array in before[0].items() if name in arrays)
+            assert arrays.keys() == before[0].keys()
+            assert all((arrays[name] == array).all() for name, array in before[0].items())
     assert found > 5 * len(content)
 
 
@@ -100,11 +104,54 @@ def test_a_truncated_file_is_named(tmp_path: Path, keep: int) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_a_pickle_is_not_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "model.ckpt-1.npz"
-    np.savez(path, meta=np.array([{"step": 1}], dtype=object))
-    with pytest.raises(T2TError):
+def test_the_first_files_of_format_1_are_read(tmp_path: Path) -> None:
+    path, weights = tmp_path / "model.ckpt-1.npz", np.ones((2, 3), np.float32)
+    meta = np.frombuffer(b'{"format": 1, "step": 1}', np.uint8)
+    np.savez(path, **{"meta": meta, "model/transformer/w": weights})
+    arrays, found = checkpoints.load(path)
+    assert found["step"] == 1
+    np.testing.assert_array_equal(arrays["model/transformer/w"], weights)
+
+
+def test_numpy_reads_a_checkpoint(tmp_path: Path) -> None:
+    with np.load(write(tmp_path, 1, 2.5)) as file:
+        assert sorted(file.files) == ["meta", "model/transformer/w", "optimizer/m"]
+        assert file["model/transformer/w"][1, 2] == 2.5
+
+
+@pytest.mark.parametrize("change", ["renamed", "removed", "added"])
+def test_another_set_of_arrays_is_damage(tmp_path: Path, change: str) -> None:
+    path = write(tmp_path, 1)
+    with np.load(path) as file:
+        arrays = dict(file)
+    weights = arrays.pop("model/transformer/w")
+    changed = {"renamed": {"model/transformer/v": weights}, "removed": {}, "added": {"model/x": weights}}
+    np.savez(path, **arrays, **changed[change])
+    with pytest.raises(DamagedError, match="not those that were written"):
         checkpoints.load(path)
+
+
+class Malicious:
+    """What runs when a pickle of it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize("name", ["meta", "model/transformer/w"])
+def test_a_pickle_is_not_loaded(tmp_path: Path, name: str) -> None:
+    path, mark = tmp_path / "model.ckpt-1.npz", tmp_path / "ran"
+    meta = np.frombuffer(b'{"format": 1, "step": 1}', np.uint8)
+    np.savez(path, **{"meta": meta, name: np.array([Malicious(mark)], dtype=object)})
+    with pytest.raises(DamagedError, match="allow_pickle"):
+        checkpoints.load(path)
+    assert not mark.exists()
+    with np.load(path, allow_pickle=True) as file:
+        assert file[name] is not None
+    assert mark.exists(), "the file does harm where pickles are read"
 
 
 def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
@@ -148,6 +195,63 @@ def test_the_newest_is_decoded_and_the_average_where_it_is_as_new(tmp_path: Path
     assert checkpoints.to_decode(tmp_path).averaged
     write(tmp_path, 2)
     assert checkpoints.to_decode(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        write(tmp_path, step)
+    checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    paths = [tmp_path / "averaged" / "model.ckpt-3.npz", tmp_path / "model.ckpt-3.npz"]
+    for path in paths:
+        damage(path)
+    named: list[Path] = []
+    assert checkpoints.to_decode(tmp_path, None, lambda error: named.append(error.path)).step == 2
+    assert named == paths
+    assert all(path.exists() for path in paths)
+    with pytest.warns(UserWarning, match=r"ckpt-3.npz: damaged checkpoint .*, left out: the one before it"):
+        checkpoints.to_decode(tmp_path)
+    whole = checkpoints.newest_whole(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
+    assert [checkpoint.step for checkpoint in whole] == [1, 2]
+
+
+def test_without_a_whole_one_there_is_none_to_decode(tmp_path: Path) -> None:
+    damage(write(tmp_path, 1))
+    with pytest.raises(T2TError, match=f"no whole checkpoint in {tmp_path}"):
+        checkpoints.to_decode(tmp_path, None, lambda error: None)
+
+
+def test_a_given_one_that_is_damaged_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    damage(write(tmp_path, 2))
+    with pytest.raises(DamagedError, match=r"ckpt-2.npz: damaged checkpoint"):
+        checkpoints.to_decode(tmp_path, str(tmp_path / "model.ckpt-2"))
+
+
+@pytest.mark.parametrize(("number", "damage"), [(errno.EIO, True), (errno.EACCES, False)])
+def test_what_may_not_be_read_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, damage: bool
+) -> None:
+    path = write(tmp_path, 1)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(zipfile, "ZipFile", refuse)
+    with pytest.raises(T2TError, match=str(path)) as error:
+        checkpoints.load(path)
+    assert isinstance(error.value, DamagedError) == damage
+
+
+def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
+    names = [checkpoints.set_aside(write(tmp_path, 1, value)).name for value in (1.0, 2.0)]
+    assert names == ["model.ckpt-1.npz.damaged", "model.ckpt-1.npz.damaged-1"]
+    assert not checkpoints.list_checkpoints(tmp_path)
+    for name, value in zip(names, (1.0, 2.0), strict=True):
+        assert checkpoints.load(tmp_path / name)[0]["model/transformer/w"][0, 0] == value
 
 
 def test_a_given_checkpoint_is_decoded(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,8 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
-from t2t_revival.training.session import Evaluated, Patience, Saved, Settings, Step
+from t2t_revival.training.patience import Patience
+from t2t_revival.training.session import Evaluated, Note, Saved, Settings, Step
 
 VOCAB = 20
 EOS = 1
@@ -174,11 +178,19 @@ def test_what_was_learned_before_an_error_is_saved(shards: list[Path], tmp_path:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
 
 
-def test_a_loss_that_is_no_number_ends_training_and_is_not_saved(shards: list[Path], tmp_path: Path) -> None:
+def test_losses_that_are_no_numbers_end_training_and_are_not_saved(
+    shards: list[Path], tmp_path: Path
+) -> None:
     train(shards, HPARAMS.replace(train_steps=2), VOCAB, Settings(tmp_path))
+    news: list = []
     wild = HPARAMS.replace(train_steps=50, learning_rate_constant=1e30)
-    with pytest.raises(T2TError, match=r"the loss of update \d+ is (nan|inf).*step 2\) is intact"):
-        train(shards, wild, VOCAB, Settings(tmp_path))
+    with pytest.raises(
+        T2TError, match=r"update \d+: its loss is (nan|inf), 4 times in a row; .*step 2\) is intact"
+    ):
+        train(shards, wild, VOCAB, Settings(tmp_path, nonfinite_steps=4), report=news.append)
+    notes = [n.text for n in news if isinstance(n, Note)]
+    assert len(notes) == 3
+    assert "left out (3 in a row, 3 in all)" in notes[-1]
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
 
 
@@ -210,13 +222,70 @@ def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
-def test_a_damaged_checkpoint_is_named_and_kept(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
-    path = checkpoints.list_checkpoints(tmp_path)[-1].path
+def damage_last(folder: Path) -> Path:
+    path = checkpoints.list_checkpoints(folder)[-1].path
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(T2TError, match=path.name):
-        train(shards, HPARAMS.replace(train_steps=9), VOCAB, Settings(tmp_path))
-    assert path.exists()
+    return path
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    whole, news = Settings(tmp_path / "whole"), []
+    train(shards, HPARAMS, VOCAB, whole)
+    settings = Settings(tmp_path / "parts", eval_frequency=3)
+    train(shards, HPARAMS.replace(train_steps=6), VOCAB, settings)
+    damaged = damage_last(settings.output_dir)
+    content = damaged.read_bytes()
+    train(shards, HPARAMS, VOCAB, settings, report=news.append)
+    notes = [n.text for n in news if isinstance(n, Note)]
+    assert len(notes) == 1
+    assert f"{damaged}: damaged checkpoint" in notes[0]
+    assert "renamed to model.ckpt-6.npz.damaged" in notes[0]
+    assert damaged.with_name("model.ckpt-6.npz.damaged").read_bytes() == content
+    assert [c.step for c in checkpoints.list_checkpoints(settings.output_dir)] == [3, 6, 8]
+    expected, found = final_arrays(whole.output_dir), final_arrays(settings.output_dir)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_no_whole_checkpoint_is_said_once(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    damaged = damage_last(tmp_path)
+    longer = HPARAMS.replace(train_steps=9)
+    with pytest.raises(T2TError, match=r"no checkpoint is whole.*put a copy of one back, or start"):
+        train(shards, longer, VOCAB, Settings(tmp_path))
+    assert damaged.with_name(f"{damaged.name}.damaged").exists()
+    assert train(shards, longer, VOCAB, Settings(tmp_path)).seen.seconds < 60
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Files end at `size` bytes, as on a disk that is full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, eval_frequency=2, keep_checkpoints=2)
+    train(shards, HPARAMS.replace(train_steps=4), VOCAB, settings)
+    before = final_arrays(tmp_path)
+    size = checkpoints.list_checkpoints(tmp_path)[-1].path.stat().st_size
+    with (
+        largest_file(size // 2),
+        pytest.raises(T2TError, match=r"make room, or give a lower --keep_") as error,
+    ):
+        train(shards, HPARAMS, VOCAB, settings)
+    assert "cannot write checkpoint" in str(error.value)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 4]
+    assert not list(tmp_path.glob(".model*"))
+    for name, array in final_arrays(tmp_path).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert train(shards, HPARAMS, VOCAB, settings).step == 8
 
 
 def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
@@ -272,10 +341,16 @@ def start(
 
 
 @pytest.mark.slow
-def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path, accumulate: int) -> None:
     """The same global batches, tokens shared unequally between the replicas, no dropout."""
     plain = HPARAMS.replace(
-        layer_prepostprocess_dropout=0.0, train_steps=6, max_length=9, min_length_bucket=9, batch_size=9 * 28
+        layer_prepostprocess_dropout=0.0,
+        train_steps=6,
+        max_length=9,
+        min_length_bucket=9,
+        batch_size=9 * 28,
+        effective_batch_size=accumulate * 2 * 9 * 28,
     )
     one = start(tmp_path / "one", shards, plain.replace(batch_size=2 * 9 * 28), 1, "default")
     two = start(tmp_path / "two", shards, plain, 2, "mirrored")
@@ -301,3 +376,18 @@ def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: si
     assert outcome["stopped_by"] == number.name
     found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
     assert [c.step for c in found] == [outcome["step"]]
+
+
+def test_two_trainers_in_one_output_dir(shards: list[Path], tmp_path: Path) -> None:
+    """The second is refused before it reads or renames anything; the first goes on."""
+    refusals: list[str] = []
+
+    def report(news: object) -> None:
+        if isinstance(news, Saved):
+            with pytest.raises(T2TError) as refused:
+                train(shards, HPARAMS.replace(train_steps=9), VOCAB, Settings(tmp_path))
+            refusals.append(str(refused.value))
+
+    assert train(shards, HPARAMS, VOCAB, Settings(tmp_path, eval_frequency=4), report=report).step == 8
+    assert len(refusals) == 2
+    assert f"{tmp_path}: another t2t-trainer is at work there" in refusals[0]

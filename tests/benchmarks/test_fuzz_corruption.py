@@ -1,0 +1,42 @@
+"""The small version of the fuzz of damaged files; and that it would see a fault."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import fuzz_corruption  # noqa: E402
+from fuzz_corruption import DETECTED, HARMLESS, Kind, fuzz, table  # noqa: E402
+
+from t2t_revival.errors import T2TError  # noqa: E402
+
+
+def test_each_damage_is_named_or_changes_nothing(tmp_path):
+    cases = fuzz(tmp_path / "fuzz", 56, seed=5)
+    assert [case for case in cases if case.outcome not in (DETECTED, HARMLESS)] == []
+    assert len({(case.kind, case.damage) for case in cases}) == 7 * 4
+    last = table(cases).splitlines()[-1]
+    assert last.startswith("| all | | 56 |")
+    assert last.endswith("| 0 |")
+
+
+def unnamed(path):
+    raise T2TError("something is wrong")
+
+
+@pytest.mark.parametrize(
+    ("read", "outcome"),
+    [
+        (Path.read_bytes, "believed"),
+        (unnamed, "the file is not named: something"),
+        (lambda path: int(path.read_bytes()), "ValueError: invalid literal"),
+        (lambda path: b"1", HARMLESS),
+    ],
+)
+def test_a_fault_is_seen(tmp_path, read, outcome):
+    path = tmp_path / "file"
+    path.write_bytes(b"1x")
+    assert fuzz_corruption._outcome(Kind("any", [path], read), path, b"1").startswith(outcome)

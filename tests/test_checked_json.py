@@ -1,0 +1,66 @@
+"""JSON whose every change is found."""
+
+import json
+
+import pytest
+
+from t2t_revival import checked_json
+from t2t_revival.errors import T2TError
+
+VALUES = {"name": "p", "rate": 1e-06, "sizes": (1, 2), "lengths": {5: 1, 70: 2}, "on": True, "ö": None}
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    checked_json.save(tmp_path / "x.json", VALUES)
+    assert checked_json.load(tmp_path / "x.json", "") == json.loads(json.dumps(VALUES))
+
+
+def test_every_flipped_bit_is_found_or_harmless(tmp_path):
+    path = tmp_path / "x.json"
+    checked_json.save(path, VALUES)
+    content, expected = path.read_bytes(), checked_json.load(path, "")
+    found = 0
+    for bit in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            loaded = checked_json.load(path, "put a copy back")
+        except T2TError as error:
+            found += str(error).startswith(f"{path}: damaged")
+            continue
+        added = loaded.keys() - expected.keys()  # the checksum by another name, which no reader knows
+        assert {name: loaded[name] for name in expected} == expected
+        assert len(added) <= 1
+    assert found > 6 * len(content)
+
+
+def test_a_file_by_hand_needs_no_checksum(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}')
+    assert checked_json.load(path, "") == {"a": 1}
+
+
+def test_what_was_changed_by_hand_says_so(tmp_path):
+    path = tmp_path / "x.json"
+    checked_json.save(path, {"a": 1})
+    path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
+    with pytest.raises(
+        T2TError, match=r'put it back\. If you changed it yourself, remove the line "checksum"'
+    ):
+        checked_json.load(path, "put it back")
+
+
+def test_layout_does_not_matter(tmp_path):
+    path = tmp_path / "x.json"
+    checked_json.save(path, {"a": 1, "b": {"c": 0.5}})
+    path.write_text(json.dumps(dict(reversed(json.loads(path.read_text()).items()))))
+    assert checked_json.load(path, "") == {"a": 1, "b": {"c": 0.5}}
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b"[" * 100_000, b"1"])
+def test_what_is_no_object_is_named(tmp_path, content):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(T2TError, match=r"x\.json: damaged, .*; the way out"):
+        checked_json.load(path, "the way out")

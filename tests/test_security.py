@@ -1,0 +1,179 @@
+"""Nothing that is loaded runs code, and no name leads out of its folder."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import t2t_revival.hparams
+import t2t_revival.problems
+from t2t_revival import registry
+from t2t_revival.cli import exporter, run_flags
+from t2t_revival.data.metadata import Counts, Metadata
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.serving import client
+from t2t_revival.serving.export import export
+from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.training.run import Run, load_vocabulary
+
+OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
+PACKAGES = [Path(package.__path__[0]) for package in (t2t_revival, t2t_revival.hparams, t2t_revival.problems)]
+RUNS_CODE = ("eval", "exec", "load_model", "exec_module", "enable_unsafe_deserialization", "__import__")
+PICKLES = ("pickle", "marshal", "shelve", "dill")
+DOORS = {
+    ("registry.py", "exec_module"),
+    ("workers.py", "pickle.loads"),
+}  # --t2t_usr_dir; own worker processes
+
+
+def run_json(out: Path, **changes: object) -> None:
+    run = Run("translate_ende", "tiny", "data", "v.spm", "0", {})
+    (out / "run.json").write_text(json.dumps({**dataclasses.asdict(run), **changes}))
+
+
+@pytest.mark.parametrize("field", ["problem", "hparams_set", "vocabulary"])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_in_run_json_that_leads_outside_is_refused(tmp_path: Path, field: str, name: str) -> None:
+    run_json(tmp_path, **{field: name})
+    with pytest.raises(T2TError, match=r"run\.json: damaged, .* can be no part of a file's name"):
+        Run.load(tmp_path)
+
+
+def test_a_vocabulary_outside_of_the_run_is_not_read(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "out"
+    out.mkdir(parents=True)
+    Vocabulary.train([f"the dog {n}" for n in range(99)], tmp_path / "x", 290)
+    run_json(out, vocabulary="../../x")
+    with pytest.raises(T2TError, match=r"run\.json: damaged"):
+        load_vocabulary(out)
+
+
+@pytest.mark.parametrize("value", [None, 3, ["v.spm"], {}])
+def test_a_field_of_another_type_is_refused(tmp_path: Path, value: object) -> None:
+    run_json(tmp_path, vocabulary=value)
+    with pytest.raises(T2TError, match=r"run\.json: damaged, its fields"):
+        Run.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in OUTSIDE if name])
+def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
+    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": Counts()})
+    path = tmp_path / "p.meta.json"
+    for change in ({"vocab_file": name}, {"name": name}, {"pairs": {name: 1}}, {"splits": {name: Counts()}}):
+        dataclasses.replace(whole, **change).save(path)
+        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is no name\)"):
+            Metadata.load(path)
+    whole.save(path)
+    assert Metadata.load(path) == whole
+
+
+@pytest.mark.parametrize("name", ["A/b", "../B", "A\nb"])
+def test_a_name_that_a_users_package_registers_stays_a_name(name: str) -> None:
+    problem = type(name, (registry._PROBLEMS.get("translate_ende", object),), {})
+    with pytest.raises(T2TError, match=r"problem .* cannot have this one"):
+        registry.register_problem(problem)
+
+    def hparams_set() -> HParams:
+        return HParams()
+
+    hparams_set.__name__ = name
+    with pytest.raises(T2TError, match=r"hparams set .* cannot have this one"):
+        registry.register_hparams(hparams_set)
+
+
+@pytest.mark.parametrize("flag", ["problem", "hparams_set"])
+def test_the_default_output_dir_stays_below_its_folder(flag: str) -> None:
+    values = exporter.command_flags()
+    named = {"problem": "translate_ende", "hparams_set": "tiny", flag: "../../x"}
+    values(["t2t-exporter", *(f"--{name}={value}" for name, value in named.items())])
+    with pytest.raises(T2TError, match=r"'\.\./\.\./x' is no name of a problem or hparams set"):
+        run_flags.output_dir(values)
+
+
+@pytest.mark.parametrize("name", ["/../", "../../v1/other", "..", "a?b#c", "a%2fb"])
+def test_a_servable_name_stays_one_part_of_the_address(name: str) -> None:
+    import requests
+
+    model = client.RestModel("http://localhost:8501", name, 1, 0)
+    path = requests.Request("POST", model._url).prepare().path_url
+    assert path.startswith("/v1/models/")
+    assert path.endswith(":predict")
+    assert path.count("/") == 3
+    assert not set("?#") & set(path)
+
+
+@pytest.mark.parametrize("name", ["../x", "x: {y: z}", "a b", "", 'x"\n  y: "z'])
+def test_a_model_is_exported_under_no_name_that_could_change_its_configuration(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(T2TError, match="cannot be the name of a served model"):
+        export(None, tmp_path / "export", name)  # type: ignore[arg-type]
+    assert not (tmp_path / "export").exists()
+
+
+def test_the_help_says_which_flag_runs_code() -> None:
+    values = exporter.command_flags()
+    assert "code is run; no other flag has code of others run" in values["t2t_usr_dir"].help
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["WriteFile", "EagerPyFunc"])
+def test_a_saved_model_that_reaches_outside_is_refused_before_it_runs(tmp_path: Path, kind: str) -> None:
+    import tensorflow as tf
+
+    mark = tmp_path / "ran"
+
+    def touch(lines: tf.Tensor) -> tf.Tensor:
+        mark.touch()
+        return lines
+
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="inputs")])
+        def translate(self, inputs: tf.Tensor) -> dict:
+            if kind == "WriteFile":
+                tf.io.write_file(str(mark), "ran")
+                return {"outputs": inputs}
+            return {"outputs": tf.py_function(touch, [inputs], tf.string)}
+
+    module = Module()
+    tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": module.translate})
+    with pytest.raises(T2TError, match=rf"{tmp_path / '1'}: refused: it has {kind}"):
+        FolderModel(tmp_path)
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+def test_a_keras_file_with_a_lambda_is_not_run(tmp_path: Path) -> None:
+    """None of the commands reads such files; who loads one by Keras is safe as long as safe mode is on."""
+    import keras
+
+    harm = keras.layers.Lambda(lambda x: [__import__("os").environ.update(T2T_RAN="1"), x][1])
+    keras.Sequential([keras.Input((1,)), harm]).save(tmp_path / "model.keras")
+    assert os.environ.pop("T2T_RAN")
+    with pytest.raises(ValueError, match=r"[Ll]ambda"):
+        keras.saving.load_model(tmp_path / "model.keras")
+    assert "T2T_RAN" not in os.environ
+
+
+def test_nothing_in_this_package_runs_what_it_reads() -> None:
+    """No pickles, no `eval`, no Keras files; but for the two doors, of which one is the user's own flag."""
+    found = set()
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                if name.split(".")[-1] in RUNS_CODE or name.startswith(
+                    ("pickle.load", "marshal.", "shelve.")
+                ):
+                    found.add((path.name, name if "pickle" in name else name.split(".")[-1]))
+                for argument in node.keywords:
+                    given = (argument.arg, ast.unparse(argument.value))
+                    assert given not in (("allow_pickle", "True"), ("safe_mode", "False")), path
+    assert found == DOORS

@@ -1,0 +1,117 @@
+"""Training on a copy task some of whose micro-batches are bad: for the tests of updates that are left out.
+
+As a script: FOLDER DEVICES ACCUMULATE, on logical CPU devices, which a process can only make first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.data import records
+from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints
+from t2t_revival.training.loop import train
+from t2t_revival.training.session import Note, Settings
+
+VOCAB, EOS = 20, 1
+HPARAMS = HParams(
+    num_hidden_layers=1,
+    hidden_size=32,
+    filter_size=64,
+    num_heads=2,
+    layer_prepostprocess_dropout=0.0,
+    layer_preprocess_sequence="n",
+    layer_postprocess_sequence="da",
+    learning_rate_warmup_steps=40,
+    batch_size=128,
+    effective_batch_size=0,
+    max_length=16,
+    train_steps=4,
+)
+NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weights of a token
+
+
+def write_shard(folder: Path) -> Path:
+    """A shard of a copy task: the target is the source."""
+    generator = np.random.default_rng(3)
+    path = folder / records.shard_name("copy", "train", 0, 1)
+    rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(300)]
+    records.write_shard(path, [records.encode_example(row, row) for row in rows])
+    return path
+
+
+@contextmanager
+def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
+    """Inside, `change` makes another of each element of the first epoch, counted from 1, or None of it."""
+    elements = TrainingBatches._elements
+
+    def other(self: TrainingBatches) -> Iterator[Any]:
+        for number, element in enumerate(elements(self), 1):
+            position, _ = self._history[number]
+            element = element if position.epoch else change(position.batch, element)
+            if element is not None:
+                yield element
+
+    TrainingBatches._elements = other  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TrainingBatches._elements = elements  # type: ignore[method-assign]
+
+
+def weighted(weights: dict[int, np.float32]) -> Any:
+    """Elements with those numbers get those weights."""
+    return changed(lambda number, element: (*element[:2], weights.get(number, element[2])))
+
+
+def without(numbers: set[int]) -> Any:
+    """Elements with those numbers do not come."""
+    return changed(lambda number, element: None if number in numbers else element)
+
+
+def trained(shard: Path, out: Path, **settings: Any) -> tuple[dict[str, np.ndarray], list[str], Any]:
+    """The arrays at the end of a training, the notes that it gave, and its result."""
+    notes: list[str] = []
+    hparams = settings.pop("hparams", HPARAMS)
+    result = train(
+        [shard],
+        hparams,
+        VOCAB,
+        Settings(out, **settings),
+        report=lambda news: notes.append(news.text) if isinstance(news, Note) else None,
+    )
+    return checkpoints.load(checkpoints.list_checkpoints(out)[-1].path)[0], notes, result
+
+
+def main(folder: Path, devices: int, accumulate: int) -> None:
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
+    shard = write_shard(folder)
+    strategy = "mirrored" if devices > 1 else "default"
+    settings = {
+        "strategy": strategy,
+        "hparams": HPARAMS.replace(effective_batch_size=128 * devices * accumulate),
+    }
+    bad = 2 * accumulate + 1  # the first micro-batch of the third update
+    with weighted({bad: NAN}):
+        found, notes, _ = trained(shard, folder / "bad", **settings)
+    with without(set(range(bad, bad + accumulate))):
+        expected, _, _ = trained(shard, folder / "good", **settings)
+    assert len(notes) == 1, notes
+    assert notes[0].startswith("update 3: its loss is nan, left out (1 in a row"), notes
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    print("the same")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

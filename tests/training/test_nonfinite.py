@@ -1,0 +1,122 @@
+"""An update whose loss or gradients are not finite numbers is as if its batch had not been."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import bad_batches
+import numpy as np
+import pytest
+import tensorflow as tf
+from bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints
+from t2t_revival.training.optimizer import make_optimizer
+
+SCRIPT = Path(bad_batches.__file__)
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bad_batches.write_shard(tmp_path_factory.mktemp("copy"))
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_the_optimizer_leaves_an_update_out(tiny_hparams: HParams, accumulate: int, value: float) -> None:
+    """One number of one gradient of one micro-batch is bad; 1e30 is one whose square is not finite."""
+    bad = np.ones((3, 4), "float32")
+    bad[1, 2] = value
+    good = [tf.ones((3, 4)), tf.fill((2,), 0.5)]
+    states = []
+    for gradient in (bad, None):
+        optimizer = make_optimizer(tiny_hparams, accumulate)
+        variables = [tf.Variable(tf.ones((3, 4))), tf.Variable(tf.ones((2,)))]
+        for _ in range(2 * accumulate):
+            optimizer.apply(good, variables)
+        if gradient is not None:
+            for number in range(accumulate):
+                optimizer.apply([tf.constant(bad) if number == 0 else good[0], good[1]], variables)
+            assert optimizer.updates == 2
+        for _ in range(accumulate):
+            optimizer.apply(good, variables)
+        assert optimizer.updates == 3
+        states.append([np.array(v) for v in [*variables, *optimizer.moments]])
+    for found, expected in zip(*states, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weight", [NAN, INF, HUGE])
+def test_training_goes_on_as_if_the_batch_had_not_been(shard: Path, tmp_path: Path, weight: float) -> None:
+    with weighted({3: weight}):
+        found, notes, result = trained(shard, tmp_path / "bad")
+    with without({3}):
+        expected, _, _ = trained(shard, tmp_path / "good")
+    assert_same(found, expected)
+    assert len(notes) == 1
+    wrong = "gradients are not finite" if weight == HUGE else "loss is nan"
+    assert notes[0] == f"update 3: its {wrong}, left out (1 in a row, 1 in all)"
+    assert (result.step, result.left_out) == (4, 1)
+
+
+def test_a_bad_micro_batch_leaves_the_whole_update_out(shard: Path, tmp_path: Path) -> None:
+    hparams = HPARAMS.replace(effective_batch_size=3 * HPARAMS.batch_size)
+    for number in (4, 6):  # the first and the last of the second update
+        with weighted({number: NAN}):
+            found, notes, _ = trained(shard, tmp_path / f"bad{number}", hparams=hparams)
+        with without({4, 5, 6}):
+            expected, _, _ = trained(shard, tmp_path / f"good{number}", hparams=hparams)
+        assert_same(found, expected)
+        assert len(notes) == 1
+
+
+@pytest.mark.parametrize("stop", [2, 3])
+def test_a_run_resumed_around_a_bad_batch_ends_with_the_same_bits(
+    shard: Path, tmp_path: Path, stop: int
+) -> None:
+    """With dropout: the random numbers of what is left out are spent, in both runs."""
+    hparams = HPARAMS.replace(layer_prepostprocess_dropout=0.2, train_steps=5)
+    with weighted({3: NAN, 5: INF}):
+        whole, notes, result = trained(shard, tmp_path / "whole", hparams=hparams)
+        trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=stop))
+        parts, _, resumed = trained(shard, tmp_path / "parts", hparams=hparams)
+    assert_same(parts, whole)
+    assert len(notes) == result.left_out == resumed.left_out == 2
+    assert (result.seen.examples, result.seen.target_tokens) == (
+        resumed.seen.examples,
+        resumed.seen.target_tokens,
+    )
+
+
+def test_bad_ones_in_a_row_end_training_and_good_ones_between_do_not(shard: Path, tmp_path: Path) -> None:
+    with weighted(dict.fromkeys((2, 4, 6), NAN)):
+        assert trained(shard, tmp_path / "between", nonfinite_steps=2)[2].step == 4
+    with weighted(dict.fromkeys((3, 4), NAN)), pytest.raises(T2TError, match=r"2 times in a row.*step 2\)"):
+        trained(shard, tmp_path / "row", nonfinite_steps=2, eval_frequency=2)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path / "row")] == [2]
+    assert trained(shard, tmp_path / "row", nonfinite_steps=2)[2].step == 4
+
+
+def test_bfloat16_leaves_out_too(shard: Path, tmp_path: Path) -> None:
+    with weighted({2: NAN}):
+        _, notes, result = trained(shard, tmp_path, precision="mixed_bfloat16")
+    assert (len(notes), result.step) == (1, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_two_replicas_decide_the_same(tmp_path: Path, accumulate: int) -> None:
+    command = [sys.executable, str(SCRIPT), str(tmp_path), "2", str(accumulate)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "the same" in done.stdout
