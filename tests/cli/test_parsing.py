@@ -13,7 +13,7 @@ from t2t_revival import registry
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.serving.client import FolderModel
+from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training import checkpoints
 from t2t_revival.training.run import Run, save_run
 
