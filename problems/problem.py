@@ -12,7 +12,7 @@ from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
 from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Problem(abc.ABC):
         """Whether `generate_data` has finished in `data_dir`."""
 
     @abc.abstractmethod
-    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
         """The vocabulary of "inputs" and that of "targets".
 
         Raises:
@@ -202,14 +202,14 @@ class Text2TextProblem(Problem):
         check_same(folder, found, asked, self.vocab_size)
         return found
 
-    def vocabulary(self, data_dir: str | Path) -> Vocabulary:
+    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
         """The shared vocabulary.
 
         Raises:
             T2TError: there is none, it is damaged, or is not the one that the shards were made with.
         """
         metadata = self.metadata(data_dir)
-        vocabulary = Vocabulary(_folder(data_dir) / metadata.vocab_file)
+        vocabulary = open_vocabulary(_folder(data_dir) / metadata.vocab_file)
         if vocabulary.fingerprint != metadata.vocab_fingerprint:
             raise T2TError(
                 f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made with "
@@ -217,7 +217,7 @@ class Text2TextProblem(Problem):
             )
         return vocabulary
 
-    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
         """See `Problem.feature_encoders`; both are the same object."""
         vocabulary = self.vocabulary(data_dir)
         return {"inputs": vocabulary, "targets": vocabulary}

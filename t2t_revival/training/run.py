@@ -2,7 +2,7 @@
 
 hparams.json     the resolved hyperparameters
 run.json         problem, hparams set, vocabulary
-vocab.*.spm      a copy of the vocabulary
+vocab.*.spm      a copy of the vocabulary; vocab.*.subwords, where it is T2T's
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
 from t2t_revival.hparams import HParams
@@ -77,7 +77,7 @@ def load_hparams(output_dir: Path) -> HParams:
     return hparams
 
 
-def load_vocabulary(output_dir: Path) -> Vocabulary:
+def load_vocabulary(output_dir: Path) -> TextEncoder:
     """The vocabulary that the model in `output_dir` was trained with.
 
     Raises:
@@ -85,7 +85,7 @@ def load_vocabulary(output_dir: Path) -> Vocabulary:
     """
     run = Run.load(output_dir)
     path = Path(output_dir) / Path(run.vocabulary).name
-    vocabulary = Vocabulary(path)
+    vocabulary = open_vocabulary(path)
     if vocabulary.fingerprint != run.fingerprint:
         raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
     return vocabulary
