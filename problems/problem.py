@@ -35,16 +35,22 @@ class Problem(abc.ABC):
         vocab_size: pieces of the vocabulary; 0: chosen by the problem.
         tmp_dir: where compressed files are unpacked while data is made; None: `data_dir/tmp`. What TensorFlow
             Datasets downloads lies where TFDS_DATA_DIR points instead, for other programs to use as well.
+        vocab_file: a vocabulary to use instead of learning one: `vocab.*.spm`, or T2T's `vocab.*.subwords`.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # for the sample, up to, from a million
 
     def __init__(
-        self, data_source: str | None = None, vocab_size: int = 0, tmp_dir: str | Path | None = None
+        self,
+        data_source: str | None = None,
+        vocab_size: int = 0,
+        tmp_dir: str | Path | None = None,
+        vocab_file: str | Path | None = None,
     ) -> None:
         self.data_source = data_source
         self.vocab_size = vocab_size
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
+        self.vocab_file = None if vocab_file is None else Path(vocab_file).expanduser()
 
     @property
     def name(self) -> str:
@@ -176,6 +182,7 @@ class Text2TextProblem(Problem):
             vocab_size=self.vocab_size,
             default_vocab_size=self.default_vocab_size,
             user_symbols=self.user_symbols,
+            vocab_file=self.vocab_file,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         return generation.generate(recipe, _folder(data_dir), tmp, progress)
@@ -188,8 +195,8 @@ class Text2TextProblem(Problem):
         """What the data in `data_dir` is: source, vocabulary, and counts of each split.
 
         Raises:
-            T2TError: there is none, or it was made from another source or with another vocabulary size
-                than this problem was asked for.
+            T2TError: there is none, or it was made from another source or with another vocabulary than this
+                problem was asked for.
         """
         folder = _folder(data_dir)
         if not self.has_data(folder):
@@ -199,7 +206,7 @@ class Text2TextProblem(Problem):
             )
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
         asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
-        check_same(folder, found, asked, self.vocab_size)
+        check_same(folder, found, asked, self.vocab_size, self.vocab_file)
         return found
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:

@@ -20,9 +20,11 @@ from pathlib import Path
 from t2t_revival.data.metadata import Counts, Metadata, check_same, metadata_path
 from t2t_revival.data.records import remove_temporary
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 Progress = Callable[[str, int, int], None]
 VOCABULARY_CHARACTERS = 20_000_000  # of both sides together, from which a vocabulary is learned
@@ -42,6 +44,7 @@ class Recipe:
         vocab_size: pieces; 0: what `default_vocab_size` says, or as many as the text allows.
         default_vocab_size: pieces for a source.
         user_symbols: texts that always are one piece of the vocabulary, for a source.
+        vocab_file: the vocabulary; None: one is learned.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Recipe:
     vocab_size: int
     default_vocab_size: Callable[[Source], int]
     user_symbols: Callable[[Source], Sequence[str]]
+    vocab_file: Path | None = None
 
 
 def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Progress | None) -> Metadata:
@@ -99,7 +103,7 @@ def _source(recipe: Recipe, data_dir: Path, plan: Metadata | None, tmp_dir: Path
     asked = recipe.data_source or (plan.source if plan else recipe.default_source)
     source = recipe.make_source(asked, tmp_dir)
     if plan:
-        check_same(data_dir, plan, source.name, recipe.vocab_size)
+        check_same(data_dir, plan, source.name, recipe.vocab_size, recipe.vocab_file)
     return source
 
 
@@ -158,7 +162,7 @@ def _with_vocabulary(
     """
     path = data_dir / plan.vocab_file
     if plan.vocab_file and path.exists():
-        if Vocabulary(path).fingerprint != plan.vocab_fingerprint:
+        if open_vocabulary(path).fingerprint != plan.vocab_fingerprint:
             raise T2TError(
                 f"{path}: not the vocabulary that {data_dir} was begun with; put the right file back "
                 "or use another --data_dir"
@@ -185,16 +189,21 @@ def _with_vocabulary(
 
 def _new_vocabulary(
     recipe: Recipe, data_dir: Path, source: Source, plan: Metadata, report: Progress
-) -> Vocabulary:
+) -> TextEncoder:
     """A new one beside the plan, or the one of that name that someone has put into data_dir (as in T2T)."""
+    notes = unfinished_dir(data_dir, recipe.name)
+    if recipe.vocab_file:
+        copy = notes / recipe.vocab_file.name
+        with writing(copy) as file:
+            file.write(open_vocabulary(recipe.vocab_file).content)
+        return open_vocabulary(copy)
     size = recipe.vocab_size or plan.vocab_size or recipe.default_vocab_size(source)
     file_name = f"vocab.{recipe.name}.{{}}.spm"
     if (data_dir / file_name.format(size)).exists():
-        return Vocabulary(data_dir / file_name.format(size))
+        return open_vocabulary(data_dir / file_name.format(size))
     report("vocabulary", 0, plan.pairs["train"])
     symbols = recipe.user_symbols(source)
     lines = list(sample_lines(source, plan.pairs["train"]))
-    notes = unfinished_dir(data_dir, recipe.name)
     try:
         return Vocabulary.train(lines, notes / file_name.format(size), size, symbols)
     except VocabularyTooLargeError as error:
@@ -245,7 +254,7 @@ def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progre
     missing, total = _missing(plan, data_dir), sum(plan.pairs.values())
     before = total - sum(task.stop - task.start for task in missing)
     report("pairs", before, total)
-    vocabulary = Vocabulary(data_dir / plan.vocab_file)
+    vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     folders = _folders(plan, data_dir)
     folders.notes.mkdir(exist_ok=True)
     make_shards(missing, source, vocabulary, folders, lambda done: report("pairs", before + done, total))

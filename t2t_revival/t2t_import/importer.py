@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 DEFAULT_SET = "base"  # what a set is called that has no name here; the stored hparams count, not the name
+EXTRA_LENGTH = 100  # T2T's default, where the paper has 50
 EMPTY_SUBTOKEN = b"''\n"
 SCOPE = "transformer/"
 
@@ -116,7 +117,7 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
         data_dir="",
         vocabulary=copy.name,
         fingerprint=SubwordVocabulary(copy).fingerprint,
-        decode_hparams=problem.decode_hparams(),
+        decode_hparams={**problem.decode_hparams(), "extra_length": EXTRA_LENGTH},
     )
     save_run(output_dir, run, hparams, copy)
     return Imported(run, hparams, checkpoint.step, model.count_params(), size, notes)
