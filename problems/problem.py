@@ -36,6 +36,9 @@ class Problem(abc.ABC):
         tmp_dir: where compressed files are unpacked while data is made; None: `data_dir/tmp`. What TensorFlow
             Datasets downloads lies where TFDS_DATA_DIR points instead, for other programs to use as well.
         vocab_file: a vocabulary to use instead of learning one: `vocab.*.spm`, or T2T's `vocab.*.subwords`.
+
+    Raises:
+        T2TError: both vocab_size and vocab_file are given.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # for the sample, up to, from a million
@@ -47,6 +50,8 @@ class Problem(abc.ABC):
         tmp_dir: str | Path | None = None,
         vocab_file: str | Path | None = None,
     ) -> None:
+        if vocab_size and vocab_file:
+            raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
         self.data_source = data_source
         self.vocab_size = vocab_size
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()

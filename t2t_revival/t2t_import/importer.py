@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from t2t_revival import registry
 from t2t_revival.data.subwords import SubwordVocabulary
 from t2t_revival.data.vocabularies import SUBWORDS
@@ -16,7 +14,7 @@ from t2t_revival.files import writing
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_import.settings import T2TSettings
-from t2t_revival.t2t_import.variables import Checkpoint, vocab_size, weights
+from t2t_revival.t2t_import.variables import Checkpoint, places, vocab_size, weights
 from t2t_revival.training import checkpoints
 from t2t_revival.training.loop import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
@@ -92,25 +90,24 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
     settings = T2TSettings.load(checkpoint.prefix.parent)
     size = vocab_size(checkpoint)
     hparams, notes = settings.hparams(source.ignored_hparams)
-    arrays = weights(checkpoint, hparams, source.target_space)
+    names = places(checkpoint, hparams)
     vocabulary = SubwordVocabulary(source.vocab_file or _vocab_file(checkpoint.prefix.parent, settings))
     padding = _padding(vocabulary, size, settings.vocab_divisor)
     problem = _problem(source, settings, vocabulary.path)
     hparams_set = source.hparams_set or _known_set(settings.flags.get("hparams_set"))
     registry.hparams(hparams_set)
     check_place(output_dir, problem.name, hparams_set)
-    model = _model(hparams, size, arrays, checkpoint.prefix)
+    model = compile_model(build_model(hparams, size), hparams)  # as the trainer's, with Adam's moments
+    variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    for name, array in weights(checkpoint, names, shapes, source.target_space).items():
+        variables[name].assign(array)
 
     output_dir.mkdir(parents=True, exist_ok=True)
-    copy = output_dir / vocabulary.path.name
+    copy = output_dir / f"{vocabulary.path.name.removesuffix(SUBWORDS)}{SUBWORDS}"
     with writing(copy) as file:
         file.write(vocabulary.content + padding)
-    state = asdict(TrainingState(step=checkpoint.step))
-    checkpoints.save(
-        output_dir / checkpoints.file_name(checkpoint.step),
-        {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)},
-        {**state, "architecture": hparams.architecture()},
-    )
+    _save(model, checkpoint.step, output_dir)
     run = Run(
         problem=problem.name,
         hparams_set=hparams_set,
@@ -121,6 +118,13 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
     )
     save_run(output_dir, run, hparams, copy)
     return Imported(run, hparams, checkpoint.step, model.count_params(), size, notes)
+
+
+def _save(model: Any, step: int, output_dir: Path) -> None:
+    """Writes the checkpoint that a training goes on from."""
+    arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
+    meta = {**asdict(TrainingState(step=step)), "architecture": model.hparams.architecture()}
+    checkpoints.save(output_dir / checkpoints.file_name(step), arrays, meta)
 
 
 def _check_free(output_dir: Path) -> None:
@@ -178,12 +182,3 @@ def _problem(source: Source, settings: T2TSettings, vocab_file: Path) -> Problem
 
 def _known_set(name: str | None) -> str:
     return name if name in registry.list_hparams() and name else DEFAULT_SET
-
-
-def _model(hparams: HParams, size: int, arrays: dict[str, np.ndarray], prefix: Path) -> Any:
-    """A model as the trainer builds it, with T2T's weights and Adam's moments of 0."""
-    model = compile_model(build_model(hparams, size), hparams)
-    checkpoints.assign(
-        model.trainable_variables, {SCOPE + name: array for name, array in arrays.items()}, "", prefix
-    )
-    return model

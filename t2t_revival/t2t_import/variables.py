@@ -14,7 +14,7 @@ import tensorflow as tf
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
-Names = dict[str, tuple[str, ...]]  # a weight here, and the variables that it is made of there
+Names = dict[str, tuple[str, ...]]
 
 EMBEDDING = re.compile(r"transformer/(symbol_modality_\d+_\d+)/(\w+)/weights_(\d+)")
 NOT_OF_THE_MODEL = re.compile(r"global_step$|training/|losses_avg/|.*/(Adam(_1)?|Momentum)$")
@@ -138,25 +138,45 @@ def vocab_size(checkpoint: Checkpoint) -> int:
     return sizes.pop()
 
 
-def weights(checkpoint: Checkpoint, hparams: HParams, target_space: int) -> dict[str, np.ndarray]:
-    """All weights of the model, by the names that they have here without "transformer/".
+def places(checkpoint: Checkpoint, hparams: HParams) -> Names:
+    """For each weight here, without "transformer/" before its name, the variables that it is made of.
+
+    Raises:
+        T2TError: a variable is missing or left over; names the first.
+    """
+    found, another = _places(checkpoint, hparams), f"{checkpoint.prefix}: a checkpoint of another model"
+    used = {name for names in found.values() for name in names}
+    for name in sorted(used.difference(checkpoint.shapes)):
+        raise T2TError(f"{another}: it has no {name}")
+    for name in checkpoint.shapes:
+        if name not in used:
+            raise T2TError(f"{another}: it has {name}, unknown here")
+    return found
+
+
+def weights(
+    checkpoint: Checkpoint, places: Names, shapes: Mapping[str, tuple[int, ...]], target_space: int
+) -> dict[str, np.ndarray]:
+    """All weights of the model.
 
     Args:
         checkpoint: of T2T's `transformer`.
-        hparams: of the model.
+        places: what `places` gave.
+        shapes: of the weights.
         target_space: which row of the target-space embedding the problem uses.
 
     Raises:
-        T2TError: a variable is missing, left over, or does not fit its neighbours; names the first.
+        T2TError: a variable is of another shape; names the first.
     """
-    places = _places(checkpoint, hparams)
-    used = {name for names in places.values() for name in names}
-    for name in sorted(used.difference(checkpoint.shapes)):
-        raise T2TError(f"{checkpoint.prefix}: a checkpoint of another model: it has no {name}")
-    for name in checkpoint.shapes:
-        if name not in used:
-            raise T2TError(f"{checkpoint.prefix}: a checkpoint of another model: it has {name}, unknown here")
-    return {ours: _joined(checkpoint, names, target_space) for ours, names in places.items()}
+    arrays = {ours: _joined(checkpoint, names, target_space) for ours, names in places.items()}
+    for ours, array in arrays.items():
+        if array.shape != shapes[ours]:
+            names = " and ".join(places[ours][:3])
+            raise T2TError(
+                f"{checkpoint.prefix}: a checkpoint of another model: {names}: {array.shape} together, "
+                f"where hparams.json says {shapes[ours]}"
+            )
+    return arrays
 
 
 def _joined(checkpoint: Checkpoint, names: tuple[str, ...], target_space: int) -> np.ndarray:
@@ -176,22 +196,22 @@ def _joined(checkpoint: Checkpoint, names: tuple[str, ...], target_space: int) -
 
 def _places(checkpoint: Checkpoint, h: HParams) -> Names:
     """All weights of the model."""
-    places = _embeddings(checkpoint, h)
+    made = _embeddings(checkpoint, h)
     if h.use_target_space_embedding:
-        places["source_positions/target_space"] = (TARGET_SPACE,)
+        made["source_positions/target_space"] = (TARGET_SPACE,)
     if h.pos == "emb":
-        places["source_positions/embeddings"] = (f"{BODY}/inputs_positional_embedding",)
-        places["target_positions/embeddings"] = (f"{BODY}/targets_positional_embedding",)
+        made["source_positions/embeddings"] = (f"{BODY}/inputs_positional_embedding",)
+        made["target_positions/embeddings"] = (f"{BODY}/targets_positional_embedding",)
     norm = "layer_prepostprocess" if h.pre_norm else "layer_postprocess"
     for stack, layers in (("encoder", h.encoder_layers), ("decoder", h.decoder_layers)):
         for layer, (ours, theirs) in product(range(layers), SUBLAYERS[stack].items()):
             here, there = f"{stack}/layer_{layer}/{ours}", f"{BODY}/{stack}/layer_{layer}/{theirs}"
             for weight, variables in PARTS[ours].items():
-                places[f"{here}/{weight}"] = tuple(f"{there}/{name}" for name in variables)
-            places |= _norm(f"{here}_residual/norm", f"{there}/{norm}")
+                made[f"{here}/{weight}"] = tuple(f"{there}/{name}" for name in variables)
+            made |= _norm(f"{here}_residual/norm", f"{there}/{norm}")
         if h.pre_norm:
-            places |= _norm(f"{stack}/final_norm", f"{BODY}/{stack}/{norm}")
-    return places
+            made |= _norm(f"{stack}/final_norm", f"{BODY}/{stack}/{norm}")
+    return made
 
 
 def _norm(here: str, there: str) -> Names:
