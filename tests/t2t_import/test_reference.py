@@ -53,5 +53,6 @@ def test_outputs(translator, name):
     differing = [number for number, pair in enumerate(zip(found, expected, strict=True)) if len({*pair}) > 1]
     print(f"{name}: {1000 - len(differing)} of 1000 outputs equal")
     assert not differing
-    served = ServingModule(translator).translate(lines[:100])["outputs"].numpy()
+    module = ServingModule(translator)
+    served = module.translate(lines[:100])["outputs"].numpy()
     assert [row[0].decode() for row in served] == expected[:100]
