@@ -1,5 +1,6 @@
 """Checkpoints that T2T wrote give T2T's logits and outputs; they lie beside the repository, if at all."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.t2t_import.importer import Source, import_checkpoint
+from t2t_revival.t2t_import.settings import T2TSettings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 T2T, MULTI30K = DATA / "t2t_reference", DATA / "multi30k"
@@ -56,3 +58,11 @@ def test_outputs(translator, name):
     module = ServingModule(translator)
     served = module.translate(lines[:100])["outputs"].numpy()
     assert [row[0].decode() for row in served] == expected[:100]
+
+
+def test_every_setting_of_t2ts_sets_is_known(tmp_path):
+    sets = json.loads((T2T / "hparams.json").read_text(encoding="utf-8"))
+    for values in sets.values():
+        hparams, notes = T2TSettings(tmp_path / "hparams.json", values, {}).hparams()
+        assert not notes
+        assert hparams.hidden_size == values["hidden_size"]
