@@ -19,7 +19,7 @@ NOT_T2TS = ("effective_batch_size", "train_steps", "average_checkpoints")  # fie
 # What a model has to have that can be imported: setting -> values.
 SUPPORTED: dict[str, tuple[Any, ...]] = {
     "attention_variables_3d": (False,),
-    "bottom": ("{}",),
+    "bottom": ("{}", {}),
     "causal_decoder_self_attention": (True,),
     "factored_logits": (False,),
     "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),  # the second is T2T's old name of the first
@@ -34,7 +34,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "proximity_bias": (False,),
     "self_attention_type": ("dot_product",),
     "split_to_length": (0,),
-    "top": ("{}",),
+    "top": ("{}", {}),
     "unidirectional_encoder": (False,),
 }
 # What T2T 1.15 writes besides: about training, data, sampling and other models, or of no effect where the
