@@ -9,7 +9,17 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-COMMANDS = ("avg_all", "bleu", "datagen", "decoder", "exporter", "parseval", "query_server", "trainer")
+COMMANDS = (
+    "avg_all",
+    "bleu",
+    "datagen",
+    "decoder",
+    "exporter",
+    "import_checkpoint",
+    "parseval",
+    "query_server",
+    "trainer",
+)
 
 setup(
     name="t2t_revival",

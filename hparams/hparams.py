@@ -35,6 +35,7 @@ class HParams:
     attention_key_channels: int = 0  # h * d_k, channels of all heads together; 0: hidden_size
     attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
     pos: str = "sinusoid"  # positions (3.5): "sinusoid" as printed, "timing" as T2T, "emb" learned
+    use_target_space_embedding: bool = False  # a learned vector added at each source position (T2T)
     shared_embedding_and_softmax_weights: bool = True  # one matrix for both embeddings and softmax (3.4)
     layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3), "none" (paper)
     layer_postprocess_sequence: str = "dan"  # after: d dropout, a add, n norm; "dan" is the paper's (3.1)
@@ -106,6 +107,7 @@ class HParams:
             "key_channels": self.key_channels,
             "value_channels": self.value_channels,
             "pos": self.pos,
+            "use_target_space_embedding": self.use_target_space_embedding,
             "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
             "pre_norm": self.pre_norm,
         }

@@ -121,6 +121,7 @@ class ParseWsjSemi(ParseWsj):
         gold_share: of the training examples that are the treebank's; 0: each tree comes once.
         vocab_size: see `Problem`.
         tmp_dir: see `Problem`.
+        vocab_file: see `Problem`.
 
     Raises:
         T2TError: of treebank and parsed sentences, one is missing.
@@ -133,6 +134,7 @@ class ParseWsjSemi(ParseWsj):
         gold_share: float = 0.0,
         vocab_size: int = 0,
         tmp_dir: str | Path | None = None,
+        vocab_file: str | Path | None = None,
     ) -> None:
         from t2t_revival.parsing.treebank import mixed_name
 
@@ -142,7 +144,7 @@ class ParseWsjSemi(ParseWsj):
             data_source = mixed_name(data_source, auto_trees, gold_share)
         elif gold_share:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
-        super().__init__(data_source, vocab_size, tmp_dir)
+        super().__init__(data_source, vocab_size, tmp_dir, vocab_file)
 
     @property
     def approx_vocab_size(self) -> int:

@@ -12,7 +12,8 @@ from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
 from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary import Vocabulary, fingerprint
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import fingerprint
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -35,16 +36,27 @@ class Problem(abc.ABC):
         vocab_size: pieces of the vocabulary; 0: chosen by the problem.
         tmp_dir: where compressed files are unpacked while data is made; None: `data_dir/tmp`. What TensorFlow
             Datasets downloads lies where TFDS_DATA_DIR points instead, for other programs to use as well.
+        vocab_file: a vocabulary to use instead of learning one: `vocab.*.spm`, or T2T's `vocab.*.subwords`.
+
+    Raises:
+        T2TError: both vocab_size and vocab_file are given.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # for the sample, up to, from a million
 
     def __init__(
-        self, data_source: str | None = None, vocab_size: int = 0, tmp_dir: str | Path | None = None
+        self,
+        data_source: str | None = None,
+        vocab_size: int = 0,
+        tmp_dir: str | Path | None = None,
+        vocab_file: str | Path | None = None,
     ) -> None:
+        if vocab_size and vocab_file:
+            raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
         self.data_source = data_source
         self.vocab_size = vocab_size
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
+        self.vocab_file = None if vocab_file is None else Path(vocab_file).expanduser()
 
     @property
     def name(self) -> str:
@@ -75,7 +87,7 @@ class Problem(abc.ABC):
         """Whether `generate_data` has finished in `data_dir`."""
 
     @abc.abstractmethod
-    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
         """The vocabulary of "inputs" and that of "targets".
 
         Raises:
@@ -178,6 +190,7 @@ class Text2TextProblem(Problem):
             default_vocab_size=self.default_vocab_size,
             user_symbols=self.user_symbols,
             references=self.reference_lines,
+            vocab_file=self.vocab_file,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         return generation.generate(recipe, _folder(data_dir), tmp, progress)
@@ -190,8 +203,8 @@ class Text2TextProblem(Problem):
         """What the data in `data_dir` is: source, vocabulary, and counts of each split.
 
         Raises:
-            T2TError: there is none, or it was made from another source or with another vocabulary size
-                than this problem was asked for.
+            T2TError: there is none, or it was made from another source or with another vocabulary than this
+                problem was asked for.
         """
         folder = _folder(data_dir)
         if not self.has_data(folder):
@@ -201,10 +214,10 @@ class Text2TextProblem(Problem):
             )
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
         asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
-        check_same(folder, found, asked, self.vocab_size)
+        check_same(folder, found, asked, self.vocab_size, self.vocab_file)
         return found
 
-    def vocabulary(self, data_dir: str | Path) -> Vocabulary:
+    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
         """The shared vocabulary.
 
         Raises:
@@ -217,9 +230,9 @@ class Text2TextProblem(Problem):
                 f"{path}: not the vocabulary that the shards of {self.name} there were made with "
                 "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
             )
-        return Vocabulary(path)
+        return open_vocabulary(path)
 
-    def feature_encoders(self, data_dir: str | Path) -> dict[str, Vocabulary]:
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
         """See `Problem.feature_encoders`; both are the same object."""
         vocabulary = self.vocabulary(data_dir)
         return {"inputs": vocabulary, "targets": vocabulary}

@@ -9,7 +9,7 @@ from typing import Any
 
 from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.metadata import dropped
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabularies import TextEncoder
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Cut, Translator
 from t2t_revival.evaluation.decoded import measure_of
@@ -94,7 +94,7 @@ class Experiment:
         if training.note:
             report(Note(training.note))
 
-    def _evaluator(self, hparams: HParams, vocabulary: Vocabulary) -> Callable[[Any], Scores]:
+    def _evaluator(self, hparams: HParams, vocabulary: TextEncoder) -> Callable[[Any], Scores]:
         """Scores on the dev split. What depends on the model is made when it is first seen."""
         batches = evaluation_batches(self.problem.shards(DEV, self.data_dir), hparams).cache()
         pairs, measure = self._dev_sample(), measure_of(self.problem)

@@ -12,7 +12,7 @@ from absl import flags
 from t2t_revival.cli import common, problem_flags, run_flags
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.options import DecodeHParams
+    from t2t_revival.decoding.translator import Translator
 
 USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
@@ -21,6 +21,17 @@ Writes a trained model, vocabulary and search included, as one SavedModel: strin
 TensorFlow Serving takes export_dir as it is and serves its newest version. With --format=ctranslate2, writes
 the weights for that engine.
 """
+SENTENCEPIECE_STEPS = """\
+pieces = sentencepiece.SentencePieceProcessor(model_file={file!r})
+found = translator.translate_batch([pieces.encode("...", out_type=str)], \
+beam_size={beam_size}, length_penalty={alpha})
+print(pieces.decode(found[0].hypotheses[0]))"""
+SUBWORD_STEPS = """\
+subwords = t2t_revival.data.subwords.SubwordVocabulary({file!r})
+pieces = subwords.pieces
+found = translator.translate_batch([[pieces[token] for token in subwords.encode("...")]], \
+beam_size={beam_size}, length_penalty={alpha})
+print(subwords.decode(map(pieces.index, found[0].hypotheses[0])))"""
 
 
 def command_flags() -> flags.FlagValues:
@@ -101,7 +112,7 @@ def _export(values: flags.FlagValues) -> None:
     print(
         _next_command(export_dir.absolute(), run.problem, trees)
         if served
-        else _ctranslate2_example(written, translator.options)
+        else _ctranslate2_example(written, translator)
     )
 
 
@@ -118,17 +129,16 @@ def _next_command(export_dir: Path, name: str, trees: bool) -> str:
     )
 
 
-def _ctranslate2_example(folder: Path, options: DecodeHParams) -> str:
+def _ctranslate2_example(folder: Path, translator: Translator) -> str:
+    from t2t_revival.data.vocabularies import SUBWORDS
     from t2t_revival.serving.ctranslate2_format import VOCABULARY
 
+    options, suffix = translator.options, translator.vocabulary.path.suffix
+    file = str(folder / f"{VOCABULARY}{suffix}")
+    steps = SUBWORD_STEPS if suffix == SUBWORDS else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""
-    return (
-        f"{free}next, in Python:\n"
-        f"translator = ctranslate2.Translator({str(folder)!r})\n"
-        f"pieces = sentencepiece.SentencePieceProcessor(model_file={str(folder / VOCABULARY)!r})\n"
-        'found = translator.translate_batch([pieces.encode("...", out_type=str)], '
-        f"beam_size={options.beam_size}, length_penalty={options.alpha})\n"
-        "print(pieces.decode(found[0].hypotheses[0]))"
+    return f"{free}next, in Python:\ntranslator = ctranslate2.Translator({str(folder)!r})\n" + steps.format(
+        file=file, beam_size=options.beam_size, alpha=options.alpha
     )
 
 

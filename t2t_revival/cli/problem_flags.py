@@ -47,6 +47,12 @@ def define(values: flags.FlagValues) -> None:
         lower_bound=0,
         flag_values=values,
     )
+    flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "A vocabulary to use instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
+        flag_values=values,
+    )
     flags.DEFINE_list(
         "auto_trees",
         [],
@@ -87,7 +93,11 @@ def problem_from(values: flags.FlagValues) -> Problem:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not values.problem:
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
-    own = {name: values[name].value for name in ("auto_trees", "gold_share") if values[name].present}
+    own = {
+        name: values[name].value
+        for name in ("vocab_file", "auto_trees", "gold_share")
+        if values[name].present
+    }
     return registry.problem(
         values.problem,
         data_source=values.data_source,

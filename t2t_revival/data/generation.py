@@ -19,6 +19,7 @@ from t2t_revival import checked_json
 from t2t_revival.data.metadata import Counts, Metadata, check_same, metadata_path
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
@@ -45,6 +46,7 @@ class Recipe:
         user_symbols: texts that always are one piece of the vocabulary, for a source.
         references: what outputs of dev or test are measured against, a line each, for a source and a split;
             None: the targets.
+        vocab_file: the vocabulary; None: one is learned.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Recipe:
     default_vocab_size: Callable[[Source], int]
     user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
     references: Callable[[Source, str], Iterable[str]] | None = None
+    vocab_file: Path | None = None
 
 
 def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Progress | None) -> Metadata:
@@ -107,7 +110,7 @@ def _source(recipe: Recipe, data_dir: Path, plan: Metadata | None, tmp_dir: Path
     asked = recipe.data_source or (plan.source if plan else recipe.default_source)
     source = recipe.make_source(asked, tmp_dir)
     if plan:
-        check_same(data_dir, plan, source.name, recipe.vocab_size)
+        check_same(data_dir, plan, source.name, recipe.vocab_size, recipe.vocab_file)
     return source
 
 
@@ -194,18 +197,21 @@ def _with_vocabulary(
 
 def _new_vocabulary(
     recipe: Recipe, data_dir: Path, source: Source, plan: Metadata, report: Progress
-) -> Vocabulary:
+) -> TextEncoder:
     """A new one beside the plan, or the one of that name that someone has put into data_dir (as in T2T)."""
+    notes, symbols = unfinished_dir(data_dir, recipe.name), recipe.user_symbols(source)
+    if recipe.vocab_file:
+        given = _with_symbols(open_vocabulary(recipe.vocab_file), symbols)
+        copy = notes / recipe.vocab_file.name
+        with writing(copy) as file:
+            file.write(given.content)
+        return open_vocabulary(copy)
     size = recipe.vocab_size or plan.vocab_size or recipe.default_vocab_size(source)
     file_name = f"vocab.{recipe.name}.{{}}.spm"
-    symbols = recipe.user_symbols(source)
     if (data_dir / file_name.format(size)).exists():
-        found = Vocabulary(data_dir / file_name.format(size))
-        found.check_symbols(symbols)
-        return found
+        return _with_symbols(Vocabulary(data_dir / file_name.format(size)), symbols)
     report("vocabulary", 0, plan.pairs["train"])
     lines = list(sample_lines(source, plan.pairs["train"]))
-    notes = unfinished_dir(data_dir, recipe.name)
     try:
         return Vocabulary.train(lines, notes / file_name.format(size), size, symbols)
     except VocabularyTooLargeError as error:
@@ -213,6 +219,15 @@ def _new_vocabulary(
             raise
         size = error.largest
         return Vocabulary.train(lines, notes / file_name.format(size), size, symbols)
+
+
+def _with_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> TextEncoder:
+    """The vocabulary, where it has what the problem needs."""
+    if isinstance(vocabulary, Vocabulary):
+        vocabulary.check_symbols(symbols)
+    elif symbols:
+        raise T2TError(f"{vocabulary.path}: T2T's vocabularies have no pieces such as {symbols[0]!r}")
+    return vocabulary
 
 
 def sample_lines(source: Source, pairs: int, characters: int = VOCABULARY_CHARACTERS) -> Iterator[str]:
@@ -275,7 +290,7 @@ def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progre
             report(f"making {task.file_name} anew: {why}", 0, 0)
     before = total - sum(task.stop - task.start for task in missing)
     report("pairs", before, total)
-    vocabulary = Vocabulary(data_dir / plan.vocab_file)
+    vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     folders = _folders(plan, data_dir)
     folders.notes.mkdir(exist_ok=True)
     make_shards(

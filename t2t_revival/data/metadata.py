@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival import checked_json
+from t2t_revival.data.vocabularies import open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name
 
@@ -104,7 +105,9 @@ def metadata_path(data_dir: Path, name: str) -> Path:
     return data_dir / f"{name}.meta.json"
 
 
-def check_same(data_dir: Path, found: Metadata, source: str | None, vocab_size: int) -> None:
+def check_same(
+    data_dir: Path, found: Metadata, source: str | None, vocab_size: int, vocab_file: Path | None = None
+) -> None:
     """Checks that the data in data_dir is what is asked for.
 
     Args:
@@ -112,9 +115,10 @@ def check_same(data_dir: Path, found: Metadata, source: str | None, vocab_size: 
         found: what is there.
         source: name of the source asked for; None: any.
         vocab_size: pieces asked for; 0: any.
+        vocab_file: the vocabulary asked for; None: any.
 
     Raises:
-        T2TError: another source or another vocabulary size; both are named.
+        T2TError: another source, vocabulary size or vocabulary; both are named.
     """
     way_out = "give another --data_dir, or ask for what is there"
     if source and source != found.source:
@@ -125,6 +129,10 @@ def check_same(data_dir: Path, found: Metadata, source: str | None, vocab_size: 
         raise T2TError(
             f"{data_dir} holds {found.name} made with --vocab_size={found.vocab_size}, "
             f"not {vocab_size}; {way_out}"
+        )
+    if vocab_file and found.vocab_file and open_vocabulary(vocab_file).fingerprint != found.vocab_fingerprint:
+        raise T2TError(
+            f"{data_dir} holds {found.name} made with {found.vocab_file}, not with {vocab_file}; {way_out}"
         )
 
 

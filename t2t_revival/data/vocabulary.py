@@ -67,15 +67,17 @@ class Vocabulary:
         T2TError: the file is missing, damaged, or has other ids for PAD and EOS.
     """
 
+    unknown = UNK
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            self.proto = self.path.read_bytes()
+            self.content = self.path.read_bytes()
         except FileNotFoundError as error:
             raise T2TError(f"{path}: no such vocabulary") from error
         sentencepiece.set_min_log_level(ERRORS_ONLY)
         try:
-            self._pieces = sentencepiece.SentencePieceProcessor(model_proto=self.proto or b"\0")
+            self._pieces = sentencepiece.SentencePieceProcessor(model_proto=self.content or b"\0")
         except RuntimeError as error:
             raise T2TError(f"{path}: damaged, or not a SentencePiece model") from error
         if (self._pieces.pad_id(), self._pieces.eos_id()) != (PAD, EOS):
@@ -111,7 +113,7 @@ class Vocabulary:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the model, in hexadecimal."""
-        return hashlib.sha256(self.proto).hexdigest()
+        return hashlib.sha256(self.content).hexdigest()
 
     def encode(self, text: str) -> list[int]:
         """The ids of one line, without EOS."""
@@ -123,29 +125,29 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line that `ids` stand for, up to the first EOS, without PAD."""
-        return _unescape(self._pieces.decode(_content(ids)))
+        return _unescape(self._pieces.decode(until_eos(ids)))
 
     @cached_property
-    def graph_tokenizer(self) -> Any:
+    def graph_resource(self) -> Any:
         """`keras_nlp`'s tokeniser on the same model; an exported module must hold it as an attribute."""
         import keras_nlp
         import tensorflow as tf
 
         with tf.init_scope():
-            return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.proto, dtype="int32")
+            return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.content, dtype="int32")
 
     @cached_property
     def _tokenize(self) -> Any:
         """As a graph even when called eagerly, where the Keras layer would return lists."""
         import tensorflow as tf
 
-        return tf.function(self.graph_tokenizer.tokenize, autograph=False)
+        return tf.function(self.graph_resource.tokenize, autograph=False)
 
     @cached_property
     def _detokenize(self) -> Any:
         import tensorflow as tf
 
-        return tf.function(self.graph_tokenizer.detokenize, autograph=False)
+        return tf.function(self.graph_resource.detokenize, autograph=False)
 
     def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
@@ -159,10 +161,7 @@ class Vocabulary:
         """`decode` of each as TensorFlow ops: int32 [batch, None] -> string [batch]."""
         import tensorflow as tf
 
-        dense = ids.to_tensor(PAD)  # [batch, longest]
-        ended = tf.cumsum(tf.cast(dense == EOS, tf.int32), axis=1) > 0
-        kept = tf.ragged.boolean_mask(dense, (dense != PAD) & ~ended)
-        texts = self._detokenize(kept)
+        texts = self._detokenize(until_eos_in_graph(ids))
         for character, escaped in reversed(_ESCAPES):
             texts = tf.strings.regex_replace(texts, escaped, character)
         return texts
@@ -227,8 +226,18 @@ def _unescape(text: str) -> str:
     return text
 
 
-def _content(ids: Iterable[int]) -> list[int]:
+def until_eos(ids: Iterable[int]) -> list[int]:
+    """`ids` up to the first EOS, without PAD."""
     return [int(token) for token in takewhile(lambda token: token != EOS, ids) if token != PAD]
+
+
+def until_eos_in_graph(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    """`until_eos` of each as TensorFlow ops: int32 [batch, None] -> the same, shorter."""
+    import tensorflow as tf
+
+    dense = ids.to_tensor(PAD)  # [batch, longest]
+    ended = tf.cumsum(tf.cast(dense == EOS, tf.int32), axis=1) > 0
+    return tf.ragged.boolean_mask(dense, (dense != PAD) & ~ended)
 
 
 def _training_lines(lines: Iterable[str]) -> Iterator[str]:

@@ -26,7 +26,8 @@ from t2t_revival import checked_json, registry
 from t2t_revival.data.metadata import Counts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import EOS, Vocabulary
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import EOS
 from t2t_revival.errors import T2TError
 
 SEED = 1
@@ -73,7 +74,7 @@ class Workplace:
     """What a worker needs, and what it shares with the others."""
 
     source: Source
-    vocabulary: Vocabulary
+    vocabulary: TextEncoder
     folders: Folders
     stop: Any  # multiprocessing.Event: give up soon
     done: Any  # multiprocessing.Value: pairs encoded
@@ -83,7 +84,11 @@ _workplace: Workplace
 
 
 def make_shards(
-    tasks: list[Task], source: Source, vocabulary: Vocabulary, folders: Folders, report: Callable[[int], None]
+    tasks: list[Task],
+    source: Source,
+    vocabulary: TextEncoder,
+    folders: Folders,
+    report: Callable[[int], None],
 ) -> None:
     """Makes shards in as many processes as there are cores and work for them.
 
@@ -175,7 +180,7 @@ def _start_worker(
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if usr_dir:
         registry.import_usr_dir(usr_dir)
-    _workplace = Workplace(pickle.loads(source), Vocabulary(vocabulary), folders, stop, done)
+    _workplace = Workplace(pickle.loads(source), open_vocabulary(vocabulary), folders, stop, done)
 
 
 def _die_with_parent() -> None:

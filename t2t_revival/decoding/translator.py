@@ -23,7 +23,7 @@ from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weig
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.data.vocabularies import TextEncoder
     from t2t_revival.model import Transformer
     from t2t_revival.problems.problem import Text2TextProblem
 
@@ -97,7 +97,7 @@ class Translator:
     def __init__(
         self,
         model: Transformer,
-        vocabulary: Vocabulary,
+        vocabulary: TextEncoder,
         options: DecodeHParams | None = None,
         max_length: int | None = None,
         streams: int = 1,

@@ -35,8 +35,10 @@ class TokenEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, ids: Any) -> Any:
-        """int [...] -> [..., hidden], multiplied by sqrt(d_model)."""
-        return ops.take(self.embeddings, ids, axis=0) * self.hidden_size**0.5
+        """int [...] -> [..., hidden], multiplied by sqrt(d_model); padding is 0, as T2T's `symbol_bottom`."""
+        vectors = ops.take(self.embeddings, ids, axis=0)
+        scales = ops.cast(ops.not_equal(ids, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
+        return vectors * scales[..., None]
 
     def logits(self, x: Any) -> Any:
         """[..., hidden] -> scores of all tokens before the softmax, [..., vocab]."""
@@ -85,11 +87,14 @@ class Positions(keras.layers.Layer):
     Args:
         hparams: reads `pos`, `hidden_size` and, for learned positions, `max_length`: positions beyond it
             share the last one's vector.
+        target_space: whether a vector that is the same at all positions is added too, as T2T does to tell
+            the encoder what is asked for (`target_space_embedding`, of which a problem has one row).
     """
 
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
+    def __init__(self, hparams: HParams, target_space: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kind = hparams.pos
+        self.has_target_space = target_space
         self.hidden_size = hparams.hidden_size
         self.max_length = hparams.max_length
 
@@ -100,6 +105,10 @@ class Positions(keras.layers.Layer):
                 shape=(self.max_length, self.hidden_size),
                 initializer=keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5),
             )
+        if self.has_target_space:
+            self.target_space = self.add_weight(
+                name="target_space", shape=(self.hidden_size,), initializer="zeros"
+            )
         self.built = True
 
     def call(self, x: Any, start: Any = 0) -> Any:
@@ -108,7 +117,11 @@ class Positions(keras.layers.Layer):
         return x + ops.cast(self.signal(positions), x.dtype)[None]
 
     def signal(self, positions: Any) -> Any:
-        """int [length] -> [length, hidden]."""
+        """What is added at each position: int [length] -> [length, hidden]."""
+        signal = self._of_positions(positions)
+        return signal + self.target_space if self.has_target_space else signal
+
+    def _of_positions(self, positions: Any) -> Any:
         if self.kind == "emb":
             return ops.take(self.embeddings, ops.minimum(positions, self.max_length - 1), axis=0)
         function = sinusoids if self.kind == "sinusoid" else timing_signal

@@ -63,7 +63,9 @@ class Transformer(keras.Model):
         else:
             self.source_embedding = TokenEmbedding(vocab_size, hidden_size, name="source_embedding")
             self.softmax_embedding = TokenEmbedding(vocab_size, hidden_size, name="softmax_embedding")
-        self.source_positions = Positions(hparams, name="source_positions")
+        self.source_positions = Positions(
+            hparams, hparams.use_target_space_embedding, name="source_positions"
+        )
         self.target_positions = Positions(hparams, name="target_positions")
         self.source_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="source_dropout")
         self.target_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="target_dropout")
@@ -112,10 +114,9 @@ class Transformer(keras.Model):
         Returns:
             [batch, target, hidden].
         """
-        shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])
-        x = self.target_embedding(shifted)
-        first = ops.equal(ops.arange(ops.shape(x)[1]), 0)[:, None]  # the first position sees zeros
-        x = self.target_dropout(self.target_positions(ops.where(first, 0.0, x)), training=training)
+        shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])  # the first position sees padding, which is 0
+        x = self.target_positions(self.target_embedding(shifted))
+        x = self.target_dropout(x, training=training)
         return self.decoder(x, encoded, encoder_bias, training=training)
 
     def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
@@ -141,7 +142,7 @@ class Transformer(keras.Model):
         """Scores of the token at `position`.
 
         Args:
-            last: ids [batch, beams] of the position before; not looked at where `position` is 0.
+            last: ids [batch, beams] of the position before; 0 where `position` is 0.
             position: int scalar, counted from 0.
             state: from `start_decoding` or from the step before.
 
@@ -149,8 +150,7 @@ class Transformer(keras.Model):
             Logits, [batch, beams, vocab], and the new state.
         """
         batch, beams = ops.shape(last)
-        later = ops.cast(position > 0, self.compute_dtype)  # the first position sees zeros
-        x = self.target_embedding(ops.reshape(last, (-1,))) * later  # [batch * beams, hidden]
+        x = self.target_embedding(ops.reshape(last, (-1,)))  # [batch * beams, hidden]
         x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)
         own = ops.broadcast_to(own_bias(beams), (batch, beams, beams))
         bias = ops.concatenate([state.self_bias, own], axis=2)  # [batch, beams, memory]

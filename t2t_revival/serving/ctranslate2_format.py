@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_revival.data.vocabulary import EOS, PAD, UNK
+from t2t_revival.data.vocabulary import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LEAST_POSITIONS = 1024  # CTranslate2 refuses a position that is not in its table
 NEVER = -1e4  # bias of PAD, so that it is never produced; within the range of float16
-VOCABULARY = "vocabulary.spm"
+VOCABULARY = "vocabulary"  # the file's name without its suffix, which tells its kind
 
 
 def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "none") -> None:
@@ -42,7 +42,7 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
     spec.register_target_vocabulary(vocabulary.pieces)
     config = spec.config
     config.decoder_start_token = config.bos_token = vocabulary.pieces[PAD]  # only its name is used
-    config.eos_token, config.unk_token = vocabulary.pieces[EOS], vocabulary.pieces[UNK]
+    config.eos_token, config.unk_token = vocabulary.pieces[EOS], vocabulary.pieces[vocabulary.unknown]
     config.add_source_eos = True
     config.layer_norm_epsilon = translator.model.hparams.norm_epsilon
     spec.validate()
@@ -52,7 +52,7 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
         raise T2TError(f"CTranslate2: --quantize={quantize}: {error}") from error
     folder.mkdir()
     spec.save(str(folder))
-    (folder / VOCABULARY).write_bytes(vocabulary.proto)
+    (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
 
 
 def _spec(model: Transformer, positions: int) -> Any:

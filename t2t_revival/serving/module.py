@@ -54,7 +54,7 @@ class ServingModule(tf.Module):
         # one that a graph reads, and another that TensorFlow Serving fills.
         own = weights.variables if weights else [weight.value for weight in model.weights]
         self.weights = [*own, *self._search.variables]
-        self.tokenizer = vocabulary.graph_tokenizer
+        self.tokenizer = vocabulary.graph_resource
         self._vocabulary = vocabulary
         self._options = translator.options
         self._max_length = translator.max_length

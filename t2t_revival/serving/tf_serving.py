@@ -11,7 +11,7 @@ import tensorflow as tf
 from t2t_revival.files import writing
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.data.vocabularies import TextEncoder
     from t2t_revival.decoding.options import DecodeHParams
 
 WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
@@ -73,7 +73,7 @@ def write_configuration(export_dir: Path, name: str) -> None:
                 file.write(text.encode())
 
 
-def write_warmup(folder: Path, name: str, vocabulary: Vocabulary, options: DecodeHParams) -> None:
+def write_warmup(folder: Path, name: str, vocabulary: TextEncoder, options: DecodeHParams) -> None:
     """Writes requests that TensorFlow Serving answers itself before it says that it is ready.
 
     Args:

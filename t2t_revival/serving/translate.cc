@@ -3,7 +3,8 @@
 //   translate TEXT_OPS_LIBRARY SAVED_MODEL_DIR < lines > translations
 //
 // TEXT_OPS_LIBRARY is python/ops/_sentencepiece_tokenizer.so in the folder of
-// the installed tensorflow_text; SAVED_MODEL_DIR is the folder of a version
+// the installed tensorflow_text, or, for a model that was imported from
+// tensor2tensor, _wordpiece_tokenizer.so there; SAVED_MODEL_DIR is the folder of a version
 // that t2t-exporter wrote. Each line of the standard input, UTF-8, becomes its
 // best translation on the standard output. TF_CPP_MIN_LOG_LEVEL=3 in the
 // environment keeps most of TensorFlow's own messages away.

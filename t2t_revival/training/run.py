@@ -2,7 +2,7 @@
 
 hparams.json     the resolved hyperparameters
 run.json         problem, hparams set, vocabulary
-vocab.*.spm      a copy of the vocabulary
+vocab.*.spm      a copy of the vocabulary; vocab.*.subwords, where it is T2T's
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival import checked_json
-from t2t_revival.data.vocabulary import Vocabulary, fingerprint
+from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name, writing
 from t2t_revival.hparams import HParams
@@ -97,7 +98,7 @@ def load_hparams(output_dir: Path) -> HParams:
     return hparams
 
 
-def load_vocabulary(output_dir: Path) -> Vocabulary:
+def load_vocabulary(output_dir: Path) -> TextEncoder:
     """The vocabulary that the model in `output_dir` was trained with.
 
     Raises:
@@ -107,7 +108,7 @@ def load_vocabulary(output_dir: Path) -> Vocabulary:
     path = Path(output_dir) / run.vocabulary
     if fingerprint(path) != run.fingerprint:
         raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
-    return Vocabulary(path)
+    return open_vocabulary(path)
 
 
 def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:

@@ -119,7 +119,7 @@ def test_for_ctranslate2(out, capsys):
     said = capsys.readouterr().out
     assert f"ctranslate2.Translator({str(version)!r})" in said
     assert "beam_size=2, length_penalty=0.6" in said
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(version / VOCABULARY))
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(version / f"{VOCABULARY}.spm"))
     line = LINES[0]
     translator = Translator.load(out, decode_hparams="beam_size=1,alpha=0,extra_length=3")
     most = len(pieces.encode(line)) + 1 + 3

@@ -14,6 +14,7 @@ from t2t_revival.data import examples, generation, records, workers
 from t2t_revival.data.generation import Recipe, generate, sample_lines
 from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.sources import Source, source
+from t2t_revival.data.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
 
@@ -325,6 +326,24 @@ def test_a_failed_vocabulary_binds_the_data_dir_to_nothing(corpus, tmp_path):
 def test_a_vocabulary_that_someone_has_put_there_is_used(corpus, tmp_path):
     theirs = Vocabulary.train((two for _, two in sentences(50)), tmp_path / "vocab.p.330.spm", 330)
     assert generate(recipe(corpus), tmp_path, None, None).vocab_fingerprint == theirs.fingerprint
+
+
+def test_a_given_vocabulary_is_used(corpus, subwords_file, tmp_path):
+    asked = recipe(corpus, vocab_size=0, vocab_file=subwords_file)
+    metadata = generate(asked, tmp_path / "data", None, None)
+    vocabulary = SubwordVocabulary(subwords_file)
+    assert metadata.vocab_file == subwords_file.name
+    assert metadata.vocab_fingerprint == vocabulary.fingerprint
+    dev = list(examples.read(records.shard_paths(tmp_path / "data", "p", "dev")))
+    lines = [line for line, _ in source(str(corpus), "en", "de").pairs("dev", 0, len(dev))]
+    assert [list(inputs) for inputs, _ in dev] == [[*vocabulary.encode(line), 1] for line in lines]
+    assert generate(asked, tmp_path / "data", None, None) == metadata
+
+
+def test_a_vocabulary_other_than_the_one_there_is_refused(corpus, subwords_file, tmp_path):
+    generate(recipe(corpus), tmp_path / "data", None, None)
+    with pytest.raises(T2TError, match=rf"made with vocab\.p\.330\.spm, not with .*{subwords_file.name}"):
+        generate(recipe(corpus, vocab_file=subwords_file), tmp_path / "data", None, None)
 
 
 def test_a_data_dir_that_cannot_be_made_is_named(corpus, tmp_path):

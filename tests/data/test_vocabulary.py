@@ -82,7 +82,7 @@ def test_training_on_odd_lines_keeps_them_lossless(tmp_path):
 
 def test_ids_are_t2ts(vocabulary):
     assert vocabulary.size == 340
-    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.proto)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.content)
     assert (processor.pad_id(), processor.eos_id(), processor.unk_id(), processor.bos_id()) == (0, 1, 2, -1)
 
 
@@ -163,7 +163,7 @@ def test_no_text_is_refused(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"no model", "half"])
 def test_a_damaged_file_is_named(vocabulary, tmp_path, content):
     path = tmp_path / "bad.spm"
-    path.write_bytes(vocabulary.proto[: len(vocabulary.proto) // 2 + 1] if content == "half" else content)
+    path.write_bytes(vocabulary.content[: len(vocabulary.content) // 2 + 1] if content == "half" else content)
     with pytest.raises(T2TError, match=r"bad\.spm: damaged"):
         Vocabulary(path)
 

@@ -101,7 +101,8 @@ class NumpyTransformer:
         return x @ self.weights[f"{out}_embedding/embeddings"].T
 
     def _embed(self, ids: Array, side: str) -> Array:
-        return self.weights[f"{side}_embedding/embeddings"][ids] * math.sqrt(self.h.hidden_size)
+        vectors = self.weights[f"{side}_embedding/embeddings"][ids] * math.sqrt(self.h.hidden_size)
+        return np.where(ids[:, None] == 0, 0, vectors)
 
     def _positions(self, side: str, length: int) -> Array:
         if self.h.pos == "emb":

@@ -17,8 +17,16 @@ def test_embedding_is_scaled_by_the_root_of_the_width() -> None:
     layer = TokenEmbedding(7, 16)
     layer.build()
     table = np.array(layer.embeddings, "float64")
-    ids = np.array([[3, 0], [6, 3]])
+    ids = np.array([[3, 1], [6, 3]])
     np.testing.assert_allclose(ops.convert_to_numpy(layer(ids)), table[ids] * 4, rtol=1e-6)
+
+
+def test_padding_is_the_zero_vector() -> None:
+    layer = TokenEmbedding(7, 16)
+    layer.build()
+    vectors = ops.convert_to_numpy(layer(np.array([[3, 0]])))
+    assert vectors[0, 0].all()
+    assert not vectors[0, 1].any()
 
 
 def test_the_same_matrix_makes_the_logits() -> None:

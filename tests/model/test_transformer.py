@@ -124,13 +124,18 @@ def test_steps_equal_the_teacher_forced_pass(model: Transformer, beams: int) -> 
         np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-def test_the_first_step_does_not_look_at_the_token_before(tiny_hparams: HParams) -> None:
-    model = make(tiny_hparams)
-    first, second = (
-        ops.convert_to_numpy(model.decode_step(np.full((2, 1), i), 0, model.start_decoding(SOURCE))[0])
-        for i in (0, 7)
+def test_the_vector_of_the_target_space_is_added_at_each_source_position(tiny_hparams: HParams) -> None:
+    model = make(
+        tiny_hparams.replace(use_target_space_embedding=True, shared_embedding_and_softmax_weights=False)
     )
-    np.testing.assert_array_equal(first, second)
+    vector = np.random.default_rng(6).normal(0, 1, tiny_hparams.hidden_size)
+    model.source_positions.target_space.assign(vector)
+    after = logits(model, SOURCE, TARGETS)
+    model.source_positions.target_space.assign(vector * 0)
+    assert (np.abs(logits(model, SOURCE, TARGETS) - after) > 1e-3).any()
+    table = ops.convert_to_numpy(model.source_embedding.embeddings)
+    model.source_embedding.embeddings.assign(table + vector * tiny_hparams.hidden_size**-0.5)
+    np.testing.assert_allclose(logits(model, SOURCE, TARGETS), after, atol=1e-5)
 
 
 def test_save_and_load_round_trip(model: Transformer, tmp_path: Path) -> None:

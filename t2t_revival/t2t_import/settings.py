@@ -1,0 +1,173 @@
+"""T2T's `hparams.json` and `flags.txt`, and what they are here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.hparams.hparams import FILE_NAME, SCHEDULE_FACTORS
+
+FLAGS = "flags.txt"
+LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
+NOT_T2TS = ("effective_batch_size", "train_steps", "average_checkpoints")  # fields that T2T has as flags
+
+# What a model has to have that can be imported: setting -> values.
+SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "attention_variables_3d": (False,),
+    "bottom": ("{}", {}),
+    "causal_decoder_self_attention": (True,),
+    "factored_logits": (False,),
+    "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),  # the second is T2T's old name of the first
+    "hard_attention_k": (0,),
+    "multiply_embedding_mode": ("sqrt_depth",),
+    "nbr_decoder_problems": (1,),
+    "norm_type": ("layer",),
+    "num_area_layers": (0,),
+    "pos": ("timing", "emb"),
+    "position_features": ("",),
+    "prepend_mode": ("none",),
+    "proximity_bias": (False,),
+    "self_attention_type": ("dot_product",),
+    "split_to_length": (0,),
+    "top": ("{}", {}),
+    "unidirectional_encoder": (False,),
+}
+# What T2T 1.15 writes besides: about training, data, sampling and other models, or of no effect where the
+# settings above are as they have to be. A name that ends in "_" stands for all that begin so.
+OTHERS = """
+activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
+clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
+force_full_predict gpu_automatic_mixed_precision grad_noise_scale gumbel_noise_weight
+heads_share_relative_embedding initializer initializer_gain kernel_
+layer_prepostprocess_dropout_broadcast_dims learning_rate learning_rate_ loss max_area_ max_input_seq_length
+max_relative_position max_target_seq_length memory_height min_length mixed_precision_ mlperf_mode moe_
+multiproblem_ name no_data_parallelism optimizer optimizer_ overload_eval_metric_name pack_dataset pad_batch
+parameter_attention_ pretrained_model_dir relu_dropout_broadcast_dims sampling_ scheduled_sampling_
+shared_embedding split_targets_ summarize_ symbol_dropout symbol_modality_num_shards tpu_enable_host_call
+use_ video_ vocab_divisor warm_start_from_second weight_ weights_fn
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class T2TSettings:
+    """What stands beside a T2T checkpoint.
+
+    Attributes:
+        path: of hparams.json.
+        values: what is in it.
+        flags: of the training, from flags.txt; empty where there is none.
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+    flags: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: Path) -> T2TSettings:
+        """Reads both files.
+
+        Raises:
+            T2TError: hparams.json is missing or damaged, or the model is not T2T's `transformer`.
+        """
+        path = folder / FILE_NAME
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise T2TError(
+                f"{path}: missing: copy it from the output_dir that tensor2tensor trained in"
+            ) from error
+        except ValueError as error:
+            raise T2TError(f"{path}: not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise T2TError(f"{path}: not a JSON object")
+        flags = _flags(folder / FLAGS)
+        if flags.get("model", "transformer") != "transformer":
+            raise T2TError(f"{folder / FLAGS}: --model={flags['model']}: only `transformer` can be imported")
+        return cls(path, values, flags)
+
+    @property
+    def vocab_divisor(self) -> int:
+        """T2T pads a vocabulary to a multiple of this."""
+        return int(self.values.get("vocab_divisor", 1))
+
+    def hparams(self, ignored: tuple[str, ...] = ()) -> tuple[HParams, list[str]]:
+        """The hparams here, and a line for each setting of the training that could not be taken over.
+
+        Args:
+            ignored: settings that are not looked at.
+
+        Raises:
+            T2TError: a setting is unknown, or makes another model; all of these are named.
+        """
+        values = {name: value for name, value in self.values.items() if name not in ignored}
+        self._check(values)
+        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
+        taken = {name: value for name, value in values.items() if name in fields}
+        taken["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
+        taken["effective_batch_size"] = 0  # T2T's batch_size is of one update of a replica
+        notes = [*_schedule(values, taken), *_batches(taken)]
+        if steps := int(self.flags.get("train_steps") or 0):
+            taken["train_steps"] = steps
+        if values.get("optimizer", "adam").lower() != "adam":
+            notes.append(f"optimizer={values['optimizer']}: training would go on with Adam")
+        try:
+            return HParams.from_json(json.dumps(taken), str(self.path)), notes
+        except OverflowError as error:
+            raise T2TError(f"{self.path}: {error}") from error
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
+        wrong = [
+            f"{name}={value!r}"
+            for name, value in sorted(values.items())
+            if (name in SUPPORTED and value not in SUPPORTED[name])
+            or not (name in fields or name in SUPPORTED or _is_other(name))
+        ]
+        if wrong:
+            raise T2TError(
+                f"{self.path}: {', '.join(wrong)}: not supported, or not known to tensor2tensor 1.15; "
+                "--ignored_hparams=NAME,... if that changes nothing in the model"
+            )
+
+
+def _is_other(name: str) -> bool:
+    return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
+
+
+def _flags(path: Path) -> dict[str, str]:
+    """The lines --name=value of a file; none where there is no file."""
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    pairs = (line.removeprefix("--").partition("=") for line in lines if line.startswith("--"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _schedule(values: Mapping[str, Any], taken: dict[str, Any]) -> list[str]:
+    """Puts the schedule of the learning rate into `taken`."""
+    schedule = values.get("learning_rate_schedule", "legacy")
+    if schedule == "legacy" and values.get("learning_rate_decay_scheme", "noam") == "noam":
+        taken["learning_rate_schedule"] = "constant*legacy"
+        taken["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
+        return []
+    if schedule != "legacy" and all(factor in SCHEDULE_FACTORS for factor in schedule.split("*")):
+        return []
+    taken.pop("learning_rate_schedule", None)
+    return [f"learning_rate_schedule={schedule}: not known here: training would go on with the paper's"]
+
+
+def _batches(taken: dict[str, Any]) -> list[str]:
+    """Puts sizes into `taken` that a batch can have here."""
+    defaults = HParams()
+    if taken.get("max_length") == 0:  # T2T: as long as a batch is large
+        taken["max_length"] = defaults.max_length
+    batch_size = taken.get("batch_size", defaults.batch_size)
+    if batch_size >= taken.get("max_length", defaults.max_length):
+        return []
+    taken["batch_size"] = max(defaults.batch_size, taken["max_length"])
+    return [f"batch_size={batch_size} is no number of tokens: {taken['batch_size']} here"]

@@ -1,0 +1,213 @@
+"""T2T's subword vocabulary: the ids that T2T gave, the same in Python and in the graph for any text."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.data.subwords import SubwordVocabulary, alphanumeric_bounds, is_alphanumeric
+from t2t_revival.data.vocabularies import open_vocabulary
+from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.errors import T2TError
+
+T2T = Path(__file__).parents[3] / "shared" / "data" / "t2t_reference"
+KNOWN = "the dogs_\\u;0123456789,üé \u00a0日\n"
+TEXTS = st.text(st.one_of(st.sampled_from(KNOWN), st.characters(exclude_categories=["Cs"])), max_size=30)
+ODD_LINES = [
+    "",
+    " ",
+    "  ",
+    " a",
+    "a ",
+    " . ",
+    "a b",
+    "a  b",
+    "a . b",
+    "\n",
+    "\0",
+    "\ufeffa",
+    "\U0010ffff\ufffe",
+    "_",
+]
+ODD_LINES += ["\\u", "\\95;", "\\", "\\\\;", "日本", "٣ ½", "e\u0301", "-" * 3000, "a" * 3000, "😀" * 50]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(subwords_file):
+    return SubwordVocabulary(subwords_file)
+
+
+def names(vocabulary, text):
+    return [vocabulary.pieces[token] for token in vocabulary.encode(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the dogs", ["the_", "dog", "s_"]),  # the longest first: not "do" and "gs_"
+        ("dog", ["dog", "_"]),
+        ("the, the", ["the_", ", _", "the_"]),
+        ("the  the", ["the_", " ", " ", "_", "the_"]),
+        (" the ", [" ", "_", "the_", " ", "_"]),
+        ("_", ["\\u", "_"]),
+        ("\\u", ["\\", "\\", "_", "u", "_"]),
+        ("ö", ["\\", "2", "4", "6", ";_"]),
+        ("\n", ["\\", "1", "0", ";_"]),
+        ("", []),
+    ],
+)
+def test_the_rules(vocabulary, text, expected):
+    assert names(vocabulary, text) == expected
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+def check_python_and_graph(vocabulary, lines):
+    ids = vocabulary.encode_batch(lines)
+    ragged = vocabulary.encode_in_graph(tf.constant([line.encode() for line in lines]))
+    assert ragged.dtype == tf.int32
+    assert ragged.to_list() == ids
+    assert [vocabulary.decode(line) for line in ids] == lines
+    assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_any_text_is_lossless_with_the_same_ids_in_python_and_graph(vocabulary, lines):
+    check_python_and_graph(vocabulary, lines)
+
+
+def test_odd_lines(vocabulary):
+    check_python_and_graph(vocabulary, ODD_LINES)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_ids_decode_alike_in_python_and_graph(vocabulary, data):
+    ids = st.lists(st.integers(0, vocabulary.size - 1), max_size=20)
+    lines = data.draw(st.lists(ids, min_size=1, max_size=3))
+    found = vocabulary.decode_in_graph(tf.ragged.constant(lines, dtype=tf.int32, ragged_rank=1))
+    assert [text.decode() for text in found.numpy()] == [vocabulary.decode(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        ("\\65;_", "A"),
+        ("\\0065;_", "A"),
+        ("\\;_", "\\;"),
+        ("\\\\65;_", "\\65;"),
+        ("\\\\\\65;_", "\\A"),
+        ("\\1114111;_", "\U0010ffff"),
+        ("\\1114112;_", "〓"),
+        ("\\55296;_", "〓"),  # half a surrogate pair is no character
+        ("\\" + "9" * 5000 + ";_", "〓"),
+        ("\\" + "0" * 5000 + "9;_", "\t"),
+        ("\\u\\u_", "__"),
+    ],
+)
+def test_unescaping(vocabulary, escaped, text):
+    ids = [vocabulary.pieces.index(c) for c in escaped]
+    assert vocabulary.decode(ids) == text
+    (found,) = vocabulary.decode_in_graph(tf.ragged.constant([ids], dtype=tf.int32)).numpy()
+    assert found.decode() == text
+
+
+def test_decode_stops_at_eos_and_skips_pad(vocabulary):
+    the, dog = vocabulary.encode("the"), vocabulary.encode("dog")
+    assert vocabulary.decode([*the, 0, *dog, 1, *dog]) == "the dog"
+    batch = tf.ragged.constant([[*the, 0, *dog, 1, *dog], [1], []], dtype=tf.int32)
+    assert vocabulary.decode_in_graph(batch).numpy().tolist() == [b"the dog", b"", b""]
+
+
+def test_bounds_are_those_of_the_categories():
+    bounds = set(alphanumeric_bounds())
+    kind = False
+    for code in range(0x30000):
+        kind ^= code in bounds
+        assert kind == is_alphanumeric(chr(code)), code
+
+
+def test_the_graph_side_can_be_first_used_inside_a_function(subwords_file):
+    fresh = SubwordVocabulary(subwords_file)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def there_and_back(texts):
+        return fresh.decode_in_graph(fresh.encode_in_graph(texts))
+
+    assert there_and_back(tf.constant(["the ö dogs", ""])).numpy().tolist() == ["the ö dogs".encode(), b""]
+    assert fresh.encode_in_graph(tf.constant(["dog"])).to_list() == [fresh.encode("dog")]
+
+
+def test_a_new_seed_leaves_the_graph_side_as_it_is(vocabulary):
+    tf.random.set_seed(1)
+    check_python_and_graph(vocabulary, ["the dogs"])
+
+
+def test_the_kind_of_file_is_told_by_its_name(subwords_file, tmp_path):
+    vocabulary = open_vocabulary(subwords_file)
+    assert isinstance(vocabulary, SubwordVocabulary)
+    assert len(vocabulary.fingerprint) == 64
+    learned = Vocabulary.train(["the dog sees the houses"] * 9, tmp_path / "v.spm", 290)
+    assert isinstance(open_vocabulary(learned.path), Vocabulary)
+
+
+def test_a_vocabulary_travels_to_other_processes(vocabulary):
+    assert pickle.loads(pickle.dumps(vocabulary)).encode("the dog") == vocabulary.encode("the dog")
+
+
+def test_quotes_are_left_out_where_there_are_any(vocabulary, tmp_path):
+    """T2T wrote both; a quote that is a subtoken stands in quotes."""
+    bare = [subtoken if subtoken.strip() else f"'{subtoken}'" for subtoken in vocabulary.subtokens]
+    (tmp_path / "bare.subwords").write_text("\n".join([*bare, "'''", '"\'"']), encoding="utf-8")
+    found = SubwordVocabulary(tmp_path / "bare.subwords")
+    assert found.subtokens == [*vocabulary.subtokens, "'", "'"]
+    assert len(set(found.pieces)) == found.size
+
+
+def test_empty_subtokens_are_ids_without_text(vocabulary, subwords_file, tmp_path):
+    padded = tmp_path / "padded.subwords"
+    padded.write_bytes(subwords_file.read_bytes() + b"''\n''\n")
+    longer = SubwordVocabulary(padded)
+    assert longer.size == vocabulary.size + 2
+    assert longer.encode("the dogs") == vocabulary.encode("the dogs")
+    assert longer.decode([longer.size - 1, *longer.encode("dog"), longer.size - 2]) == "dog"
+    assert len(set(longer.pieces)) == longer.size
+    check_python_and_graph(longer, ["the dogs"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the character .* is no subtoken"),
+        (b"<pad>\n<EOS>\nab_\n", "the character .* is no subtoken"),
+        (b"\xff\n", "not UTF-8"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, content, message):
+    path = tmp_path / "bad.subwords"
+    path.write_bytes(content)
+    with pytest.raises(T2TError, match=rf"bad\.subwords: not a T2T vocabulary.*{message}"):
+        SubwordVocabulary(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(T2TError, match=r"none\.subwords: no such vocabulary"):
+        SubwordVocabulary(tmp_path / "none.subwords")
+
+
+@pytest.mark.skipif(not T2T.is_dir(), reason=f"no {T2T.name} beside the repository")
+def test_all_lines_as_t2t_had_them():
+    vocabulary = SubwordVocabulary(T2T / "vocab.translate_ende_wmt8k.8192.subwords")
+    lines = json.loads((T2T / "subword_wmt8k.json").read_text(encoding="utf-8"))
+    assert len(lines) == 214
+    texts, ids = [line["text"] for line in lines], [line["ids"] for line in lines]
+    assert vocabulary.encode_batch(texts) == ids
+    assert [vocabulary.decode(row) for row in ids] == [line["decoded"] for line in lines]
+    ragged = vocabulary.encode_in_graph(tf.constant([text.encode() for text in texts]))
+    assert ragged.to_list() == ids
+    found = vocabulary.decode_in_graph(ragged).numpy()
+    assert [text.decode() for text in found] == [line["decoded"] for line in lines]

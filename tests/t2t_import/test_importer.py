@@ -1,0 +1,286 @@
+"""What T2T left gives the same logits here, whatever its names, shards and shapes; all else is an error."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from t2t_model import POST_NORM, SETTINGS, logits, variables, write
+
+from t2t_revival.data.subwords import SubwordVocabulary
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.t2t_import.importer import Source, import_checkpoint
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run
+
+SEPARATE = {"shared_embedding_and_softmax_weights": False}
+SOURCE = np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]])
+TARGETS = np.array([[4, 6, 1, 0, 0, 0], [2, 3, 10, 4, 11, 1]])
+QUERY = "transformer/body/encoder/layer_0/self_attention/multihead_attention/q/kernel"
+
+
+@pytest.fixture(scope="module")
+def vocab_size(subwords_file):
+    return SubwordVocabulary(subwords_file).size
+
+
+@pytest.fixture
+def t2t(tmp_path, subwords_file, vocab_size):
+    """Writes an output_dir of T2T's and returns its settings and variables: (changes, more variables)."""
+
+    def make(changes=(), **more):
+        settings = {**SETTINGS, **dict(changes)}
+        arrays = variables(settings, vocab_size)
+        extra = {name: np.zeros(shape, np.float32) for name, shape in more.items()}
+        write(tmp_path / "t2t", settings, {**arrays, **extra}, subwords_file.read_bytes())
+        return settings, arrays
+
+    return make
+
+
+def imported(tmp_path, **changes):
+    return import_checkpoint(Source(tmp_path / "t2t", **changes), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        POST_NORM,
+        {"symbol_modality_num_shards": 1, "use_target_space_embedding": False},
+        {**SEPARATE, **POST_NORM, "symbol_modality_num_shards": 16},
+        {**SEPARATE, "shared_embedding": True},
+        {"pos": "emb", "vocab_divisor": 32},
+    ],
+)
+def test_logits_are_those_of_the_same_variables_in_t2t(t2t, tmp_path, changes):
+    settings, arrays = t2t(changes)
+    imported(tmp_path)
+    translator = Translator.load(tmp_path / "out")
+    found = np.asarray(translator.model({"inputs": SOURCE, "targets": TARGETS}))
+    expected = [logits(arrays, settings, *pair) for pair in zip(SOURCE, TARGETS, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert translator.translate(["the dogs", ""])[1] == ""
+
+
+def test_a_target_space_of_ones_own(t2t, tmp_path):
+    settings, arrays = t2t()
+    imported(tmp_path, target_space=15)
+    found = np.asarray(
+        Translator.load(tmp_path / "out").model({"inputs": SOURCE[1:], "targets": TARGETS[1:]})
+    )
+    np.testing.assert_allclose(found[0], logits(arrays, settings, SOURCE[1], TARGETS[1], 15), atol=1e-4)
+
+
+def test_what_is_left_in_output_dir(t2t, tmp_path, subwords_file):
+    t2t({"learning_rate_constant": 0.5})
+    result = imported(tmp_path)
+    assert (result.step, result.notes) == (7, [])
+    run = Run.load(tmp_path / "out")
+    assert (run.problem, run.hparams_set, run.vocabulary) == (
+        "translate_ende",
+        "base",
+        "vocab.translate_ende_toy.64.subwords",
+    )
+    assert run.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 100}
+    assert (tmp_path / "out" / run.vocabulary).read_bytes() == subwords_file.read_bytes()
+    hparams = HParams.load(tmp_path / "out")
+    assert hparams == result.hparams
+    assert (hparams.pos, hparams.pre_norm, hparams.max_length) == ("timing", True, 20)
+    assert (hparams.learning_rate_constant, hparams.optimizer_adam_beta2) == (0.5, 0.997)
+    (checkpoint,) = checkpoints.list_checkpoints(tmp_path / "out")
+    arrays, meta = checkpoints.load(checkpoint.path)
+    assert meta["step"] == 7
+    moments = [array for name, array in arrays.items() if name.startswith(checkpoints.OPTIMIZER)]
+    assert moments
+    assert not any(array.any() for array in moments)
+
+
+def test_a_padded_vocabulary_has_the_ids_of_the_one_that_was_padded(t2t, tmp_path, subwords_file):
+    t2t({"vocab_divisor": 32})
+    imported(tmp_path)
+    vocabulary, before = Translator.load(tmp_path / "out").vocabulary, SubwordVocabulary(subwords_file)
+    assert vocabulary.size % 32 == 0
+    assert vocabulary.encode("the dogs ö") == before.encode("the dogs ö")
+
+
+def test_optimizer_and_counters_are_left_out(t2t, tmp_path):
+    more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "losses_avg/problem_0/loss": ()}
+    t2t(**more, global_step=())
+    assert imported(tmp_path).step == 0  # as the variable says, and not the file's name
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-7", "model.ckpt-7.index"])
+def test_a_prefix_as_well_as_a_folder(t2t, tmp_path, name):
+    t2t()
+    source = Source(tmp_path / "t2t" / name)
+    assert import_checkpoint(source, tmp_path / "out").step == 7
+
+
+def test_names_come_from_flags_txt(t2t, tmp_path, monkeypatch):
+    t2t()
+    data = tmp_path / "data"
+    data.mkdir()
+    vocabulary = tmp_path / "t2t" / "vocab.translate_ende_toy.64.subwords"
+    vocabulary.rename(data / "vocab.translate_enfr_wmt8k.64.subwords")
+    (data / "vocab.translate_encs_wmt8k.64.subwords").touch()
+    (tmp_path / "t2t" / "flags.txt").write_text(
+        f"--data_dir={data}\n--model=transformer\n--problem=translate_enfr_wmt8k\n--hparams_set=big\n"
+        "--train_steps=250000\n--nogenerate_data\n"
+    )
+    run = imported(tmp_path).run
+    assert (run.problem, run.hparams_set) == ("translate_enfr", "big")
+    assert HParams.load(tmp_path / "out").train_steps == 250_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "notes"),
+    [
+        ({"learning_rate_schedule": "legacy"}, ("constant*legacy", 2.0), 0),
+        ({"learning_rate_schedule": "legacy", "learning_rate": 0.1}, ("constant*legacy", 1.0), 0),
+        (
+            {"learning_rate_schedule": "constant*cosdecay"},
+            ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", 2.0),
+            1,
+        ),
+        (
+            {"optimizer": "adafactor", "batch_size": 16},
+            ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", 2.0),
+            2,
+        ),
+    ],
+)
+def test_settings_of_the_training(t2t, tmp_path, changes, expected, notes):
+    t2t(changes)
+    result = imported(tmp_path)
+    assert (result.hparams.learning_rate_schedule, result.hparams.learning_rate_constant) == expected
+    assert len(result.notes) == notes
+
+
+def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
+    t2t({"ffn_layer": "conv_relu_conv", "proximity_bias": True, "my_gate": 3})
+    with pytest.raises(T2TError, match=r"ffn_layer='conv_relu_conv', my_gate=3, proximity_bias=True: not"):
+        imported(tmp_path)
+    t2t({"my_gate": 3})
+    assert imported(tmp_path, ignored_hparams=("my_gate",)).step == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 3}, "it has no transformer/body/decoder/layer_2/encdec_attention/"),
+        ({"num_hidden_layers": 1}, "it has transformer/body/decoder/layer_1/encdec_attention/"),
+        ({"hidden_size": 16}, r"weights_0 and .*: \(\d+, 8\) together, where hparams\.json says \(\d+, 16\)"),
+        (POST_NORM, "it has no .*/layer_postprocess/layer_norm/"),
+        (SEPARATE, "it has no transformer/symbol_modality_.*/softmax/weights_0"),
+        ({"use_target_space_embedding": False}, "target_space_embedding/kernel, unknown here"),
+        ({"layer_preprocess_sequence": "dn"}, "hparams.json: .*layer_preprocess_sequence"),
+        ({"num_heads": "2"}, "hparams.json: num_heads='2' is not of type int"),
+    ],
+)
+def test_hparams_of_another_model(t2t, tmp_path, changes, message):
+    settings, _ = t2t()
+    (tmp_path / "t2t" / "hparams.json").write_text(json.dumps({**settings, **changes}))
+    with pytest.raises(T2TError, match=message):
+        imported(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def rewritten(tmp_path, settings, arrays):
+    for path in (tmp_path / "t2t").glob("model.ckpt*"):
+        path.unlink()
+    write(tmp_path / "t2t", settings, arrays, None)
+
+
+def test_variables_of_another_model(t2t, tmp_path):
+    settings, arrays = t2t()
+    rewritten(tmp_path, settings, {"lstm_seq2seq/body/kernel": np.zeros(3, np.float32)})
+    with pytest.raises(T2TError, match=r"not a checkpoint of .* it has lstm_seq2seq/body/kernel"):
+        imported(tmp_path)
+    shard = next(name for name in arrays if name.endswith("weights_1"))
+    rewritten(tmp_path, settings, {name: array for name, array in arrays.items() if name != shard})
+    with pytest.raises(T2TError, match=f"it has no {shard}"):
+        imported(tmp_path)
+    rewritten(tmp_path, settings, {**arrays, QUERY: np.zeros((9, 8), np.float32)})
+    with pytest.raises(T2TError, match=f"{QUERY} does not fit"):
+        imported(tmp_path)
+    other = next(iter(arrays)).replace("symbol_modality_", "symbol_modality_9")
+    rewritten(tmp_path, settings, {**arrays, other: np.zeros((3, 8), np.float32)})
+    with pytest.raises(T2TError, match="vocabularies of their own"):
+        imported(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ("checkpoint", "no tensor2tensor checkpoint in .*t2t"),
+        ("hparams.json", r"hparams\.json: missing: copy it"),
+        ("vocab.translate_ende_toy.64.subwords", "no vocabulary vocab.* give --vocab_file"),
+        ("model.ckpt-7.data-00000-of-00001", r"model\.ckpt-7: damaged checkpoint"),
+    ],
+)
+def test_a_missing_file(t2t, tmp_path, lost, message):
+    t2t()
+    (tmp_path / "t2t" / lost).unlink()
+    with pytest.raises(T2TError, match=message):
+        imported(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(T2TError, match=r"no tensor2tensor checkpoint .*model\.ckpt-9"):
+        import_checkpoint(Source(tmp_path / "model.ckpt-9"), tmp_path / "out")
+
+
+def test_files_that_are_no_checkpoint(t2t, tmp_path):
+    t2t()
+    (tmp_path / "t2t" / "model.ckpt-7.index").write_bytes(b"no checkpoint")
+    with pytest.raises(T2TError, match=r"model\.ckpt-7: damaged checkpoint"):
+        imported(tmp_path)
+
+
+def test_the_vocabulary_of_another_model(t2t, tmp_path):
+    t2t()
+    vocabulary = tmp_path / "t2t" / "vocab.translate_ende_toy.64.subwords"
+    vocabulary.write_bytes(vocabulary.read_bytes() + b"'the dogs_'\n")
+    with pytest.raises(T2TError, match=r"64\.subwords: \d+ subtokens, .* the vocabulary of another model"):
+        imported(tmp_path)
+
+
+def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
+    t2t()
+    (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
+    with pytest.raises(T2TError, match="several vocabularies"):
+        imported(tmp_path)
+    assert imported(tmp_path, vocab_file=subwords_file).run.vocabulary == subwords_file.name
+
+
+@pytest.mark.parametrize(
+    ("flags", "changes", "message"),
+    [
+        ("--problem=translate_encs_wmt32k\n", {}, "T2T's problem is translate_encs_wmt32k.* give --problem"),
+        ("--problem=translate_ende_wmt32k_rev\n", {}, "give --problem"),
+        ("--model=universal_transformer\n", {}, "--model=universal_transformer: only `transformer`"),
+        ("", {"problem": "translate_ened"}, "did you mean translate_ende"),
+        ("", {"hparams_set": "bsae"}, "did you mean base"),
+        ("", {"target_space": 32}, r"--target_space_id=32: .* rows 0 to 31"),
+    ],
+)
+def test_names_that_do_not_fit(t2t, tmp_path, flags, changes, message):
+    t2t()
+    (tmp_path / "t2t" / "flags.txt").write_text(flags)
+    with pytest.raises(T2TError, match=message):
+        imported(tmp_path, **changes)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_dir_in_use(t2t, tmp_path):
+    t2t()
+    imported(tmp_path)
+    with pytest.raises(T2TError, match=r"--output_dir=.*out is in use: it holds run\.json"):
+        imported(tmp_path)
+    with pytest.raises(T2TError, match=r"in use: it holds hparams\.json"):
+        import_checkpoint(Source(tmp_path / "t2t"), tmp_path / "t2t")
+    assert tf.train.latest_checkpoint(str(tmp_path / "t2t"))

@@ -1,0 +1,129 @@
+"""An imported model is served, converted and trained on like any other."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.cli import exporter, import_checkpoint, trainer
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
+from t2t_revival.serving.module import ServingModule
+from t2t_revival.training.checkpoints import list_checkpoints
+
+LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
+ASK = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+loaded = tf.saved_model.load(sys.argv[1])
+found = loaded.signatures["serving_default"](inputs=tf.constant(json.loads(sys.argv[2])))
+assert not [name for name in sys.modules if name.startswith(("t2t_revival", "keras_hub"))]
+print(json.dumps([row[0].decode() for row in found["outputs"].numpy()]))
+"""
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=2))
+def check_any_text(translator, module, lines):
+    found = module.translate(tf.constant(lines))["outputs"].numpy()
+    assert [row[0].decode() for row in found] == translator.translate(lines)
+
+
+@pytest.mark.filterwarnings("ignore:line")
+def test_the_graph_gives_what_the_translator_gives(out):
+    translator = Translator.load(out, decode_hparams="extra_length=3")
+    module = ServingModule(translator)
+    found = module.translate(tf.constant(LINES))["outputs"].numpy()
+    assert [row[0].decode() for row in found] == translator.translate(LINES)
+    check_any_text(translator, module)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:line")
+def test_another_process_gets_strings_for_strings(out, capsys):
+    assert exporter.main(["t2t-exporter", f"--output_dir={out}", "--decode_hparams=extra_length=3"]) == 0
+    (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
+    command = [sys.executable, "-c", ASK, str(version), json.dumps(LINES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == Translator.load(out, decode_hparams="extra_length=3").translate(LINES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["bfloat16", "int8"])
+def test_in_fewer_bits(out, quantize, capsys):
+    assert exporter.main(["t2t-exporter", f"--output_dir={out}", f"--quantize={quantize}"]) == 0
+    (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
+    loaded = tf.saved_model.load(version)
+    assert loaded.signatures["serving_default"](inputs=tf.constant(LINES))["outputs"].shape == (len(LINES), 1)
+
+
+def test_ctranslate2_has_its_pieces_and_its_target_space(out, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    translator = Translator.load(out)
+    write_ctranslate2(translator, tmp_path / "model")
+    vocabulary = translator.vocabulary
+    assert (tmp_path / "model" / f"{VOCABULARY}.subwords").read_bytes() == vocabulary.content
+    source, target = vocabulary.encode("the dogs, a dog"), vocabulary.encode("dogs the")
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    (found,) = theirs.score_batch(
+        [[vocabulary.pieces[token] for token in source]], [[vocabulary.pieces[token] for token in target]]
+    )
+    targets = [*target, 1]
+    ids = {"inputs": np.array([[*source, 1]]), "targets": np.array([targets])}
+    logits = np.array(translator.model(ids))[0]
+    logits[:, 0] = -np.inf
+    expected = tf.nn.log_softmax(logits).numpy()[range(len(targets)), targets]
+    np.testing.assert_allclose(found.log_probs, expected, atol=2e-4)
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name in ("train.en", "train.de", "dev.en", "dev.de"):
+        (corpus / name).write_text("the dogs\ndogs, the dog\n" * 20)
+    vocabulary = next(out.glob("vocab.*.subwords"))
+    arguments = ["--problem=translate_ende", "--hparams_set=base", f"--output_dir={out}"]
+    arguments += [f"--data_dir={tmp_path / 'data'}", f"--data_source={corpus}", "--train_steps=9"]
+    assert trainer.main(["t2t-trainer", *arguments, f"--vocab_file={vocabulary}"]) == 0
+    assert [checkpoint.step for checkpoint in list_checkpoints(out)] == [7, 9]
+    assert trainer.main(["t2t-trainer", *arguments, "--data_dir=" + str(tmp_path / "other")]) == 1
+    assert "another vocabulary" in capsys.readouterr().err
+
+
+def test_the_command(out, tmp_path, capsys):
+    command = ["t2t-import-checkpoint", f"--checkpoint={tmp_path / 't2t'}"]
+    assert import_checkpoint.main([*command, f"--output_dir={tmp_path / 'second'}"]) == 0
+    said = capsys.readouterr().out
+    assert "step 7: " in said
+    assert "not imported: the optimizer's state" in said
+    assert (
+        f"t2t-decoder --problem=translate_ende --hparams_set=base --output_dir={tmp_path / 'second'}" in said
+    )
+    assert Translator.load(tmp_path / "second").translate("the dog") == Translator.load(out).translate(
+        "the dog"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output_dir=out"], "--checkpoint is missing"),
+        (["--checkpoint=nowhere"], "--output_dir is missing"),
+        (["--checkpoint=nowhere", "--output_dir=out"], "no tensor2tensor checkpoint nowhere"),
+    ],
+)
+def test_errors_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert import_checkpoint.main(["t2t-import-checkpoint", *arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("t2t-import-checkpoint: error: ")
+    assert message in line
+    assert not (tmp_path / "out").exists()
