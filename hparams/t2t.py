@@ -17,6 +17,7 @@ def transformer_base_v1() -> HParams:
     """T2T's first base model: post-norm, 4,000 warm-up steps."""
     return HParams(
         pos="timing",
+        use_target_space_embedding=True,
         learning_rate_schedule="legacy",
         effective_batch_size=0,
         train_steps=250_000,  # what t2t-trainer did without --train_steps

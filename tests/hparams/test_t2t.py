@@ -19,7 +19,7 @@ SAME = """
     label_smoothing layer_postprocess_sequence layer_prepostprocess_dropout layer_preprocess_sequence
     learning_rate_warmup_steps length_bucket_step max_length min_length_bucket norm_epsilon num_decoder_layers
     num_encoder_layers num_heads num_hidden_layers optimizer_adam_beta1 optimizer_adam_beta2
-    optimizer_adam_epsilon pos relu_dropout shared_embedding_and_softmax_weights
+    optimizer_adam_epsilon pos relu_dropout shared_embedding_and_softmax_weights use_target_space_embedding
 """
 
 # Together they are a product of factors, which ours is too; see `factors`.
@@ -120,9 +120,6 @@ NO_INFLUENCE: dict[str, str] = {
     "what is logged": "mlperf_mode summarize_grads summarize_vars",
 }
 
-# BUILD_NOTES.md, "Where this differs from T2T".
-LEFT_OUT = {"use_target_space_embedding": True}
-
 # Ours: flags of t2t-trainer and t2t-avg-all there, and what makes micro-batches of an update.
 NOT_IN_T2T = {"train_steps", "average_checkpoints", "effective_batch_size"}
 
@@ -144,7 +141,7 @@ def factors_in_t2t(values: dict[str, Any]) -> tuple[set[str], float]:
 
 def test_every_field_of_t2t_is_in_one_group() -> None:
     no_influence = [name for names in NO_INFLUENCE.values() for name in names.split()]
-    grouped = [*SAME.split(), *RATE, *EXPRESSED, *ALWAYS, *no_influence, *LEFT_OUT]
+    grouped = [*SAME.split(), *RATE, *EXPRESSED, *ALWAYS, *no_influence]
     assert len(grouped) == len(set(grouped))
     for name, values in SETS.items():
         assert set(values) == set(grouped), name
@@ -166,7 +163,6 @@ def test_values_are_those_of_tensor2tensor(name: str) -> None:
     assert {field: getattr(h, field) for field in same} == {field: values[field] for field in same}
     assert {field: value(h) for field, value in EXPRESSED.items()} == {f: values[f] for f in EXPRESSED}
     assert {field: values[field] for field in ALWAYS} == ALWAYS
-    assert {field: values[field] for field in LEFT_OUT} == LEFT_OUT
     assert factors(h.learning_rate_schedule, h.learning_rate_constant) == factors_in_t2t(values)
 
 
