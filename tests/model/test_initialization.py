@@ -47,6 +47,7 @@ def test_embeddings_are_normal_with_the_deviation_of_one_by_the_square_root_of_t
 
 def test_vectors_do_nothing_at_first(weights: dict[str, np.ndarray]) -> None:
     vectors = {path: weight for path, weight in weights.items() if weight.ndim == 1}
-    assert {path.rsplit("/", 1)[-1] for path in vectors} == {"gamma", "beta", "bias_1", "bias_2"}
+    names = {path.rsplit("/", 1)[-1] for path in vectors}
+    assert names == {"gamma", "beta", "bias_1", "bias_2", "target_space"}
     for path, vector in vectors.items():
         assert (vector == (1 if path.endswith("gamma") else 0)).all(), path
