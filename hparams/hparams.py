@@ -36,6 +36,7 @@ class HParams:
     attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
     pos: str = "sinusoid"  # positions (3.5): "sinusoid" as printed, "timing" as T2T, "emb" learned
     use_target_space_embedding: bool = False  # a learned vector added at each source position (T2T)
+    deterministic_attention: bool = False  # a parser's decoder is shown the word that comes next (6.3, ours)
     shared_embedding_and_softmax_weights: bool = True  # one matrix for both embeddings and softmax (3.4)
     layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3), "none" (paper)
     layer_postprocess_sequence: str = "dan"  # after: d dropout, a add, n norm; "dan" is the paper's (3.1)
@@ -111,6 +112,8 @@ class HParams:
             "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
             "pre_norm": self.pre_norm,
         }
+        if self.deterministic_attention:
+            fields["deterministic_attention"] = True
         return {**fields, "max_length": self.max_length} if self.pos == "emb" else fields
 
     def replace(self, **changes: Any) -> HParams:

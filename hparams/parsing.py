@@ -23,6 +23,7 @@ def parsing_small() -> HParams:
     return small().replace(
         batch_size=2048,
         max_length=512,
+        deterministic_attention=True,
         layer_prepostprocess_dropout=0.2,  # none on attention weights, by which the words said are counted
         learning_rate_warmup_steps=2000,
         train_steps=12_000,

@@ -15,6 +15,7 @@ from t2t_revival.decoding.translator import Cut, Translator
 from t2t_revival.evaluation.decoded import measure_of
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
+from t2t_revival.parsing.word_marks import word_marks
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result, Training
@@ -74,7 +75,8 @@ class Experiment:
         with only_trainer(output_dir):
             check_same(output_dir, run, hparams)
             evaluate = self._evaluator(hparams, vocabulary)
-            training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report)
+            marks = word_marks(vocabulary.pieces) if hparams.deterministic_attention else None
+            training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report, marks)
             self._tell_start(training, hparams, report)
             save_run(output_dir, run, hparams, vocabulary.path)
             return training.run()

@@ -121,7 +121,9 @@ class BeamSearch:
             numbers, words = tf.range(tf.shape(source_ids)[0]), ()
             if self.constraint:
                 kernel, words = kernel[:, : self.constraint.size], self.constraint.words(source_ids)
-            sentences = Sentences(numbers, limits, settings, state.encoder_caches, state.encoder_bias, words)
+            sentences = Sentences(
+                numbers, limits, settings, state.encoder_caches, state.encoder_bias, words, state.words
+            )
             n = largest(settings.n)
             beams = start(limits, n, state)
             before = sentences, beams, Results(beams.finished_ids, beams.finished_scores)
@@ -142,10 +144,16 @@ class BeamSearch:
 
         def step(beams: Beams) -> tuple[Beams]:
             state = DecoderState(
-                beams.self_caches, beams.self_bias, sentences.encoder_caches, sentences.encoder_bias, kernel
+                beams.self_caches,
+                beams.self_bias,
+                sentences.encoder_caches,
+                sentences.encoder_bias,
+                kernel,
+                sentences.source_words,
+                beams.said,
             )
             logits, after = self.model.decode_step(beams.last, position(beams), state)
-            beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias)
+            beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias, said=after.said)
             return (advance(beams, logits, sentences, self._allowed(beams, sentences)),)
 
         (beams,) = tf.while_loop(

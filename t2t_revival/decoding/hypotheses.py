@@ -45,6 +45,7 @@ class Sentences(NamedTuple):
         encoder_caches: see `DecoderState`.
         encoder_bias: see `DecoderState`.
         words: of the sentence, int32 [batch], where a constraint counts them; else empty.
+        source_words: see `words` of `DecoderState`.
     """
 
     number: Any
@@ -53,6 +54,7 @@ class Sentences(NamedTuple):
     encoder_caches: Any
     encoder_bias: Any
     words: Any = ()
+    source_words: Any = ()
 
 
 class Beams(NamedTuple):
@@ -66,6 +68,7 @@ class Beams(NamedTuple):
         finished_scores: log-probability / length penalty, float32 [batch, n]; NEVER as above.
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
+        said: see `DecoderState`.
     """
 
     last: Any
@@ -75,6 +78,7 @@ class Beams(NamedTuple):
     finished_scores: Any
     self_bias: Any
     self_caches: Any
+    said: Any = ()
 
 
 class Results(NamedTuple):
@@ -95,6 +99,7 @@ def start(limits: Any, n: Any, state: DecoderState) -> Beams:
         finished_scores=tf.fill([batch, n], NEVER),
         self_bias=state.self_bias,
         self_caches=state.self_caches,
+        said=state.said,
     )
 
 
@@ -112,7 +117,7 @@ def advance(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None
     """One position further.
 
     Args:
-        beams: before the position, but for `self_caches` and `self_bias`, which have it.
+        beams: before the position, but for `self_caches`, `self_bias` and `said`, which have it.
         logits: [batch, beams, vocab] of the position.
         sentences: of the batch.
         allowed: which tokens may come, bool [batch, beams, vocab]; None: any.
@@ -148,6 +153,7 @@ def advance(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None
         finished_scores=finished_scores,
         self_bias=tf.gather(beams.self_bias, parents, batch_dims=1),
         self_caches=beams.self_caches,
+        said=tf.nest.map_structure(lambda x: tf.gather(x, parents, batch_dims=1), beams.said),
     )
 
 

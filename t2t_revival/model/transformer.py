@@ -11,6 +11,7 @@ from keras import ops
 from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import Cache, own_bias, padding_bias
 from t2t_revival.model.building import build_children
+from t2t_revival.model.deterministic_attention import DeterministicAttention, Words
 from t2t_revival.model.embedding import Positions, TokenEmbedding
 from t2t_revival.model.regularization import Dropout
 from t2t_revival.model.stacks import Decoder, Encoder
@@ -28,6 +29,9 @@ class DecoderState(NamedTuple):
         encoder_caches: of each layer, K and V of the encoder's output, [batch, heads, source, key or value].
         encoder_bias: hides the source's padding, [batch, 1, 1, source].
         softmax_kernel: the matrix before the softmax, [hidden, vocab]: turned once, not at each position.
+        words: of the source, with deterministic attention; else empty.
+        said: how many of them each hypothesis has come to, int32 [batch, beams], with deterministic
+            attention; else empty. It goes where `self_bias` goes.
     """
 
     self_caches: list[Cache]
@@ -35,6 +39,8 @@ class DecoderState(NamedTuple):
     encoder_caches: list[Cache]
     encoder_bias: Any
     softmax_kernel: Any
+    words: Words | tuple[()] = ()
+    said: Any = ()
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -69,6 +75,11 @@ class Transformer(keras.Model):
         self.target_positions = Positions(hparams, name="target_positions")
         self.source_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="source_dropout")
         self.target_dropout = Dropout(hparams.layer_prepostprocess_dropout, name="target_dropout")
+        self.deterministic_attention = (
+            DeterministicAttention(hparams, vocab_size, name="deterministic_attention")
+            if hparams.deterministic_attention
+            else None
+        )
         self.encoder = Encoder(hparams, name="encoder")
         self.decoder = Decoder(hparams, name="decoder")
         self.build()
@@ -93,7 +104,8 @@ class Transformer(keras.Model):
     def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """The decoder's output, [batch, target, hidden], before `call` makes logits of it."""
         encoded, bias = self.encode(inputs["inputs"], training)
-        return self.decode(inputs["targets"], encoded, bias, training)
+        words = self._words(inputs["inputs"], encoded)
+        return self.decode(inputs["targets"], encoded, bias, training, words)
 
     def encode(self, source: Any, training: bool = False) -> tuple[Any, Any]:
         """Source ids [batch, source] -> encoded [batch, source, hidden], bias [batch, 1, 1, source]."""
@@ -102,7 +114,14 @@ class Transformer(keras.Model):
         x = self.source_dropout(x, training=training)
         return self.encoder(x, bias, training=training), bias
 
-    def decode(self, targets: Any, encoded: Any, encoder_bias: Any, training: bool = False) -> Any:
+    def decode(
+        self,
+        targets: Any,
+        encoded: Any,
+        encoder_bias: Any,
+        training: bool = False,
+        words: Words | tuple[()] = (),
+    ) -> Any:
         """Teacher-forced decoding.
 
         Args:
@@ -110,12 +129,16 @@ class Transformer(keras.Model):
             encoded: [batch, source, hidden].
             encoder_bias: [batch, 1, 1, source].
             training: whether dropout is active.
+            words: of the source, where there is deterministic attention.
 
         Returns:
             [batch, target, hidden].
         """
         shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])  # the first position sees padding, which is 0
         x = self.target_positions(self.target_embedding(shifted))
+        if self.deterministic_attention:
+            said = ops.cumsum(self.deterministic_attention.stand_for(shifted), axis=1)  # [batch, target]
+            x = x + self.deterministic_attention(said, words)
         x = self.target_dropout(x, training=training)
         return self.decoder(x, encoded, encoder_bias, training=training)
 
@@ -136,6 +159,8 @@ class Transformer(keras.Model):
             ],
             encoder_bias=bias,
             softmax_kernel=self.softmax_embedding.kernel(),
+            words=self._words(source, encoded),
+            said=ops.zeros((batch, beams), "int32") if self.deterministic_attention else (),
         )
 
     def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
@@ -152,6 +177,11 @@ class Transformer(keras.Model):
         batch, beams = ops.shape(last)
         x = self.target_embedding(ops.reshape(last, (-1,)))  # [batch * beams, hidden]
         x = x + ops.cast(self.target_positions.signal(ops.reshape(position, (1,))), x.dtype)
+        if self.deterministic_attention:
+            said = state.said + self.deterministic_attention.stand_for(last)
+            vectors = self.deterministic_attention(said, state.words)  # [batch, beams, hidden]
+            x = x + ops.reshape(vectors, (-1, self.hparams.hidden_size))
+            state = state._replace(said=said)
         own = ops.broadcast_to(own_bias(beams), (batch, beams, beams))
         bias = ops.concatenate([state.self_bias, own], axis=2)  # [batch, beams, memory]
         x, self_caches = self.decoder.step(
@@ -160,6 +190,11 @@ class Transformer(keras.Model):
         logits = ops.matmul(x, state.softmax_kernel)  # [batch * beams, vocab]
         logits = ops.reshape(logits, (-1, beams, logits.shape[-1]))
         return logits, state._replace(self_caches=self_caches, self_bias=bias)
+
+    def _words(self, source: Any, encoded: Any) -> Words | tuple[()]:
+        if self.deterministic_attention is None:
+            return ()
+        return self.deterministic_attention.words(source, encoded)
 
     def get_config(self) -> dict[str, Any]:
         return {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size, "name": self.name}

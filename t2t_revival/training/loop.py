@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.batching import TrainingBatches
@@ -101,6 +102,7 @@ class Training:
         settings: how it runs.
         evaluate: gives the scores of a model on the dev split, such as {"loss": 1.2, "bleu": 30.0}.
         report: is told each `Step`, `Evaluated` and `Saved`.
+        word_marks: of the vocabulary; `DeterministicAttention` needs them.
 
     Raises:
         T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
@@ -115,6 +117,7 @@ class Training:
         settings: Settings,
         evaluate: Evaluate | None = None,
         report: Report | None = None,
+        word_marks: np.ndarray | None = None,
     ) -> None:
         keras.utils.set_random_seed(settings.seed)
         strategy = make_strategy(settings.strategy)
@@ -123,6 +126,8 @@ class Training:
         with strategy.scope():
             streams = settings.streams if replicas == 1 else 1
             model = build_model(hparams, vocab_size, settings.precision, streams)
+            if word_marks is not None:
+                model.deterministic_attention.marks.assign(word_marks)
             self._model = compile_model(model, hparams, self._accumulate)
         self._report = report or (lambda news: None)
         self._start = _resume(self._model, settings.output_dir, self._report)

@@ -20,8 +20,11 @@ VARIANTS = {
     "pre-norm": PRE,
     "learned positions": {"pos": "emb", "max_length": 16},
     "three matrices": {"shared_embedding_and_softmax_weights": False},
+    "deterministic attention": {"deterministic_attention": True, **PRE},
     "narrow keys": {"attention_key_channels": 4, "attention_value_channels": 12, **PRE},
 }
+MARKS = np.zeros((VOCAB, 3), "float32")  # begins a word, ends one, stands for one
+MARKS[[1, 5, 6], 0] = MARKS[7, 1] = MARKS[[3, 10], 2] = 1
 SOURCE = np.array([[3, 4, 5, 6, 1], [7, 8, 1, 0, 0]], "int32")
 TARGETS = np.array([[9, 2, 10, 1], [3, 1, 0, 0]], "int32")
 IDS = {"inputs": SOURCE, "targets": TARGETS}
@@ -36,6 +39,8 @@ def make(hparams: HParams) -> Transformer:
     """A model whose norms and biases matter: all weights random."""
     keras.utils.set_random_seed(4)
     model = Transformer(hparams, VOCAB)
+    if model.deterministic_attention:
+        model.deterministic_attention.marks.assign(MARKS)
     rng = np.random.default_rng(4)
     for weight in model.trainable_weights:
         if len(weight.shape) == 1:
