@@ -30,15 +30,14 @@ class Int8Weights:
     def __init__(self, model: Transformer) -> None:
         self._dtype = model.compute_dtype
         self._matrices = []
-        self._others = [weight for weight in model.weights if len(weight.shape) != 2]
+        self._others = [weight for weight in model.weights if not _is_matrix(weight)]
         self.variables = [weight.value for weight in self._others]
-        for matrix in model.weights:
-            if len(matrix.shape) == 2:
-                # A row of an embedding is a token; a column of any other matrix is an output.
-                integers, scales = quantized(np.asarray(matrix), 0 if matrix.name == "embeddings" else 1)
-                pair = tf.Variable(integers, trainable=False), tf.Variable(scales, trainable=False)
-                self._matrices.append((matrix, *pair))
-                self.variables.extend(pair)
+        for matrix in filter(_is_matrix, model.weights):
+            # A row of an embedding is a token; a column of any other matrix is an output.
+            integers, scales = quantized(np.asarray(matrix), 0 if matrix.name == "embeddings" else 1)
+            pair = tf.Variable(integers, trainable=False), tf.Variable(scales, trainable=False)
+            self._matrices.append((matrix, *pair))
+            self.variables.extend(pair)
 
     def __call__(self) -> list[tuple[Any, Any]]:
         """Weights of the model with the values that stand for them, in the type that it computes in."""
@@ -47,6 +46,10 @@ class Int8Weights:
             for matrix, integers, scales in self._matrices
         ]
         return [*whole, *cast_weights(self._others, self._dtype)]
+
+
+def _is_matrix(weight: Any) -> bool:
+    return weight.trainable and len(weight.shape) == 2
 
 
 def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:

@@ -174,7 +174,7 @@ def restore_weights(model: Any, path: Path) -> int:
     """
     arrays, meta = load(path, prefixes=(MODEL,))
     _check_architecture(model, meta, path)
-    assign(model.trainable_variables, arrays, MODEL, path)
+    assign(model.weights, arrays, MODEL, path)
     return meta["step"]
 
 
@@ -189,7 +189,7 @@ def restore(model: Any, path: Path) -> dict:
     """
     arrays, meta = load(path)
     _check_architecture(model, meta, path)
-    assign(model.trainable_variables, arrays, MODEL, path)
+    assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
     for variable in model.non_trainable_variables:  # random states; a run may go on with other dropout
         if MODEL + variable.path in arrays:

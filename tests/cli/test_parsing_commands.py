@@ -14,11 +14,19 @@ from t2t_revival import registry
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.parsing.word_marks import word_marks
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training import checkpoints
 from t2t_revival.training.run import Run, save_run
 
-SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=60)
+SMALL = HParams(
+    num_hidden_layers=1,
+    hidden_size=8,
+    filter_size=8,
+    num_heads=2,
+    max_length=60,
+    deterministic_attention=True,
+)
 FAST = "beam_size=2,extra_length=8"
 TREES = {
     "train": [
@@ -45,6 +53,8 @@ def trained(tmp_path_factory):
     save_run(root / "out", run, SMALL, vocabulary.path)
     keras.utils.set_random_seed(1)
     model = Transformer(SMALL, vocabulary.size)
+    assert model.deterministic_attention is not None
+    model.deterministic_attention.marks.assign(word_marks(vocabulary.pieces))
     checkpoints.save(root / "out" / "model.ckpt-7.npz", checkpoints.model_arrays(model), {"step": 7})
     (root / "in").write_text("\n".join(LINES) + "\n")
     return root / "out"

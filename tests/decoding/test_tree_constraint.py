@@ -12,6 +12,7 @@ from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.parsing.word_marks import word_marks
 
 EOS = 1
 TREES = ["XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁"]
@@ -83,9 +84,12 @@ def test_a_limit_below_that_of_one_word_is_refused():
         DecodeHParams(constrained=True, extra_length=1)
 
 
-def model_of(seed):
+def model_of(seed, deterministic_attention=False):
     keras.utils.set_random_seed(seed)
-    model = Transformer(HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2), len(PIECES))
+    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+    model = Transformer(hparams.replace(deterministic_attention=deterministic_attention), len(PIECES))
+    if deterministic_attention:
+        model.deterministic_attention.marks.assign(word_marks(PIECES))
     model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
     return model
 
@@ -94,11 +98,11 @@ def names(row):
     return [PIECES[token].strip("▁") for token in row if token]
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size):
+@pytest.mark.parametrize(("beam_size", "shown"), [(1, False), (4, False), (4, True)])
+def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size, shown):
     sources = [[A, SPACE_B, C, SPACE_B, EOS], [C, EOS, 0, 0, 0], [A, SPACE_B, EOS, 0, 0]]
     for seed in range(3):
-        search = BeamSearch(model_of(seed), constraint=TreeConstraint(PIECES))
+        search = BeamSearch(model_of(seed, shown), constraint=TreeConstraint(PIECES))
         ids, scores = search(sources, beam_size, alpha=0.3, extra_length=6, n=beam_size)
         found = np.isfinite(scores.numpy())
         assert found[:, 0].all()
@@ -106,13 +110,14 @@ def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size):
             assert all(is_tree(names(row), words) for row in rows[there])
 
 
-def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees():
+@pytest.mark.parametrize("deterministic_attention", [False, True])
+def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees(deterministic_attention):
     constraint, limit, alpha = TreeConstraint(PIECES), 7, 0.3
     source = [A, SPACE_B, EOS]
     trees = sorted(reached(constraint, 2, limit))
     padded = np.array([[*tree, *[0] * (limit - len(tree))] for tree in trees], np.int32)
     for seed in range(3):
-        model = model_of(seed)
+        model = model_of(seed, deterministic_attention)
         logits = np.asarray(
             model({"inputs": np.repeat([source], len(trees), 0), "targets": padded}), np.float64
         )

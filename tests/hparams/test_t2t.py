@@ -121,7 +121,7 @@ NO_INFLUENCE: dict[str, str] = {
 }
 
 # Ours: flags of t2t-trainer and t2t-avg-all there, and what makes micro-batches of an update.
-NOT_IN_T2T = {"train_steps", "average_checkpoints", "effective_batch_size"}
+NOT_IN_T2T = {"deterministic_attention", "train_steps", "average_checkpoints", "effective_batch_size"}
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "hparams.json").read_text())
 SETS = {name: {**REFERENCE["transformer_base"], **d} for name, d in REFERENCE["differences"].items()}

@@ -95,6 +95,8 @@ class NumpyTransformer:
         x = self._embed(targets, "target")
         x = np.concatenate([np.zeros((1, self.h.hidden_size)), x[:-1]])
         x = x + self._positions("target", len(targets))
+        if self.h.deterministic_attention:
+            x = x + self._next_words(source, targets, encoded)
         earlier = np.tril(np.ones((len(targets), len(targets)), bool))
         encoder_visible = np.broadcast_to(source != 0, (len(targets), len(source)))
         x = self._stack("decoder", x, earlier, encoded, encoder_visible)
@@ -108,6 +110,21 @@ class NumpyTransformer:
         if self.h.pos == "emb":
             return self.weights[f"{side}_positions/embeddings"][:length]
         return sinusoids(length, self.h.hidden_size)
+
+    def _next_words(self, source: Array, targets: Array, encoded: Array) -> Array:
+        """Before each target, the encoded first token of the word that is next: [target, hidden]."""
+        begins, ends, stands_for = self.weights["deterministic_attention/marks"].T
+        firsts = [
+            place
+            for place, token in enumerate(source)
+            if place == 0 or begins[token] or ends[source[place - 1]]
+        ]
+        vectors, said = np.zeros((len(targets), self.h.hidden_size)), 0
+        for place in range(len(targets)):
+            said += int(stands_for[targets[place - 1]]) if place else 0
+            if said < len(firsts):
+                vectors[place] = encoded[firsts[said]] @ self.weights["deterministic_attention/kernel"]
+        return vectors
 
     def _norm(self, x: Array, prefix: str) -> Array:
         return layer_norm(x, self.weights[f"{prefix}/gamma"], self.weights[f"{prefix}/beta"])

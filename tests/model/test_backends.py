@@ -47,7 +47,12 @@ def test_imports_only_keras_and_itself(file: Path) -> None:
 )
 def test_it_computes_and_trains_the_same_under_jax(tmp_path: Path, tiny_hparams: HParams) -> None:
     """The subprocess computes the same logits from the same weights, then trains (`train_in_jax.py`)."""
-    model = Transformer(tiny_hparams, 11)
+    hparams = tiny_hparams.replace(deterministic_attention=True)
+    model = Transformer(hparams, 11)
+    assert model.deterministic_attention is not None
+    marks = np.zeros((11, 3), "float32")
+    marks[[1, 5], 0] = marks[7, 1] = marks[[2, 9], 2] = 1
+    model.deterministic_attention.marks.assign(marks)
     ids = {
         "inputs": np.array([[3, 4, 5, 1], [7, 8, 1, 0]], "int32"),
         "targets": np.array([[9, 2, 1], [3, 1, 0]], "int32"),
@@ -55,7 +60,7 @@ def test_it_computes_and_trains_the_same_under_jax(tmp_path: Path, tiny_hparams:
     weights = {weight.path: ops.convert_to_numpy(weight) for weight in model.weights}
     np.savez(tmp_path / "weights.npz", **weights)
     np.savez(tmp_path / "ids.npz", **ids)
-    (tmp_path / "hparams.json").write_text(tiny_hparams.to_json())
+    (tmp_path / "hparams.json").write_text(hparams.to_json())
     done = subprocess.run(
         [sys.executable, str(IN_JAX), str(tmp_path)],
         env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},

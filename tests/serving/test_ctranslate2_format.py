@@ -102,10 +102,16 @@ def test_long_inputs_have_positions(vocabulary, tmp_path):
     np.testing.assert_allclose(found.log_probs, log_probs(ours.model, source, TARGET), atol=2e-4)
 
 
-def test_a_model_that_has_no_place_there(vocabulary, tmp_path):
-    ours = translator(vocabulary, attention_key_channels=8)
-    with pytest.raises(T2TError, match="one size for keys and values, this model 8 and 16"):
-        write_ctranslate2(ours, tmp_path / "model")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attention_key_channels": 8}, "one size for keys and values, this model 8 and 16"),
+        ({"deterministic_attention": True}, "no deterministic attention"),
+    ],
+)
+def test_a_model_that_has_no_place_there(vocabulary, tmp_path, changes, message):
+    with pytest.raises(T2TError, match=message):
+        write_ctranslate2(translator(vocabulary, **changes), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

@@ -17,6 +17,7 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [
         "--problem=parse_wsj",
         "--hparams_set=tiny",
+        "--hparams=deterministic_attention=True",
         f"--data_dir={place / 'data'}",
         f"--output_dir={place / 'model'}",
     ]

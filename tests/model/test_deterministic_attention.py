@@ -1,0 +1,53 @@
+"""Which word the decoder of a parser is shown."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model.deterministic_attention import DeterministicAttention
+
+EOS, BEGINS, INSIDE, ENDS, WORD = 1, 3, 4, 5, 6
+VOCAB = 7
+
+
+@pytest.fixture
+def attention(tiny_hparams: HParams) -> DeterministicAttention:
+    layer = DeterministicAttention(tiny_hparams, VOCAB)
+    layer.build()
+    marks = np.zeros((VOCAB, 3), "float32")
+    marks[[EOS, BEGINS], 0] = marks[ENDS, 1] = marks[WORD, 2] = 1
+    layer.marks.assign(marks)
+    return layer
+
+
+def test_a_word_is_where_its_first_token_is(attention: DeterministicAttention) -> None:
+    source = np.array(
+        [
+            [INSIDE, INSIDE, BEGINS, INSIDE, BEGINS, EOS],
+            [ENDS, INSIDE, INSIDE, EOS, 0, 0],  # a token that ends a word: what follows is the next
+            [INSIDE, ENDS, EOS, 0, 0, 0],
+        ]
+    )
+    words = attention.words(source, np.zeros((3, 6, attention.hidden_size), "float32"))
+    expected = [[0, -1, 1, -1, 2, 3], [0, 1, -1, 2, -1, -1], [0, -1, 1, -1, -1, -1]]
+    assert ops.convert_to_numpy(words.numbers).tolist() == expected
+
+
+def test_the_word_after_those_said_is_seen(attention: DeterministicAttention) -> None:
+    """And after the last the EOS; nothing after that."""
+    encoded = np.random.default_rng(1).standard_normal((1, 4, attention.hidden_size)).astype("float32")
+    words = attention.words(np.array([[INSIDE, INSIDE, BEGINS, EOS]]), encoded)
+    seen = attention(np.array([[0, 0, 1, 2, 3]]), words)
+    expected = encoded[0, [0, 0, 2, 3]] @ np.array(attention.kernel)
+    np.testing.assert_allclose(seen[0, :4], expected, atol=1e-5)
+    assert not np.asarray(seen[0, 4]).any()
+
+
+def test_only_tokens_that_stand_for_words_count(attention: DeterministicAttention) -> None:
+    targets = np.array([[0, BEGINS, WORD, ENDS, WORD, EOS]])
+    assert ops.convert_to_numpy(attention.stand_for(targets)).tolist() == [[0, 0, 1, 0, 1, 0]]
+
+
+def test_marks_are_not_trained(attention: DeterministicAttention) -> None:
+    assert [weight.name for weight in attention.trainable_weights] == ["kernel"]
