@@ -61,6 +61,7 @@ class Experiment:
         """
         hparams = self.problem.hparams(self.hparams)
         vocabulary = self.problem.vocabulary(self.data_dir)
+        marks = word_marks(vocabulary.pieces) if hparams.deterministic_attention else None
         shards = self.problem.shards(TRAIN, self.data_dir)
         run = Run(
             problem=self.problem.name,
@@ -75,7 +76,6 @@ class Experiment:
         with only_trainer(output_dir):
             check_same(output_dir, run, hparams)
             evaluate = self._evaluator(hparams, vocabulary)
-            marks = word_marks(vocabulary.pieces) if hparams.deterministic_attention else None
             training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report, marks)
             self._tell_start(training, hparams, report)
             save_run(output_dir, run, hparams, vocabulary.path)
