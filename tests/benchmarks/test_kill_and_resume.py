@@ -1,0 +1,47 @@
+"""A few of the kills; and that a difference would be seen."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.training import checkpoints
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+from kill_and_resume import DATA, Place, differences, run  # noqa: E402
+
+
+@pytest.mark.slow
+def test_a_killed_training_ends_with_the_same_bits(tmp_path):
+    outcome = run(tmp_path / "work", kills=4, steps=60, seed=3)
+    assert outcome.kills.total() == 4
+    assert outcome.kills[DATA] >= 1
+    assert len(outcome.kills) >= 3
+    assert outcome.trainings >= 1
+    assert outcome.differences == []
+
+
+def place(folder, **changes):
+    one = Place(folder / "corpus", folder, 3)
+    one.data.mkdir(parents=True)
+    (one.data / "x-train-00000-of-00001").write_bytes(changes.get("shard", b"abc"))
+    arrays = {"model/transformer/a": np.float32([1, changes.get("weight", 2)])}
+    meta = {"step": 3, "seen": {"examples": changes.get("examples", 5), "seconds": changes.get("seconds", 1)}}
+    checkpoints.save(one.output / checkpoints.file_name(3), arrays, meta)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"seconds": 9}, []),
+        ({"shard": b"abd"}, ["shard x-train-00000-of-00001"]),
+        ({"weight": np.nextafter(np.float32(2), 3)}, ["model/transformer/a"]),
+        ({"examples": 6}, ["seen"]),
+    ],
+)
+def test_a_difference_is_seen(tmp_path, changes, expected):
+    assert differences(place(tmp_path / "one"), place(tmp_path / "other", **changes)) == expected
