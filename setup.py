@@ -16,6 +16,7 @@ COMMANDS = (
     "decoder",
     "exporter",
     "import_checkpoint",
+    "make_tf_configs",
     "parseval",
     "query_server",
     "trainer",

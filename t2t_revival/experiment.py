@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.parsing.word_marks import word_marks
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
+from t2t_revival.training.distribution import make_strategy
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result, Training
 from t2t_revival.training.run import Run, check_place, check_same, save_run
 from t2t_revival.training.session import Note, Report, Scores, Settings
+from t2t_revival.training.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Experiment:
             T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
                 `Training`.
         """
+        strategy = make_strategy(self.settings.strategy)
+        chief = Workers(strategy).chief
         hparams = self.problem.hparams(self.hparams)
         vocabulary = self.problem.vocabulary(self.data_dir)
         marks = word_marks(vocabulary.pieces) if hparams.deterministic_attention else None
@@ -73,12 +78,15 @@ class Experiment:
         )
         output_dir = self.settings.output_dir
         check_place(output_dir, run.problem, run.hparams_set)
-        with only_trainer(output_dir):
+        with only_trainer(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
-            evaluate = self._evaluator(hparams, vocabulary)
-            training = Training(shards, hparams, vocabulary.size, self.settings, evaluate, report, marks)
-            self._tell_start(training, hparams, report)
-            save_run(output_dir, run, hparams, vocabulary.path)
+            evaluate = self._evaluator(hparams, vocabulary) if chief else None
+            training = Training(
+                shards, hparams, vocabulary.size, self.settings, evaluate, report, marks, strategy
+            )
+            if chief:
+                self._tell_start(training, hparams, report)
+                save_run(output_dir, run, hparams, vocabulary.path)
             return training.run()
 
     def _tell_start(self, training: Training, hparams: HParams, report: Report | None) -> None:

@@ -86,8 +86,9 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_enum(
         "strategy",
         "auto",
-        ["auto", "default", "mirrored"],
-        "default: one device; mirrored: all GPUs; auto: mirrored where there are several.",
+        ["auto", "default", "mirrored", "multi_worker"],
+        "default: one device; mirrored: all GPUs; auto: mirrored where there are several; multi_worker: all "
+        "GPUs of the machines in TF_CONFIG, see t2t-make-tf-configs.",
         flag_values=values,
     )
     flags.DEFINE_enum(
@@ -118,7 +119,10 @@ def _train(values: flags.FlagValues) -> int:
     from t2t_revival.training.run import check_place
 
     check_place(output_dir, problem.name, values.hparams_set)
+    several = values.strategy == "multi_worker"
     if not problem.has_data(problem_flags.data_dir(values)):
+        if several:
+            raise T2TError("--strategy=multi_worker: make the data first, by t2t-datagen with the same flags")
         if problem_flags.uses_tensorflow(problem):
             common.load_tensorflow(values)
             common.training_streams(hparams.batch_size)  # later, TensorFlow would have its threads

@@ -19,6 +19,7 @@ from nltk.tree import Tree
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence
+from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import parse, read_trees
 
 CHOICES = (
@@ -86,6 +87,28 @@ class TreebankSource(Source):
 def pair_of(tree: Tree) -> Pair:
     """Words and tokens, each token with a space behind it."""
     return sentence(tree), f"{linearise(tree)} "
+
+
+def with_labels(pair: Pair, known: set[str]) -> Pair | None:
+    """A tree without the constituents of other labels, whose children stand in their places.
+
+    Args:
+        pair: words and tokens.
+        known: labels that may stay.
+
+    Returns:
+        None where what is left is no tree: the outermost went, and had several children.
+    """
+    everything = pair[1].split()
+    tokens = [token for token in everything if token == WORD or token[1:] in known]
+    if len(tokens) == len(everything):
+        return pair
+    depth = 0
+    for behind, token in enumerate(tokens, start=1):
+        depth += token.startswith(OPEN) - token.startswith(CLOSE)
+        if depth == 0 and (token == WORD or behind < len(tokens)):
+            return None
+    return (pair[0], "".join(f"{token} " for token in tokens)) if tokens else None
 
 
 def treebank(name: str) -> TreebankSource:
@@ -187,7 +210,8 @@ class MixedTrees(TreebankSource):
 
     Args:
         gold: the treebank.
-        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
+        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees". Of their labels, only
+            those of the treebank are learned; see `with_labels`.
         gold_share: of the training examples, below 1; gold trees come again and again until they make up
             this share. 0: each comes once.
 
@@ -214,9 +238,12 @@ class MixedTrees(TreebankSource):
         gold = self._gold.pairs(split, 0, self._gold.count(split))
         if split != "train":
             return gold
-        parsed = [pair_of(tree) for file in self._files() for tree in read_trees(file)]
+        found = [pair_of(tree) for file in self._files() for tree in read_trees(file)]
+        known = self._gold.labels()
+        parsed = [pair for pair in (with_labels(pair, known) for pair in found) if pair]
         if not parsed:
-            raise T2TError(f"--auto_trees={','.join(self._patterns)}: no trees there")
+            fault = "none of its trees has the treebank's labels" if found else "no trees there"
+            raise T2TError(f"--auto_trees={','.join(self._patterns)}: {fault}")
         return _interleaved(list(gold), parsed, self._share)
 
     def _files(self) -> Iterator[str]:

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training.workers import check_tf_config
 
-STRATEGIES = ("auto", "default", "mirrored")
+STRATEGIES = ("auto", "default", "mirrored", "multi_worker")
 
 
 def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
@@ -17,13 +18,17 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
 
     Args:
         name: "default" for one device, "mirrored" for all GPUs (without any: all logical CPUs), "auto" for
-            "mirrored" where there are several GPUs and "default" elsewhere.
+            "mirrored" where there are several GPUs and "default" elsewhere; "multi_worker" for all GPUs of
+            the machines that `TF_CONFIG` names, which must be asked for before TensorFlow computes anything.
 
     Raises:
-        T2TError: there is no such strategy.
+        T2TError: there is no such strategy, or `TF_CONFIG` is not as it must be.
     """
     if name not in STRATEGIES:
         raise T2TError(f"--strategy={name} is not one of {', '.join(STRATEGIES)}")
+    if name == "multi_worker":
+        check_tf_config()
+        return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU")
     if name == "default" or (name == "auto" and len(gpus) < 2):
         return tf.distribute.get_strategy()

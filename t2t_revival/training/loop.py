@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.session import Evaluate, Note, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
+from t2t_revival.training.workers import Workers, lost_worker
 
 PRECISIONS = ("float32", "mixed_bfloat16")
 ENDLESS = sys.maxsize  # the session says when the last update is done: some may be left out
@@ -103,6 +105,10 @@ class Training:
         evaluate: gives the scores of a model on the dev split, such as {"loss": 1.2, "bleu": 30.0}.
         report: is told each `Step`, `Evaluated` and `Saved`.
         word_marks: of the vocabulary; `DeterministicAttention` needs them.
+        strategy: what it trains under; None: what `settings` name.
+
+    Attributes:
+        workers: that train together.
 
     Raises:
         T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
@@ -118,19 +124,22 @@ class Training:
         evaluate: Evaluate | None = None,
         report: Report | None = None,
         word_marks: np.ndarray | None = None,
+        strategy: tf.distribute.Strategy | None = None,
     ) -> None:
+        strategy = strategy or make_strategy(settings.strategy)
+        self.workers = Workers(strategy)
         keras.utils.set_random_seed(settings.seed)
-        strategy = make_strategy(settings.strategy)
         replicas = strategy.num_replicas_in_sync
         self._accumulate = accumulation(hparams, replicas)
         with strategy.scope():
             streams = settings.streams if replicas == 1 else 1
             model = build_model(hparams, vocab_size, settings.precision, streams)
-            if word_marks is not None:
+            if model.deterministic_attention and word_marks is not None:
                 model.deterministic_attention.marks.assign(word_marks)
             self._model = compile_model(model, hparams, self._accumulate)
+            self._model.several_workers = self.workers.several
         self._report = report or (lambda news: None)
-        self._start = _resume(self._model, settings.output_dir, self._report)
+        self._start = self._resume(settings.output_dir)
         if self._start.step >= hparams.train_steps:
             raise T2TError(
                 f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
@@ -161,9 +170,10 @@ class Training:
                 What was learned up to there is saved, if it can be.
         """
         settings = self._settings
-        settings.output_dir.mkdir(parents=True, exist_ok=True)
-        checkpoints.remove_unfinished(settings.output_dir)
-        with Curves(settings.output_dir, self._start.step) as curves:
+        if self.workers.chief:
+            settings.output_dir.mkdir(parents=True, exist_ok=True)
+            checkpoints.remove_unfinished(settings.output_dir)
+        with self._curves() as curves:
             session = Session(
                 settings,
                 self._start,
@@ -174,6 +184,7 @@ class Training:
                 Patience(settings, read_curve(settings.output_dir, DEV)),
                 self._evaluate,
                 self._report,
+                self.workers,
             )
             with session.signals():
                 self._fit(session)
@@ -186,10 +197,26 @@ class Training:
             session.left_out,
         )
 
+    def _resume(self, output_dir: Path) -> TrainingState:
+        """The chief finds where to go on, the others follow."""
+        if not self.workers.several:
+            return _resume(self._model, output_dir, self._report)
+        start = _resume(self._model, output_dir, self._report) if self.workers.chief else TrainingState()
+        step = self.workers.largest(start.step)
+        if step == start.step:
+            return start
+        path = output_dir / checkpoints.file_name(step)
+        return TrainingState.from_meta(checkpoints.restore(self._model, path), path)
+
+    def _curves(self) -> Curves | AbstractContextManager[None]:
+        if self.workers.chief:
+            return Curves(self._settings.output_dir, self._start.step)
+        return nullcontext()
+
     def _fit(self, session: Session) -> None:
         try:
             self._model.fit(
-                self._batches.dataset(),
+                self.workers.share(self._batches.dataset()),
                 steps_per_epoch=ENDLESS,
                 epochs=1,
                 verbose=0,
@@ -197,8 +224,10 @@ class Training:
                 callbacks=[session],
             )
         except Exception as error:
+            cause = self._cause(error)
+            session.broken |= self.workers.several and cause is not error
             session.save()
-            raise self._cause(error) from None
+            raise cause from None
         session.save()
 
     def _cause(self, error: Exception) -> Exception:
@@ -207,7 +236,7 @@ class Training:
             return T2TError("out of memory: lower batch_size, or max_length, in --hparams")
         if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
             return self._batches.error
-        return error
+        return lost_worker(error) if self.workers.several else error
 
 
 def train(
@@ -225,8 +254,10 @@ def train(
     Raises:
         T2TError: another trainer works in output_dir; and as `Training`.
     """
-    with only_trainer(settings.output_dir):
-        return Training(shards, hparams, vocab_size, settings, evaluate, report).run()
+    strategy = make_strategy(settings.strategy)
+    with only_trainer(settings.output_dir) if Workers(strategy).chief else nullcontext():
+        training = Training(shards, hparams, vocab_size, settings, evaluate, report, strategy=strategy)
+        return training.run()
 
 
 def _resume(model: TrainingTransformer, output_dir: Path, report: Report) -> TrainingState:

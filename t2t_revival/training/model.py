@@ -26,6 +26,9 @@ class TrainingTransformer(Transformer):
         vocab_size: see `Transformer`.
         streams: parts that a batch is cut into while training. They depend on each other only in the sum of
             their losses, so that a CPU with several cores computes them side by side.
+
+    Attributes:
+        several_workers: whether it is trained under a strategy of several processes.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class TrainingTransformer(Transformer):
     ) -> None:
         super().__init__(hparams, vocab_size, name)
         self.streams = streams
+        self.several_workers = False
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Logits, [batch, target, vocab]; while training, the decoder's output of each part of the batch.
@@ -86,6 +90,16 @@ class TrainingTransformer(Transformer):
         parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
         loss = sum(self._loss(*part) for part in parts)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Metrics by name. Of several workers Keras takes the mean over axis 0, which scalars do not have."""
+        metrics = super().get_metrics_result()
+        if not self.several_workers:
+            return metrics
+        return {name: ops.reshape(value, (1,)) for name, value in metrics.items()}
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        """Keras would build by a batch what `compile_model` has built; over several workers it cannot."""
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "streams": self.streams}

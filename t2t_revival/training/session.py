@@ -22,7 +22,10 @@ from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, Curves
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.state import Seen, TrainingState
+from t2t_revival.training.workers import Workers
 
+EARLY = "early stopping"
+REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # why training stops before its end
 Scores = dict[str, float]
 Evaluate = Callable[[Any], Scores]
 
@@ -121,10 +124,11 @@ class Session(keras.callbacks.Callback):
         batches: what it is fed with.
         accumulate: micro-batches of one update.
         train_steps: number of the last update.
-        curves: get a point for each news and each evaluation.
+        curves: get a point for each news and each evaluation; None where another worker is the chief.
         patience: for early stopping.
         evaluate: gives the scores of the model on the dev split; None: no evaluation.
         report: is told the news.
+        workers: that train together; the chief writes.
 
     Attributes:
         step: updates done.
@@ -141,10 +145,11 @@ class Session(keras.callbacks.Callback):
         batches: TrainingBatches,
         accumulate: int,
         train_steps: int,
-        curves: Curves,
+        curves: Curves | None,
         patience: Patience,
         evaluate: Evaluate | None = None,
         report: Report | None = None,
+        workers: Workers | None = None,
     ) -> None:
         super().__init__()
         self.step = start.step
@@ -161,6 +166,7 @@ class Session(keras.callbacks.Callback):
         self._patience = patience
         self._evaluate = evaluate
         self._report = report or (lambda news: None)
+        self._workers = workers or Workers()
         self._began = self._window_began = self._saved_at = time.monotonic()
         self._first_update_ended = self._began
         self._window_tokens = 0
@@ -223,6 +229,7 @@ class Session(keras.callbacks.Callback):
             self._window_losses += losses
             self.step += 1
             self._after_update()
+        self.stopped_by = REASONS[self._workers.largest(REASONS.index(self.stopped_by))]
         if self.stopped_by is not None or self.step == self._train_steps:
             self.model.stop_training = True
 
@@ -267,16 +274,9 @@ class Session(keras.callbacks.Callback):
             learning_rate=float(self.model.optimizer.learning_rate_at(self.step)),
             seconds_left=self._seconds_left(),
         )
-        self._curves.add(
-            TRAIN,
-            self.step,
-            state.seen,
-            {
-                "loss": news.loss,
-                "learning_rate": news.learning_rate,
-                "tokens_per_second": news.tokens_per_second,
-            },
-        )
+        if self._curves:
+            rates = {"learning_rate": news.learning_rate, "tokens_per_second": news.tokens_per_second}
+            self._curves.add(TRAIN, self.step, state.seen, {"loss": news.loss, **rates})
         self._report(news)
         self._window_losses, self._window_tokens, self._window_began = [], tokens, time.monotonic()
 
@@ -292,7 +292,7 @@ class Session(keras.callbacks.Callback):
         Raises:
             T2TError: it cannot be written.
         """
-        if self.step == self._saved_step or self.broken:
+        if self.step == self._saved_step or self.broken or not self._workers.chief:
             return
         with self._apart_from_training():
             path = self._settings.output_dir / checkpoints.file_name(self.step)
@@ -307,7 +307,7 @@ class Session(keras.callbacks.Callback):
         self._report(Saved(self.step, path))
 
     def _score(self) -> None:
-        if self._evaluate is None:
+        if self._evaluate is None or self._curves is None:
             return
         began = time.monotonic()
         with self._apart_from_training():
@@ -315,7 +315,7 @@ class Session(keras.callbacks.Callback):
         self._curves.add(DEV, self.step, self.state.seen, self.scores)
         self._report(Evaluated(self.step, self.scores, time.monotonic() - began))
         if self._patience.exhausted(self.step, self.scores) and self.stopped_by is None:
-            self.stopped_by = "early stopping"
+            self.stopped_by = EARLY
 
     @contextmanager
     def _apart_from_training(self) -> Iterator[None]:

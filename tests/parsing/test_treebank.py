@@ -4,7 +4,14 @@ import pickle
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.parsing.treebank import MixedTrees, PennTreebank, TreesFolder, mixed, treebank
+from t2t_revival.parsing.treebank import (
+    MixedTrees,
+    PennTreebank,
+    TreesFolder,
+    mixed,
+    treebank,
+    with_labels,
+)
 
 TREE = "( (S (NP-SBJ (DT The) (NN {})) (VP (VBZ sleeps)) (. .)) )\n"
 
@@ -196,3 +203,34 @@ def test_a_treebank_without_its_first_section_is_still_one(wsj):
     (wsj / "wsj" / "02").rmdir()
     with pytest.raises(T2TError, match=r"wsj/02: no \.mrg files"):
         treebank(str(wsj)).count("train")
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        ("(S (NP XX )NP (VP XX )VP )S", "(S (NP XX )NP (VP XX )VP )S"),
+        ("(S (NP (NML XX XX )NML XX )NP )S", "(S (NP XX XX XX )NP )S"),
+        ("(TITLE (NP (NML XX )NML )NP )TITLE", "(NP XX )NP"),
+        ("(TITLE (NP XX )NP (VP XX )VP )TITLE", None),
+        ("(TITLE XX (NP XX )NP )TITLE", None),
+        ("(TITLE (NP XX )NP XX )TITLE", None),
+        ("(TITLE XX )TITLE", None),
+    ],
+)
+def test_constituents_of_other_labels_give_their_place_to_their_children(tree, expected):
+    found = with_labels(("words", f"{tree} "), {"S", "NP", "VP"})
+    assert found == (expected and ("words", f"{expected} "))
+
+
+def test_of_parsed_trees_the_treebanks_labels_are_learned(folder, tmp_path):
+    (tmp_path / "auto").write_text("(TITLE (S (NP (NML (NN a)) (NN b))))\n(TITLE (NN a) (NP (NN b)))\n")
+    gold = TreesFolder(folder)
+    source = MixedTrees(gold, [str(tmp_path / "auto")], 0.0)
+    assert source.count("train") == gold.count("train") + 1
+    assert source.labels() == gold.labels()
+
+
+def test_parsed_trees_of_other_labels_alone_are_no_mixture(folder, tmp_path):
+    (tmp_path / "auto").write_text("(TITLE (NN a) (NN b))\n")
+    with pytest.raises(T2TError, match="auto: none of its trees has the treebank's labels"):
+        MixedTrees(TreesFolder(folder), [str(tmp_path / "auto")], 0.0).count("train")

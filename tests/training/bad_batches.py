@@ -11,40 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import copy_task
 import numpy as np
 
-from t2t_revival.data import records
 from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.loop import train
 from t2t_revival.training.session import Note, Settings
 
-VOCAB, EOS = 20, 1
-HPARAMS = HParams(
-    num_hidden_layers=1,
-    hidden_size=32,
-    filter_size=64,
-    num_heads=2,
-    layer_prepostprocess_dropout=0.0,
-    layer_preprocess_sequence="n",
-    layer_postprocess_sequence="da",
-    learning_rate_warmup_steps=40,
-    batch_size=128,
-    effective_batch_size=0,
-    max_length=16,
-    train_steps=4,
-)
+HPARAMS = copy_task.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
 NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weights of a token
-
-
-def write_shard(folder: Path) -> Path:
-    """A shard of a copy task: the target is the source."""
-    generator = np.random.default_rng(3)
-    path = folder / records.shard_name("copy", "train", 0, 1)
-    rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(300)]
-    records.write_shard(path, [records.encode_example(row, row) for row in rows])
-    return path
 
 
 @contextmanager
@@ -83,7 +59,7 @@ def trained(shard: Path, out: Path, **settings: Any) -> tuple[dict[str, np.ndarr
     result = train(
         [shard],
         hparams,
-        VOCAB,
+        copy_task.VOCAB,
         Settings(out, **settings),
         report=lambda news: notes.append(news.text) if isinstance(news, Note) else None,
     )
@@ -95,7 +71,7 @@ def main(folder: Path, devices: int, accumulate: int) -> None:
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
-    shard = write_shard(folder)
+    (shard,) = copy_task.write_shards(folder, shards=1, examples=300)
     strategy = "mirrored" if devices > 1 else "default"
     settings = {
         "strategy": strategy,

@@ -1,13 +1,10 @@
-"""Training as `t2t-trainer` runs it: what is learned, resumed, accumulated, distributed and stopped."""
+"""Training as `t2t-trainer` runs it: what is learned, resumed, accumulated and stopped."""
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,50 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copy_task import HPARAMS, VOCAB, final_arrays, start
 
-from t2t_revival.data import records
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.session import Evaluated, Note, Saved, Settings, Step
-
-VOCAB = 20
-EOS = 1
-HPARAMS = HParams(
-    num_hidden_layers=1,
-    hidden_size=32,
-    filter_size=64,
-    num_heads=2,
-    layer_prepostprocess_dropout=0.1,
-    layer_preprocess_sequence="n",
-    layer_postprocess_sequence="da",
-    learning_rate_warmup_steps=40,
-    batch_size=256,
-    effective_batch_size=0,
-    max_length=16,
-    train_steps=8,
-)
-
-
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A copy task: the target is the source."""
-    folder = tmp_path_factory.mktemp("copy")
-    generator = np.random.default_rng(3)
-    paths = []
-    for index in range(2):
-        path = folder / records.shard_name("copy", "train", index, 2)
-        rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(300)]
-        records.write_shard(path, [records.encode_example(row, row) for row in rows])
-        paths.append(path)
-    return paths
-
-
-def final_arrays(folder: Path) -> dict[str, np.ndarray]:
-    return checkpoints.load(checkpoints.list_checkpoints(folder)[-1].path)[0]
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -295,71 +256,6 @@ def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
     train(shards, hparams, VOCAB, settings, report=news.append)
     assert [n.loss for n in news if isinstance(n, Step)][-1] < 0.8
     assert {a.dtype.name for n, a in final_arrays(tmp_path).items() if "kernel" in n} == {"float32"}
-
-
-SCRIPT = """
-import json, sys
-import keras, tensorflow as tf
-from pathlib import Path
-from t2t_revival.hparams import HParams
-from t2t_revival.training.loop import train
-from t2t_revival.training.session import Settings, Step
-
-job = json.load(open(sys.argv[1]))
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job["devices"])
-losses = []
-def report(news):
-    if isinstance(news, Step):
-        losses.append(news.loss)
-        print("step", news.step, flush=True)
-result = train([Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
-               Settings(Path(job["out"]), strategy=job["strategy"], log_steps=1), report=report)
-print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
-"""
-
-
-def start(
-    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str
-) -> subprocess.Popen:
-    folder.mkdir()
-    job = {
-        "shards": [str(path) for path in shards],
-        "hparams": json.loads(hparams.to_json()),
-        "vocab": VOCAB,
-        "out": str(folder / "out"),
-        "devices": devices,
-        "strategy": strategy,
-    }
-    (folder / "job.json").write_text(json.dumps(job))
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder / "job.json")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_two_replicas_take_the_steps_of_one(shards: list[Path], tmp_path: Path, accumulate: int) -> None:
-    """The same global batches, tokens shared unequally between the replicas, no dropout."""
-    plain = HPARAMS.replace(
-        layer_prepostprocess_dropout=0.0,
-        train_steps=6,
-        max_length=9,
-        min_length_bucket=9,
-        batch_size=9 * 28,
-        effective_batch_size=accumulate * 2 * 9 * 28,
-    )
-    one = start(tmp_path / "one", shards, plain.replace(batch_size=2 * 9 * 28), 1, "default")
-    two = start(tmp_path / "two", shards, plain, 2, "mirrored")
-    outcomes = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in (one, two)]
-    arrays = [final_arrays(tmp_path / name / "out") for name in ("one", "two")]
-    np.testing.assert_allclose(outcomes[0]["losses"], outcomes[1]["losses"], rtol=1e-5)
-    for name, array in arrays[0].items():
-        if name.startswith("model/") and array.dtype.kind == "f":
-            np.testing.assert_allclose(arrays[1][name], array, atol=2e-5, err_msg=name)
 
 
 @pytest.mark.slow

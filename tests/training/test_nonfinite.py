@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
+from copy_task import write_shards
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -22,7 +23,7 @@ SCRIPT = Path(bad_batches.__file__)
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return bad_batches.write_shard(tmp_path_factory.mktemp("copy"))
+    return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:

@@ -1,0 +1,69 @@
+"""`t2t-make-tf-configs`: what each machine of a training of several has to be told."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+
+from absl import flags
+
+from t2t_revival.cli import common
+from t2t_revival.errors import T2TError
+
+USAGE = """
+t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
+
+Prints a line for each machine: start t2t-trainer --strategy=multi_worker there with the variable
+TF_CONFIG that stands in it. The first is the chief, which reports, evaluates and writes; output_dir
+and data_dir must be folders that all of them share.
+"""
+ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", re.ASCII)
+
+
+def command_flags() -> flags.FlagValues:
+    """This command's flags."""
+    values = common.new_flags()
+    flags.DEFINE_list(
+        "masters", [], "The machines, each with a free port: host1:2222,host2:2222.", flag_values=values
+    )
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return common.run(command_flags(), USAGE, _make, argv)
+
+
+def tf_configs(workers: list[str]) -> list[str]:
+    """`TF_CONFIG` of each of the workers, as JSON.
+
+    Args:
+        workers: their addresses, "host:port".
+
+    Raises:
+        T2TError: there are none, or an address is wrong or comes twice.
+    """
+    if not workers:
+        raise T2TError("--masters=HOST:PORT,... is missing")
+    for worker in workers:
+        match = ADDRESS.fullmatch(worker)
+        if match is None or not 0 < int(match["port"]) < 65536:
+            raise T2TError(f"--masters: {worker!r} is not of the form host:port")
+        if workers.count(worker) > 1:
+            raise T2TError(f"--masters: {worker} comes twice; each process needs a port of its own")
+    return [
+        json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
+        for index in range(len(workers))
+    ]
+
+
+def _make(values: flags.FlagValues) -> None:
+    for config in tf_configs(values.masters):
+        print(f"TF_CONFIG={shlex.quote(config)}")
+    print("next: t2t-trainer --strategy=multi_worker on each machine, a line before it", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

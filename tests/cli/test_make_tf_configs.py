@@ -1,0 +1,36 @@
+import json
+import shlex
+
+import pytest
+
+from t2t_revival.cli.make_tf_configs import main
+
+
+def test_a_line_for_each_machine(capsys):
+    assert main(["t2t-make-tf-configs", "--masters=one.example:2222,[::1]:2223"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert len(lines) == 2
+    for index, line in enumerate(lines):
+        (word,) = shlex.split(line)
+        name, _, value = word.partition("=")
+        assert name == "TF_CONFIG"
+        config = json.loads(value)
+        assert config["cluster"] == {"worker": ["one.example:2222", "[::1]:2223"]}
+        assert config["task"] == {"type": "worker", "index": index}
+    assert "next: t2t-trainer --strategy=multi_worker" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("masters", "message"),
+    [
+        ("", "--masters=HOST:PORT,... is missing"),
+        ("one", "'one' is not of the form host:port"),
+        ("one:70000", "'one:70000' is not of the form host:port"),
+        ("one:1,two:2,one:1", "one:1 comes twice"),
+        ("on e:1", "'on e:1' is not of the form"),
+    ],
+)
+def test_wrong_addresses(masters, message, capsys):
+    assert main(["t2t-make-tf-configs", f"--masters={masters}"]) == 1
+    assert message in capsys.readouterr().err

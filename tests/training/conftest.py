@@ -1,0 +1,12 @@
+"""What the tests of training share."""
+
+from pathlib import Path
+
+import copy_task
+import pytest
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A copy task."""
+    return copy_task.write_shards(tmp_path_factory.mktemp("copy"), shards=2, examples=300)

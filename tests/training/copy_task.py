@@ -1,0 +1,128 @@
+"""A copy task, the target is the source: what trainings learn in the tests, here or in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.cli.make_tf_configs import tf_configs
+from t2t_revival.data import records
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints
+
+VOCAB, EOS = 20, 1
+HPARAMS = HParams(
+    num_hidden_layers=1,
+    hidden_size=32,
+    filter_size=64,
+    num_heads=2,
+    layer_prepostprocess_dropout=0.1,
+    layer_preprocess_sequence="n",
+    layer_postprocess_sequence="da",
+    learning_rate_warmup_steps=40,
+    batch_size=256,
+    effective_batch_size=0,
+    max_length=16,
+    train_steps=8,
+)
+
+
+def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
+    """Shards of so many examples each, of 3 to 9 tokens with EOS."""
+    generator = np.random.default_rng(3)
+    paths = []
+    for index in range(shards):
+        path = folder / records.shard_name("copy", "train", index, shards)
+        rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(examples)]
+        records.write_shard(path, [records.encode_example(row, row) for row in rows])
+        paths.append(path)
+    return paths
+
+
+def final_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """Those of the newest checkpoint."""
+    return checkpoints.load(checkpoints.list_checkpoints(folder)[-1].path)[0]
+
+
+SCRIPT = """
+import json, sys
+import keras, tensorflow as tf
+from pathlib import Path
+from t2t_revival.hparams import HParams
+from t2t_revival.training.loop import train
+from t2t_revival.training.session import Settings, Step
+
+job = json.load(open(sys.argv[1]))
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job["devices"])
+losses = []
+def report(news):
+    if isinstance(news, Step):
+        losses.append(news.loss)
+        print("step", news.step, flush=True)
+result = train([Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
+               Settings(Path(job["out"]), log_steps=1, **job["settings"]), report=report)
+print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
+"""
+
+
+def start(
+    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str, **settings: Any
+) -> subprocess.Popen:
+    """A training with output_dir `folder/out` in a process that has so many logical CPU devices."""
+    folder.mkdir()
+    return start_in(folder, folder / "out", shards, hparams, devices, {"strategy": strategy, **settings})
+
+
+def start_workers(
+    folder: Path, shards: list[Path], hparams: HParams, count: int, **settings: Any
+) -> list[subprocess.Popen]:
+    """A training with output_dir `folder/out` in several processes, the chief's first."""
+    settings["strategy"] = "multi_worker"
+    processes = []
+    for config in tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)]):
+        own = Path(tempfile.mkdtemp(dir=folder))
+        processes.append(start_in(own, folder / "out", shards, hparams, 1, settings, TF_CONFIG=config))
+    return processes
+
+
+def _free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def start_in(
+    folder: Path,
+    output_dir: Path,
+    shards: list[Path],
+    hparams: HParams,
+    devices: int,
+    settings: dict[str, Any],
+    **environment: str,
+) -> subprocess.Popen:
+    """A training in a process of its own; `folder` gets what it is told, and what it says of errors."""
+    job = {
+        "shards": [str(path) for path in shards],
+        "hparams": json.loads(hparams.to_json()),
+        "vocab": VOCAB,
+        "out": str(output_dir),
+        "devices": devices,
+        "settings": settings,
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder / "job.json")],
+        stdout=subprocess.PIPE,
+        stderr=(folder / "stderr").open("w"),
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+    )

@@ -1,0 +1,77 @@
+"""Trainings of several processes: how each is told of the others, how they stop, and what a loss does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from copy_task import HPARAMS, start_workers
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training import checkpoints
+from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.workers import VARIABLE, Workers
+
+CLUSTER = {"worker": ["a:1", "b:1"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
+        ("{", "TF_CONFIG is not of the form"),
+        ({"cluster": CLUSTER}, "TF_CONFIG is not of the form"),
+        ({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}, "TF_CONFIG is not of the form"),
+        (
+            {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
+            r'a cluster of the job "worker" alone is needed, not \[\'ps\', \'worker\'\]',
+        ),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "there is no worker 2 among 2"),
+    ],
+)
+def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if value is not None:
+        monkeypatch.setenv(VARIABLE, value if isinstance(value, str) else json.dumps(value))
+    with pytest.raises(T2TError, match=message):
+        make_strategy("multi_worker")
+
+
+def test_a_process_of_its_own_is_the_chief() -> None:
+    workers = Workers(make_strategy("default"))
+    assert workers.chief
+    assert not workers.several
+    assert workers.largest(2) == 2
+
+
+@pytest.mark.slow
+def test_workers_stop_together_go_on_and_notice_a_loss(shards: list[Path], tmp_path: Path) -> None:
+    hparams = HPARAMS.replace(train_steps=100_000)
+    chief, other = start_workers(tmp_path, shards, hparams, 2, eval_frequency=3)
+    assert chief.stdout is not None
+    while not chief.stdout.readline().startswith("step 3"):
+        assert chief.poll() is None
+    other.send_signal(signal.SIGTERM)
+    outcomes = [
+        json.loads(process.communicate(timeout=120)[0].splitlines()[-1]) for process in (chief, other)
+    ]
+    assert [outcome["stopped_by"] for outcome in outcomes] == ["SIGTERM", "SIGTERM"]
+    last = checkpoints.list_checkpoints(tmp_path / "out")[-1].step
+    assert last == outcomes[0]["step"] == outcomes[1]["step"]
+
+    chief, other = start_workers(tmp_path, shards, hparams, 2, eval_frequency=3)
+    assert chief.stdout is not None
+    assert chief.stdout.readline() == f"step {last + 1}\n"
+    while not chief.stdout.readline().startswith(f"step {last + 4}"):
+        assert chief.poll() is None
+    other.kill()
+    began = time.monotonic()
+    chief.communicate(timeout=120)
+    assert time.monotonic() - began < 60
+    assert chief.returncode == 1
+    errors = [path.read_text() for path in tmp_path.glob("*/stderr")]
+    assert any("a worker is gone: start the same command again on all machines" in text for text in errors)
+    assert checkpoints.list_checkpoints(tmp_path / "out")[-1].step > last
