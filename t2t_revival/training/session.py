@@ -155,6 +155,7 @@ class Session(keras.callbacks.Callback):
         self.step = start.step
         self.scores: Scores = {}
         self.stopped_by: str | None = None
+        self._wanted: str | None = None  # why this process would stop; signals set it at any time
         self.left_out = start.left_out
         self.broken = False
         self._settings = settings
@@ -210,9 +211,9 @@ class Session(keras.callbacks.Callback):
                 signal.signal(number, handler)
 
     def _hear(self, number: int, frame: Any) -> None:
-        if self.stopped_by is not None:
+        if self._wanted is not None:
             raise KeyboardInterrupt
-        self.stopped_by = signal.Signals(number).name
+        self._wanted = signal.Signals(number).name
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
@@ -229,7 +230,7 @@ class Session(keras.callbacks.Callback):
             self._window_losses += losses
             self.step += 1
             self._after_update()
-        self.stopped_by = REASONS[self._workers.largest(REASONS.index(self.stopped_by))]
+        self.stopped_by = REASONS[self._workers.largest(REASONS.index(self._wanted))]
         if self.stopped_by is not None or self.step == self._train_steps:
             self.model.stop_training = True
 
@@ -314,8 +315,8 @@ class Session(keras.callbacks.Callback):
             self.scores = self._evaluate(self.model)
         self._curves.add(DEV, self.step, self.state.seen, self.scores)
         self._report(Evaluated(self.step, self.scores, time.monotonic() - began))
-        if self._patience.exhausted(self.step, self.scores) and self.stopped_by is None:
-            self.stopped_by = EARLY
+        if self._patience.exhausted(self.step, self.scores) and self._wanted is None:
+            self._wanted = EARLY
 
     @contextmanager
     def _apart_from_training(self) -> Iterator[None]:
