@@ -56,7 +56,7 @@ class Experiment:
         """Trains, going on where an earlier run in the same output_dir stopped.
 
         Args:
-            report: is told the news; see `Training`.
+            report: is told the news; see `Training`. Of several workers, the chief's.
 
         Raises:
             T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
@@ -81,6 +81,7 @@ class Experiment:
         with only_trainer(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             evaluate = self._evaluator(hparams, vocabulary) if chief else None
+            report = report if chief else None
             training = Training(
                 shards, hparams, vocabulary.size, self.settings, evaluate, report, marks, strategy
             )

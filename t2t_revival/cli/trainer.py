@@ -157,7 +157,10 @@ def _train(values: flags.FlagValues) -> int:
     )
     print(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}", file=sys.stderr)
     result = experiment.run(_report)
-    _tell_end(values, output_dir, result)
+    if result.chief:
+        _tell_end(values, output_dir, result)
+    else:
+        print(f"step {result.step}: done here; the chief has reported and saved", file=sys.stderr)
     return EXIT_STATUS.get(result.stopped_by or "", 0)
 
 

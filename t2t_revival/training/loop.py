@@ -44,6 +44,7 @@ class Result:
         seen: data consumed since the first session.
         scores: the last evaluation's.
         left_out: updates since the first session not done because loss or gradients were not finite.
+        chief: whether this process wrote and evaluated; of several workers, one did.
     """
 
     step: int
@@ -52,6 +53,7 @@ class Result:
     seen: Seen
     scores: Scores = field(default_factory=dict)
     left_out: int = 0
+    chief: bool = True
 
 
 def build_model(
@@ -195,6 +197,7 @@ class Training:
             session.state.seen,
             session.scores,
             session.left_out,
+            self.workers.chief,
         )
 
     def _resume(self, output_dir: Path) -> TrainingState:
