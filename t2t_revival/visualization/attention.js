@@ -5,6 +5,7 @@ const ROW = 26; // pixels, as --row
 const LEAST = 5; // of 255: lines that are fainter are not drawn
 const MOST_SAID = 5; // tokens that are named below the figure
 const SPREAD = 12; // pixels over which the lines of a token's heads are spread
+const MARK = "\u2581"; // SentencePiece writes a space so
 const SVG = "http://www.w3.org/2000/svg";
 
 const byId = (id) => document.getElementById(id);
@@ -66,13 +67,20 @@ function drawLayersAndHeads() {
   );
 }
 
+/** A piece whose mark for a space is fainter than its letters. */
+function marked(text) {
+  return text.split(MARK).flatMap((part, number) => [
+    ...(number ? [element("span", { class: "mark" }, MARK)] : []),
+    part,
+  ]);
+}
+
 function drawTokens() {
   for (const [side, name] of Object.entries(SIDES)) {
     byId(`${name}-title`).textContent = chosen.kind[`${name}Title`];
     byId(name).replaceChildren(
       ...chosen.kind[name].map((text, place) => {
-        const label = element("bdi", { dir: "auto" });
-        label.textContent = text;
+        const label = element("bdi", { dir: "auto" }, ...marked(text));
         const attributes = { class: "token", role: "option", tabindex: -1, title: text };
         const token = element("div", attributes, element("span", { class: "strips" }), label);
         token.dataset.side = side;

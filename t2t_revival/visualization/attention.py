@@ -25,7 +25,7 @@ COLOURS = (  # of heads, by number; all of them can be read on white
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attended:
     """Attention of one kind.
 
@@ -53,7 +53,7 @@ class Attended:
         return dataclasses.replace(self, layers=layers, heads=heads, weights=self.weights[kept])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attention:
     """Attention of all kinds between one input and one output.
 

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from t2t_revival.data.vocabulary import SPACE_MARK
 from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, ENCODER, Attended, Attention
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TITLES = {ENCODER: "encoder", DECODER: "decoder", CROSS: "decoder over encoder"}
+CAPTION = "Tokens above look at tokens below: the stronger the line, the more."
 FAMILY = "DejaVu Sans"  # comes with matplotlib
 FONT_SIZE = 11  # points
-PITCH, LINES, CHARACTER, TITLE, MARGIN = 0.3, 1.7, 0.115, 0.35, 0.25  # inches
+PITCH, LINES, CHARACTER, TITLE, MARGIN = 0.3, 1.7, 0.105, 0.35, 0.25  # inches
+SPACE = str.maketrans(SPACE_MARK, "·")  # a mark as wide as a letter would look like a line
 LEAST = 0.02  # weights below it are not drawn
-DPI, MOST_PIXELS = 150, 12_000
+DPI, MOST_PIXELS = 150, 8_000
 
 
 def draw(attention: Attention, file: BinaryIO) -> None:
@@ -33,13 +36,14 @@ def draw(attention: Attention, file: BinaryIO) -> None:
     label = CHARACTER * max(map(_columns, _texts(attention)))  # inches
     widths = [PITCH * max(len(kind.queries), len(kind.memory)) + MARGIN for kind in attention.kinds]
     height = TITLE + 2 * label + LINES + MARGIN
-    width, total = sum(widths) + MARGIN, height * max(map(len, panels)) + MARGIN
+    width, total = sum(widths) + MARGIN, height * max(map(len, panels)) + MARGIN * 2
     figure = Figure(figsize=(width, total))
+    figure.text(MARGIN / width, MARGIN / total / 2, CAPTION, color="#5c6670", fontsize=FONT_SIZE - 2)
     families = _families("".join(_texts(attention)))
     for column, of_kind in enumerate(panels):
         left = MARGIN + sum(widths[:column])
         for row, (attended, head) in enumerate(of_kind):
-            bottom = total - height * (row + 1) + label + MARGIN / 2
+            bottom = total - height * (row + 1) + label
             box = (left / width, bottom / total, (widths[column] - MARGIN) / width, LINES / total)
             _draw_panel(figure.add_axes(box), attended, head, label / LINES, families)
     with warnings.catch_warnings():
@@ -71,7 +75,7 @@ def _draw_panel(axes: Axes, attended: Attended, head: int, label: float, familie
         (memory, attended.memory, -0.03, "top"),
     ):
         for place, text in zip(places, texts, strict=True):
-            axes.text(place, height, text, va=side, **style)
+            axes.text(place, height, text.translate(SPACE), va=side, **style)
     title = f"{TITLES[attended.kind]}, layer {attended.layers[-1]}, head {attended.heads[head]}"
     axes.text(-0.5, 1.1 + label, title, color=colour, fontsize=FONT_SIZE, family=families)
     axes.set_xlim(-0.5, max(weights.shape) - 0.5)
