@@ -164,8 +164,8 @@ def test_a_token_of_the_hash_is_isolated_and_said_in_words(hostile, browse) -> N
     assert dom.said.startswith(start)
     percent = int(re.match(r"\d+", dom.said[len(start) :])[0])
     assert abs(percent - 100 * weights[best]) < 1
-    dom = browse(page(hostile, "about"), "#kind=cross&layer=2&heads=2&at=3")
-    assert {line.memory for line in dom.lines} == {2}
+    dom = browse(page(hostile, "about"), f"#kind=cross&layer=2&heads=2&at={best + 1}")
+    assert {line.memory for line in dom.lines} == {best}
     assert " is looked at by " in dom.said
 
 
@@ -194,7 +194,8 @@ def test_hand_and_keys(hostile, browse) -> None:
             document.querySelector("#boxes label[data-head='3']").dispatchEvent(
               new MouseEvent("dblclick", {bubbles: true})); steps.only3 = drawn();
             const layer = document.getElementById("layer");
-            layer.value = 1; layer.dispatchEvent(new Event("change", {bubbles: true})); steps.layer1 = drawn();
+            layer.value = 1; layer.dispatchEvent(new Event("change", {bubbles: true}));
+            steps.layer1 = drawn();
             document.getElementById("none").click(); steps.none = drawn();
             document.getElementById("all").click(); steps.every = drawn();
             location.hash = "#kind=decoder&heads=1"; await later(); steps.moved = drawn();
@@ -240,7 +241,7 @@ NO_LINES = ("tabs", "hash", "checked")
 
 
 def test_a_request_would_be_seen_and_is_refused_by_the_page(hostile, browse) -> None:
-    """The same addition to a page of no rules and to ours: the former asks and runs it, the latter does not."""
+    """The same addition to a page without rules, which runs it and asks, and to ours, which does not."""
     dom = browse(f"<!DOCTYPE html><title>control</title>{CALLS}")
     assert (sorted(dom.requests), dom.title) == ([f"{OUTSIDE}a", f"{OUTSIDE}b"], "ran")
     dom = browse(page(hostile, "about").replace("</body>", f"{CALLS}</body>"))
