@@ -134,7 +134,7 @@ function drawMarks(active) {
       ...(isOther ? heads : []).map((head, number) => {
         const strip = element("i");
         strip.style.setProperty("--head", colour(head));
-        strip.style.opacity = (0.75 * weights[number][place][0]) / 255;
+        strip.style.opacity = (0.6 * weights[number][place][0]) / 255;
         return strip;
       }),
     );
