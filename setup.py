@@ -10,6 +10,7 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
 COMMANDS = (
+    "attention",
     "avg_all",
     "bleu",
     "datagen",
@@ -36,7 +37,11 @@ setup(
         "t2t_revival.hparams",
     ],
     package_dir={"t2t_revival.problems": "problems", "t2t_revival.hparams": "hparams"},
-    package_data={"t2t_revival": ["py.typed"], "t2t_revival.serving": ["translate.cc"]},
+    package_data={
+        "t2t_revival": ["py.typed"],
+        "t2t_revival.serving": ["translate.cc"],
+        "t2t_revival.visualization": ["attention.html", "attention.css", "attention.js"],
+    },
     install_requires=[
         "absl-py>=2.1",
         "google-crc32c>=1.5",

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.data.vocabulary import EOS, PAD, until_eos
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.tree_constraint import TreeConstraint
@@ -218,6 +218,33 @@ class Translator:
             if on_progress:
                 on_progress(Progress(done, len(texts), 1 - left / tokens))
         return results
+
+    def encode(self, line: str, prepared: bool = False) -> list[int]:
+        """The ids of one line as the model gets it, with EOS, however many.
+
+        Args:
+            line: a line end in it counts as a space.
+            prepared: whether it is in the model's words already, as an output is.
+
+        Raises:
+            T2TError: it holds what is no character.
+        """
+        text = line.translate(LINE_ENDS)
+        if self.problem and not prepared:
+            text = self.problem.prepare(text, self.options.tokenized)
+        _check_characters([text])
+        return [*self.vocabulary.encode(text), EOS]
+
+    def best_ids(self, source: list[int]) -> list[int]:
+        """The best output of one input, ids with EOS: the very pieces that were chosen.
+
+        An output that was cut at `extra_length` has no EOS; where none is found (weights that are NaN), it is
+        empty.
+        """
+        options = self.options
+        found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
+        ids = found.numpy()[0, 0].tolist() if scores.numpy()[0, 0] > -np.inf else []
+        return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
     def _encode(self, texts: list[str], on_cut: Callable[[Cut], None]) -> list[list[int]]:
         """Ids of each text with EOS, cut to `max_length`."""

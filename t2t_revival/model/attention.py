@@ -6,6 +6,9 @@ channels of one head, `hidden` = d_model channels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -17,6 +20,7 @@ from t2t_revival.model.regularization import Dropout
 
 Cache = tuple[Any, Any]  # keys and values
 MASKED = -1e9  # added to a score, it takes the position out of the softmax
+_RECORD: ContextVar[list[Any] | None] = ContextVar("recorded attention weights", default=None)
 
 
 def padding_bias(ids: Any) -> Any:
@@ -34,6 +38,21 @@ def causal_bias(length: Any) -> Any:
 def own_bias(beams: Any) -> Any:
     """Bias by which each hypothesis of a beam search sees itself only: float [beams, beams]."""
     return (1.0 - ops.eye(beams, dtype=keras.config.floatx())) * MASKED
+
+
+@contextmanager
+def recorded_weights() -> Iterator[list[Any]]:
+    """Keeps the weights of each attention that is computed inside, in this thread, without a graph.
+
+    Yields:
+        A list that gets them in their order, each [batch, heads, query, memory], before dropout.
+    """
+    record: list[Any] = []
+    token = _RECORD.set(record)
+    try:
+        yield record
+    finally:
+        _RECORD.reset(token)
 
 
 def scaled_dot_product_attention(
@@ -57,6 +76,8 @@ def scaled_dot_product_attention(
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     weights = ops.softmax(scores, axis=-1)
+    if (record := _RECORD.get()) is not None:
+        record.append(weights)
     if dropout is not None:
         weights = dropout(weights, training=training)
     return ops.matmul(weights, value)

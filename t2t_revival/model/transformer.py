@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import Cache, own_bias, padding_bias
+from t2t_revival.model.attention import Cache, own_bias, padding_bias, recorded_weights
 from t2t_revival.model.building import build_children
 from t2t_revival.model.deterministic_attention import DeterministicAttention, Words
 from t2t_revival.model.embedding import Positions, TokenEmbedding
@@ -41,6 +41,20 @@ class DecoderState(NamedTuple):
     softmax_kernel: Any
     words: Words | tuple[()] = ()
     said: Any = ()
+
+
+class AttentionWeights(NamedTuple):
+    """What positions attend to: float32 [batch, layers, heads, query, memory]; over memory the sum is 1.
+
+    Attributes:
+        encoder: source positions over source positions.
+        decoder: target positions over the targets before them: memory 0 is the start, memory m target m - 1.
+        encoder_decoder: target positions over source positions.
+    """
+
+    encoder: Any
+    decoder: Any
+    encoder_decoder: Any
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -141,6 +155,15 @@ class Transformer(keras.Model):
             x = x + self.deterministic_attention(said, words)
         x = self.target_dropout(x, training=training)
         return self.decoder(x, encoded, encoder_bias, training=training)
+
+    def attention_weights(self, inputs: dict[str, Any]) -> AttentionWeights:
+        """The weights of all attentions of `call`, which takes the same `inputs`; not inside of a graph."""
+        with recorded_weights() as recorded:
+            self.hidden(inputs)
+        encoder_layers = len(self.encoder.layers)
+        of_decoder = recorded[encoder_layers:]  # of each layer, itself first
+        stacks = recorded[:encoder_layers], of_decoder[0::2], of_decoder[1::2]
+        return AttentionWeights(*(ops.cast(ops.stack(layers, axis=1), "float32") for layers in stacks))
 
     def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
         """Encodes `source`, ids [batch, source], and returns the state before the first position."""

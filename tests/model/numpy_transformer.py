@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,39 @@ def softmax(x: Array) -> Array:
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
+def attention_weights(query: Array, key: Array, visible: Array) -> Array:
+    """The softmax of equation (1) of one head: [query, memory]; see `attention`."""
+    scores = query @ key.T / math.sqrt(query.shape[-1])
+    return softmax(np.where(visible, scores, -np.inf))
+
+
 def attention(query: Array, key: Array, value: Array, visible: Array) -> Array:
     """Equation (1) of one head: [query, d_k], [memory, d_k], [memory, d_v], bool [query, memory]."""
-    scores = query @ key.T / math.sqrt(query.shape[-1])
-    return softmax(np.where(visible, scores, -np.inf)) @ value
+    return attention_weights(query, key, visible) @ value
 
 
-def multi_head(x: Array, memory: Array, matrices: dict[str, Array], heads: int, visible: Array) -> Array:
-    """Section 3.2.2 of one sentence: [query, hidden], [memory, hidden] -> [query, hidden]."""
-    outputs = []
+def multi_head(
+    x: Array,
+    memory: Array,
+    matrices: dict[str, Array],
+    heads: int,
+    visible: Array,
+    record: list[Array] | None = None,
+) -> Array:
+    """Section 3.2.2 of one sentence: [query, hidden], [memory, hidden] -> [query, hidden].
+
+    `record` gets the weights, [heads, query, memory].
+    """
+    outputs, weights = [], []
     for head in range(heads):
         query, key, value = (
             source @ np.split(matrices[name], heads, axis=1)[head]
             for name, source in (("query", x), ("key", memory), ("value", memory))
         )
         outputs.append(attention(query, key, value, visible))
+        weights.append(attention_weights(query, key, visible))
+    if record is not None:
+        record.append(np.stack(weights))
     return np.concatenate(outputs, axis=-1) @ matrices["output"]
 
 
@@ -79,6 +98,10 @@ class NumpyTransformer:
 
     Args:
         model: a `Transformer`; its weights are read by path.
+
+    Attributes:
+        attended: the attention weights of the last call, [layers, heads, query, memory], by the names of
+            the model's sub-layers.
     """
 
     def __init__(self, model: Any) -> None:
@@ -87,6 +110,7 @@ class NumpyTransformer:
 
     def __call__(self, source: Array, targets: Array) -> Array:
         """Ids [source] and [target], both padded with 0 -> logits [target, vocab]."""
+        self._records: dict[str, list[Array]] = defaultdict(list)
         shared = self.h.shared_embedding_and_softmax_weights
         into, out = ("target", "target") if shared else ("source", "softmax")
         visible = np.broadcast_to(source != 0, (len(source), len(source)))
@@ -100,6 +124,7 @@ class NumpyTransformer:
         earlier = np.tril(np.ones((len(targets), len(targets)), bool))
         encoder_visible = np.broadcast_to(source != 0, (len(targets), len(source)))
         x = self._stack("decoder", x, earlier, encoded, encoder_visible)
+        self.attended = {name: np.stack(layers) for name, layers in self._records.items()}
         return x @ self.weights[f"{out}_embedding/embeddings"].T
 
     def _embed(self, ids: Array, side: str) -> Array:
@@ -142,18 +167,26 @@ class NumpyTransformer:
         encoded: Array | None = None,
         encoder_visible: Array | None = None,
     ) -> Array:
-        w, h = self.weights, self.h
+        w, h, records = self.weights, self.h, self._records
         for i in range(h.num_hidden_layers):
             prefix = f"{stack}/layer_{i}/self_attention"
             matrices = self_matrices(w, prefix, h)
-            x = self._residual(x, prefix, lambda x, m=matrices: multi_head(x, x, m, h.num_heads, visible))
+            record = records[f"{stack}/self_attention"]
+            x = self._residual(
+                x,
+                prefix,
+                lambda x, m=matrices, r=record: multi_head(x, x, m, h.num_heads, visible, r),
+            )
             if encoded is not None:
                 prefix = f"{stack}/layer_{i}/encoder_attention"
                 matrices = cross_matrices(w, prefix, h)
+                record = records[f"{stack}/encoder_attention"]
                 x = self._residual(
                     x,
                     prefix,
-                    lambda x, m=matrices: multi_head(x, encoded, m, h.num_heads, encoder_visible),
+                    lambda x, m=matrices, r=record: multi_head(
+                        x, encoded, m, h.num_heads, encoder_visible, r
+                    ),
                 )
             prefix = f"{stack}/layer_{i}/feed_forward"
             ffn = [w[f"{prefix}/{name}"] for name in ("kernel_1", "bias_1", "kernel_2", "bias_2")]

@@ -11,6 +11,7 @@ from t2t_revival.model.attention import (
     MultiHeadAttention,
     causal_bias,
     padding_bias,
+    recorded_weights,
     scaled_dot_product_attention,
 )
 
@@ -51,6 +52,21 @@ def test_a_bias_is_added_to_the_scaled_scores() -> None:
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
     got = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, bias))
     np.testing.assert_allclose(got[0, 0], weights, atol=1e-6)
+
+
+def test_weights_are_recorded_inside_of_the_context_only_and_before_dropout() -> None:
+    layer, _ = built(HParams(hidden_size=8, num_heads=2, attention_dropout=0.5))
+    x = normal(2, 5, 8)
+    layer(x)
+    with recorded_weights() as outer:
+        layer(x, training=True)
+        with recorded_weights() as inner:
+            layer(x[:, :3])
+        layer(x)
+    layer(x)
+    assert [tuple(weights.shape) for weights in outer] == [(2, 2, 5, 5)] * 2
+    assert [tuple(weights.shape) for weights in inner] == [(2, 2, 3, 3)]
+    np.testing.assert_array_equal(*map(ops.convert_to_numpy, outer))
 
 
 def test_padding_bias_hides_id_0() -> None:

@@ -11,6 +11,7 @@ from numpy_transformer import NumpyTransformer
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.model.building import precision_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 VOCAB = 11
@@ -58,6 +59,44 @@ def test_forward_equals_numpy(model: Transformer) -> None:
     numpy_model = NumpyTransformer(model)
     for b in range(2):
         np.testing.assert_allclose(got[b], numpy_model(SOURCE[b], TARGETS[b]), atol=3e-5)
+
+
+def test_attention_weights_equal_numpy(model: Transformer) -> None:
+    weights = [ops.convert_to_numpy(stack) for stack in model.attention_weights(IDS)]
+    assert [stack.shape for stack in weights] == [(2, 2, 2, 5, 5), (2, 2, 2, 4, 4), (2, 2, 2, 4, 5)]
+    numpy_model = NumpyTransformer(model)
+    for b in range(2):
+        numpy_model(SOURCE[b], TARGETS[b])
+        names = ("encoder/self_attention", "decoder/self_attention", "decoder/encoder_attention")
+        for stack, name in zip(weights, names, strict=True):
+            np.testing.assert_allclose(stack[b], numpy_model.attended[name], atol=1e-5)
+
+
+def test_attention_weights_sum_to_1_and_leave_out_padding_and_what_is_later(model: Transformer) -> None:
+    encoder, decoder, encoder_decoder = map(ops.convert_to_numpy, model.attention_weights(IDS))
+    for weights in (encoder, decoder, encoder_decoder):
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+    padding = SOURCE == 0
+    for weights in (encoder, encoder_decoder):
+        of_memory = np.moveaxis(weights, -1, 1)  # [batch, memory, layers, heads, query]
+        assert (of_memory[padding] == 0).all()
+        assert (of_memory[~padding] > 0).all()
+    later = np.triu(np.ones((4, 4), bool), 1)
+    assert (decoder[..., later] == 0).all()
+    assert (decoder[..., ~later] > 0).all()
+
+
+def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hparams: HParams) -> None:
+    hparams = tiny_hparams.replace(num_encoder_layers=3, num_decoder_layers=1)
+    model = make(hparams)
+    exact = model.attention_weights(IDS)
+    assert [stack.shape[1] for stack in exact] == [3, 1, 1]
+    with precision_policy("mixed_bfloat16"):
+        rough_model = make(hparams)
+    rough_model.set_weights(model.get_weights())
+    for one, other in zip(exact, rough_model.attention_weights(IDS), strict=True):
+        assert keras.backend.standardize_dtype(other.dtype) == "float32"
+        np.testing.assert_allclose(ops.convert_to_numpy(one), ops.convert_to_numpy(other), atol=0.05)
 
 
 def test_later_targets_cannot_be_seen(model: Transformer) -> None:

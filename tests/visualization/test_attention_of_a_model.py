@@ -1,0 +1,141 @@
+"""What is drawn is what the model computed, with the labels of the very tokens."""
+
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from t2t_revival.data.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary import EOS
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.visualization.attention import CROSS, DECODER, ENCODER, LONGEST, START, attend, labels
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # one token
+
+
+@pytest.fixture
+def translator(tiny_hparams: HParams, subwords_file) -> Translator:
+    keras.utils.set_random_seed(2)
+    vocabulary = SubwordVocabulary(subwords_file)
+    hparams = tiny_hparams.replace(num_encoder_layers=3, num_decoder_layers=2, max_length=40)
+    options = DecodeHParams(beam_size=2, extra_length=4)
+    return Translator(Transformer(hparams, vocabulary.size), vocabulary, options)
+
+
+def test_labels_and_weights_of_a_given_target(translator) -> None:
+    attention = attend(translator, "the dogs", "do, the")
+    read, written = ["the_", "dog", "s_", "<EOS>"], ["do", "_", ", _", "the_", "<EOS>"]
+    encoder, decoder, cross = attention.kinds
+    assert [encoder.kind, decoder.kind, cross.kind] == [ENCODER, DECODER, CROSS]
+    assert encoder.queries == encoder.memory == cross.memory == read
+    assert decoder.queries == cross.queries == written
+    assert decoder.memory == [START, *written[:-1]]
+    assert (attention.source, attention.target) == ("the dogs", "do, the")
+    assert (encoder.layers, decoder.layers, cross.layers) == ((1, 2, 3), (1, 2), (1, 2))
+    assert encoder.heads == decoder.heads == cross.heads == (1, 2)
+    vocabulary = translator.vocabulary
+    ids = [[*vocabulary.encode(text), EOS] for text in ("the dogs", "do, the")]
+    expected = translator.model.attention_weights(
+        {"inputs": np.array(ids[:1], "int32"), "targets": np.array(ids[1:], "int32")}
+    )
+    for attended, weights in zip(attention.kinds, expected, strict=True):
+        assert attended.weights.shape == (
+            len(attended.layers),
+            2,
+            len(attended.queries),
+            len(attended.memory),
+        )
+        np.testing.assert_array_equal(attended.weights, ops.convert_to_numpy(weights)[0])
+
+
+def test_the_output_is_the_decoders_own_best(translator) -> None:
+    attention = attend(translator, "the dog")
+    written = attention.kinds[1].queries
+    assert attention.target == translator.translate("the dog")
+    source = translator.encode("the dog")
+    assert labels(translator.vocabulary, translator.best_ids(source)) == written
+    assert 1 <= len(written) <= len(source) + 4
+
+
+def test_an_empty_target_has_its_end_only(translator) -> None:
+    _, decoder, cross = attend(translator, "the dog", "").kinds
+    assert (decoder.queries, decoder.memory, cross.queries) == (["<EOS>"], [START], ["<EOS>"])
+    np.testing.assert_allclose(decoder.weights, 1)
+
+
+def test_special_tokens_have_names_of_their_own() -> None:
+    vocabulary = SimpleNamespace(pieces=["<pad>", "</s>", "<unk>", "a"], unknown=2)
+    assert labels(vocabulary, [3, 2, 0, 1]) == ["a", "<UNK>", "<PAD>", "<EOS>"]
+    vocabulary.unknown = 0
+    assert labels(vocabulary, [2, 0]) == ["<unk>", "<PAD>"]
+
+
+def tokens(number: int) -> str:
+    """A text of so many, EOS not counted."""
+    return " ".join(["the"] * number)
+
+
+@pytest.mark.parametrize("line", ["", " \n"])
+def test_no_input(translator, line: str) -> None:
+    with pytest.raises(T2TError, match="the input is empty"):
+        attend(translator, line)
+
+
+def test_what_is_too_long_is_an_error_that_says_how_long_it_may_be(translator) -> None:
+    with pytest.raises(T2TError, match="the input has 41 tokens, and at most 40 can be drawn"):
+        attend(translator, tokens(40), "dog")
+    translator.max_length = 1000
+    with pytest.raises(T2TError, match=f"the target has {LONGEST + 1} tokens, and at most {LONGEST} can"):
+        attend(translator, "dog", tokens(LONGEST))
+    longest = attend(translator, "dog", tokens(LONGEST - 1)).kinds[1]
+    assert len(longest.queries) == LONGEST
+
+
+def test_an_output_that_is_too_long(translator, monkeypatch) -> None:
+    monkeypatch.setattr(translator, "best_ids", lambda _: [5] * (LONGEST + 1))
+    with pytest.raises(T2TError, match=f"the output has {LONGEST + 1} tokens"):
+        attend(translator, "dog")
+
+
+@pytest.mark.parametrize("target", [None, "dog"])
+def test_weights_that_are_not_numbers(translator, target) -> None:
+    for weight in translator.model.trainable_weights:
+        weight.assign(ops.full_like(weight, float("nan")))
+    with pytest.raises(T2TError, match="not numbers; use an earlier checkpoint"):
+        attend(translator, "the dog", target)
+
+
+def test_a_lone_surrogate_is_refused(translator) -> None:
+    for texts in (("\ud800", None), ("dog", "\udfff")):
+        with pytest.raises(T2TError, match="lone surrogate"):
+            attend(translator, *texts)
+
+
+def test_narrowed(hostile) -> None:
+    narrow = hostile.narrowed(layer=2, head=3)
+    assert [(kind.layers, kind.heads) for kind in narrow.kinds] == [((2,), (3,))] * 3
+    for kind, whole in zip(narrow.kinds, hostile.kinds, strict=True):
+        np.testing.assert_array_equal(kind.weights, whole.weights[1:2, 2:3])
+    for kind, whole in zip(hostile.narrowed().kinds, hostile.kinds, strict=True):
+        np.testing.assert_array_equal(kind.weights, whole.weights)
+    assert [kind.kind for kind in hostile.narrowed(kind=CROSS).kinds] == [CROSS]
+    assert [kind.kind for kind in hostile.narrowed(layer=3).kinds] == [ENCODER]  # the decoder has two
+
+
+@pytest.mark.parametrize(
+    ("narrow", "message"),
+    [
+        ({"layer": 4}, "--layer=4: the model has layers 1 to 3"),
+        ({"layer": 3, "kind": CROSS}, "--layer=3: the model has layers 1 to 2"),
+        ({"head": 5}, "--head=5: the model has heads 1 to 4"),
+    ],
+)
+def test_a_layer_or_head_that_there_is_not(hostile, narrow: dict, message: str) -> None:
+    with pytest.raises(T2TError, match=message):
+        hostile.narrowed(**narrow)

@@ -1,0 +1,117 @@
+"""The page holds what was computed, and nothing in a token can get out of where it is put."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_revival.visualization.attention import Attended, Attention
+from t2t_revival.visualization.attention_page import page
+
+
+class Elements(HTMLParser):
+    """All elements of a page, each name with its attributes and the text that begins it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.open = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.found.append((tag, dict(attrs), ""))
+        self.open = True
+
+    def handle_endtag(self, tag) -> None:
+        self.open = False
+
+    def handle_data(self, data) -> None:
+        if self.open:
+            tag, attributes, text = self.found[-1]
+            self.found[-1] = tag, attributes, text + data
+
+    def texts(self, tag: str, **attributes: str) -> list[str]:
+        return [text for name, has, text in self.found if name == tag and attributes.items() <= has.items()]
+
+
+def data_of(text: str) -> dict:
+    (data,) = Elements(text).texts("script", id="data")
+    return json.loads(data)
+
+
+def weights_of(kind: dict) -> np.ndarray:
+    shape = [len(kind[name]) for name in ("layers", "heads", "queries", "memory")]
+    return np.frombuffer(base64.b64decode(kind["weights"]), np.uint8).reshape(shape) / 255
+
+
+def test_the_data_are_the_attention(hostile) -> None:
+    data = data_of(page(hostile, "about"))
+    assert (data["source"], data["target"]) == (hostile.source, hostile.target)
+    assert [kind["name"] for kind in data["kinds"]] == ["encoder", "decoder", "cross"]
+    for kind, attended in zip(data["kinds"], hostile.kinds, strict=True):
+        assert (kind["queries"], kind["memory"]) == (attended.queries, attended.memory)
+        assert (tuple(kind["layers"]), tuple(kind["heads"])) == (attended.layers, attended.heads)
+        np.testing.assert_allclose(weights_of(kind), attended.weights, atol=0.5 / 255 + 1e-6)
+    decoder = weights_of(data["kinds"][1])
+    assert (decoder[..., np.triu(np.ones((4, 4), bool), 1)] == 0).all()
+
+
+def test_a_narrowed_page_is_smaller_and_keeps_the_numbers(hostile) -> None:
+    text = page(hostile.narrowed(layer=2, head=3), "about")
+    kinds = data_of(text)["kinds"]
+    assert [(kind["layers"], kind["heads"]) for kind in kinds] == [([2], [3])] * 3
+    assert len(text) < len(page(hostile, "about"))
+
+
+def test_what_may_run_or_be_loaded(hostile) -> None:
+    """The browser itself is told: this script and this style, and nothing else."""
+    elements = Elements(page(hostile, "about"))
+    (policy,) = (has["content"] for tag, has, _ in elements.found if "http-equiv" in has)
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules.pop("default-src") == "'none'"
+    scripts = [text for tag, has, text in elements.found if tag == "script" and has.get("id") != "data"]
+    for kind, texts in (("script-src", scripts), ("style-src", elements.texts("style"))):
+        (text,) = texts
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules.pop(kind) == f"'sha256-{digest}'"
+    assert rules == {"img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
+
+
+def test_nothing_outside_is_named(hostile) -> None:
+    text = page(hostile, "about")
+    links = [
+        value
+        for _, has, _ in Elements(text).found
+        for name, value in has.items()
+        if name in ("src", "href", "action", "srcset")
+    ]
+    assert links == ["data:,"]
+    assert set(re.findall(r"https?://[^\s\"']+", text)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\burl\(|@import|\bfetch\b|XMLHttpRequest|WebSocket|sendBeacon", text)
+
+
+def test_hostile_tokens_leave_the_page_as_it_is(hostile) -> None:
+    def skeleton(attention: Attention) -> list:
+        return [(tag, has) for tag, has, _ in Elements(page(attention, "about")).found]
+
+    plain = Attended("encoder", ["a"], ["a"], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
+    assert skeleton(hostile) == skeleton(Attention("a", "b", (plain,)))
+
+
+def test_what_is_said_of_the_model_is_text(hostile) -> None:
+    elements = Elements(page(hostile, "<b>$script</b> & more"))
+    assert elements.texts("p", id="about") == ["<b>$script</b> & more"]
+    assert not elements.texts("b")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_any_text_comes_back(text: str) -> None:
+    one = Attended("cross", [text], [text], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
+    data = data_of(page(Attention(text, text, (one,)), "about"))
+    assert data["source"] == data["target"] == text
+    assert data["kinds"][0]["queries"] == data["kinds"][0]["memory"] == [text]
