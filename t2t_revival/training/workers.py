@@ -50,6 +50,7 @@ class Workers:
     def __init__(self, strategy: tf.distribute.Strategy | None = None) -> None:
         self._strategy = strategy or tf.distribute.get_strategy()
         self.several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        self._mean = tf.function(self._mean_of_workers, autograph=False)
         self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
 
     def share(self, batches: tf.data.Dataset) -> Any:
@@ -84,11 +85,14 @@ class Workers:
         tasks = resolver.cluster_spec().num_tasks("worker")
         own = tf.one_hot(resolver.task_id, tasks, on_value=float(value), off_value=0.0)
         try:
-            told = self._strategy.run(lambda: own)
-            found = self._strategy.reduce(tf.distribute.ReduceOp.MEAN, told, axis=None) * tasks
+            found = self._mean(own) * tasks
         except tf.errors.OpError as error:
             raise lost_worker(error) from None
         return round(float(tf.reduce_max(found)))
+
+    def _mean_of_workers(self, value: Any) -> Any:
+        told = self._strategy.run(lambda own: own, args=(value,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, told, axis=None)
 
 
 def _split(x: Any, parts: int) -> Any:
