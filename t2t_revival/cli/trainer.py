@@ -91,6 +91,12 @@ def command_flags() -> flags.FlagValues:
         "GPUs of the machines in TF_CONFIG, see t2t-make-tf-configs.",
         flag_values=values,
     )
+    flags.DEFINE_bool(
+        "xla",
+        False,
+        "Let XLA compile the training step, once for each bucket of lengths: pays off on GPUs.",
+        flag_values=values,
+    )
     flags.DEFINE_enum(
         "precision",
         "float32",
@@ -136,6 +142,7 @@ def _train(values: flags.FlagValues) -> int:
         output_dir=output_dir,
         strategy=values.strategy,
         precision=values.precision,
+        xla=values.xla,
         streams=common.training_streams(hparams.batch_size),
         seed=values.random_seed,
         eval_frequency=values.local_eval_frequency,

@@ -70,13 +70,16 @@ def build_model(
         return TrainingTransformer(hparams, vocab_size, streams=streams)
 
 
-def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
-    """Compiles as the trainer does: the paper's loss and optimizer, no XLA.
+def compile_model(
+    model: TrainingTransformer, hparams: HParams, accumulate: int = 1, xla: bool = False
+) -> TrainingTransformer:
+    """Compiles as the trainer does: the paper's loss and optimizer.
 
     Args:
         model: to be compiled.
         hparams: reads `label_smoothing` and what `make_optimizer` reads.
         accumulate: micro-batches of one update.
+        xla: whether XLA compiles the training step.
 
     Returns:
         The model.
@@ -84,7 +87,7 @@ def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int 
     model.compile(
         optimizer=make_optimizer(hparams, accumulate),
         loss=TokenCrossEntropy(hparams.label_smoothing),
-        jit_compile=False,
+        jit_compile=xla,
     )
     model.optimizer.build(model.trainable_variables)
     # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
@@ -138,7 +141,7 @@ class Training:
             model = build_model(hparams, vocab_size, settings.precision, streams)
             if model.deterministic_attention and word_marks is not None:
                 model.deterministic_attention.marks.assign(word_marks)
-            self._model = compile_model(model, hparams, self._accumulate)
+            self._model = compile_model(model, hparams, self._accumulate, settings.xla)
             self._model.several_workers = self.workers.several
         self._report = report or (lambda news: None)
         self._start = self._resume(settings.output_dir)
@@ -154,6 +157,7 @@ class Training:
             accumulate=self._accumulate,
             seed=settings.seed,
             start=self._start.position,
+            pad_to_bucket=settings.xla,
         )
         self._hparams = hparams
         self._settings = settings

@@ -38,6 +38,7 @@ class Settings:
         output_dir: where checkpoints and curves go.
         strategy: see `make_strategy`.
         precision: "float32" or "mixed_bfloat16".
+        xla: whether XLA compiles the step, once for each bucket of lengths; batches are padded to its bounds.
         streams: parts of a batch that are computed side by side, where one device trains; pays off on a CPU
             whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: of weights, dropout and the order of the data.
@@ -55,6 +56,7 @@ class Settings:
     output_dir: Path
     strategy: str = "auto"
     precision: str = "float32"
+    xla: bool = False
     streams: int = 1
     seed: int = 1
     eval_frequency: int = 1000

@@ -1,0 +1,155 @@
+"""What the input pipeline can deliver, and where its time goes.
+
+    python benchmarks/input_pipeline.py --data_source=FOLDER
+
+Makes the data of a translation problem from a folder of text, and reads it as a training does:
+
+- generation: pairs/s of one process, vocabulary left out, beside SentencePiece alone on the same lines;
+- reading: target tokens/s of the batches, as many as come in the given time, on the cores that are there;
+- padding: the share of a batch's positions that hold no token, of both sides, over an epoch.
+
+The profile lists the functions that took most of the time of reading, without TensorFlow around them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import io
+import itertools
+import os
+import pstats
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from t2t_revival import registry
+from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.hparams import HParams
+from t2t_revival.problems.problem import TRAIN, Text2TextProblem
+
+ENOUGH = 500_000  # target tokens/s that a training step of `base` takes on a fast GPU
+ROWS = 12  # of the profile
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Pairs per second of one process, and of SentencePiece alone."""
+
+    pairs: int
+    ours: float
+    bare: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Target tokens per second, and the share of padding among the positions of both sides."""
+
+    tokens: float
+    padding: float
+
+
+def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -> Generation:
+    """In turns, medians, on one core; data_dir has its data already, and has it again afterwards."""
+    assert problem.data_source is not None
+    source = problem.make_source(problem.data_source, None)
+    pairs = list(source.pairs(TRAIN, 0, source.count(TRAIN)))
+    sides = [list(side) for side in zip(*pairs, strict=True)]
+    vocabulary = problem.vocabulary(data_dir)
+    ours, bare = [], []
+    with one_core():
+        for _ in range(rounds):
+            for shard in problem.shards(TRAIN, data_dir):
+                shard.unlink()
+            began = time.perf_counter()
+            problem.generate_data(data_dir)
+            ours.append(len(pairs) / (time.perf_counter() - began))
+            began = time.perf_counter()
+            for side in sides:
+                vocabulary.encode_batch(side)
+            bare.append(len(pairs) / (time.perf_counter() - began))
+    return Generation(len(pairs), median(ours), median(bare))
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Inside, this process and those that it starts have one core."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Reading:
+    """As `fit` reads: the whole dataset, prefetched."""
+    batches = TrainingBatches(shards, hparams, seed=1)
+    count, positions = 0, 0
+    elements = iter(batches.dataset())
+    next(elements)  # the first chunk is read
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        features, _, _ = next(elements)
+        positions += sum(int(side.shape[0] * side.shape[1]) for side in features.values())
+        count += 1
+    passed = time.perf_counter() - began
+    first, last = batches.tokens(1), batches.tokens(count + 1)
+    target, source = last.target_tokens - first.target_tokens, last.source_tokens - first.source_tokens
+    return Reading(target / passed, 1 - (target + source) / positions)
+
+
+def profile_reading(shards: list[Path], hparams: HParams, batches: int) -> str:
+    """The functions that reading spends most time in, themselves."""
+    elements = TrainingBatches(shards, hparams, seed=1)._elements()
+    profile = cProfile.Profile()
+    profile.runcall(lambda: list(itertools.islice(elements, batches)))
+    text = io.StringIO()
+    pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(ROWS)
+    return "\n".join(line for line in text.getvalue().splitlines() if line.strip())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data_source", default="sample", help="a folder with train.en train.de dev.en dev.de"
+    )
+    parser.add_argument("--problem", default="translate_ende")
+    parser.add_argument("--hparams_set", default="base")
+    parser.add_argument("--vocab_size", type=int, default=8000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    values = parser.parse_args(argv)
+    hparams = registry.hparams(values.hparams_set)
+    with tempfile.TemporaryDirectory() as folder:
+        data_dir = Path(folder)
+        problem = registry.problem(
+            values.problem, data_source=values.data_source, vocab_size=values.vocab_size
+        )
+        assert isinstance(problem, Text2TextProblem)
+        problem.generate_data(data_dir)
+        generation = measure_generation(problem, data_dir, values.rounds)
+        shards = problem.shards(TRAIN, data_dir)
+        reading = measure_reading(shards, hparams, values.seconds)
+        profile = profile_reading(shards, hparams, 200)
+    share = generation.ours / generation.bare
+    print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
+    print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")
+    print(f"reading     {reading.tokens:12,.0f} target tokens/s ({reading.tokens / ENOUGH:.1f} x {ENOUGH:,})")
+    print(f"padding     {reading.padding:12.1%} of both sides' positions, {values.hparams_set}'s batches")
+    print(profile)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
