@@ -14,11 +14,13 @@ COMMANDS = (
     "bleu",
     "datagen",
     "decoder",
+    "eval",
     "exporter",
     "import_checkpoint",
     "parseval",
     "query_server",
     "trainer",
+    "translate_all",
 )
 
 setup(

@@ -67,7 +67,7 @@ def csv_path(output_dir: Path, curve: str) -> Path:
 
 def read_curve(output_dir: Path, curve: str) -> list[dict[str, float]]:
     """The rows of a curve, oldest first; a row has the scores that were measured then."""
-    rows = (_numbers(row) for row in _read(csv_path(output_dir, curve)))
+    rows = (_numbers(row) for row in read_rows(csv_path(output_dir, curve)))
     return [row for row in rows if {"step", "target_tokens"} <= row.keys()]
 
 
@@ -79,7 +79,8 @@ def _numbers(row: dict[str, str]) -> dict[str, float]:
     return numbers
 
 
-def _read(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file as text; none, where there is no file."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -88,16 +89,21 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 def _append(path: Path, row: dict[str, Any]) -> None:
     """Appends a row; where it has other columns than the file, the file is written anew with all of them."""
-    rows = _read(path)
+    rows = read_rows(path)
     columns = list(dict.fromkeys([*(rows[0] if rows else ()), *row]))
     if not rows or columns != list(rows[0]):
-        _write(path, [*rows, row], columns)
+        write_rows(path, [*rows, row], columns)
         return
     with path.open("a", newline="", encoding="utf-8") as file:
         csv.DictWriter(file, columns, restval="").writerow(row)
 
 
-def _write(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
+def write_rows(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
+    """Writes a CSV file, whole or not at all; a row may have more than the columns, or less.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore")
     writer.writeheader()
@@ -108,9 +114,9 @@ def _write(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
 
 def _drop_after(path: Path, step: int) -> None:
     """Keeps the rows up to `step`; a line cut short by a crash goes too."""
-    rows = _read(path)
+    rows = read_rows(path)
     kept = [row for row in rows if _numbers(row).get("step", step + 1) <= step and None not in row.values()]
     if kept:
-        _write(path, kept, [name for name in rows[0] if name])
+        write_rows(path, kept, [name for name in rows[0] if name])
     else:
         path.unlink(missing_ok=True)
