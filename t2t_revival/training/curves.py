@@ -7,14 +7,13 @@ output_dir/events.*, eval/events.*   the same scores by step
 from __future__ import annotations
 
 import csv
-import io
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from t2t_revival.files import writing
+from t2t_revival.training.csv_rows import read_rows, write_rows
 from t2t_revival.training.state import Seen
 
 TRAIN, DEV = "train", "dev"
@@ -79,14 +78,6 @@ def _numbers(row: dict[str, str]) -> dict[str, float]:
     return numbers
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file as text; none, where there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def _append(path: Path, row: dict[str, Any]) -> None:
     """Appends a row; where it has other columns than the file, the file is written anew with all of them."""
     rows = read_rows(path)
@@ -96,20 +87,6 @@ def _append(path: Path, row: dict[str, Any]) -> None:
         return
     with path.open("a", newline="", encoding="utf-8") as file:
         csv.DictWriter(file, columns, restval="").writerow(row)
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
-    """Writes a CSV file, whole or not at all; a row may have more than the columns, or less.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    with writing(path) as file:
-        file.write(text.getvalue().encode())
 
 
 def _drop_after(path: Path, step: int) -> None:

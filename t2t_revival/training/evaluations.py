@@ -11,7 +11,7 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import AVERAGED
-from t2t_revival.training.curves import read_rows, write_rows
+from t2t_revival.training.csv_rows import read_rows, write_rows
 
 LABELS = ("step", "checkpoint", "weights", "settings")  # all other columns are scores
 
