@@ -189,7 +189,9 @@ def restore(model: Any, path: Path) -> dict:
     """
     arrays, meta = load(path)
     if "averaged" in meta:
-        raise T2TError(f"{path}: an average, from which no training goes on; give the training's --output_dir")
+        raise T2TError(
+            f"{path}: an average, from which no training goes on; give the training's --output_dir"
+        )
     _check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
