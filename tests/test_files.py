@@ -53,8 +53,7 @@ def test_what_is_not_utf8_is_named_with_its_line() -> None:
 
 
 def test_only_one_at_a_time(tmp_path: Path) -> None:
-    with only_one(tmp_path, "busy"):
-        with pytest.raises(T2TError, match="busy"), only_one(tmp_path, "busy"):
-            pytest.fail("a second one came in")
+    with only_one(tmp_path, "busy"), pytest.raises(T2TError, match="busy"), only_one(tmp_path, "busy"):
+        pytest.fail("a second one came in")
     with only_one(tmp_path, "busy"):
         pass
