@@ -15,12 +15,14 @@ COMMANDS = (
     "bleu",
     "datagen",
     "decoder",
+    "eval",
     "exporter",
     "import_checkpoint",
     "make_tf_configs",
     "parseval",
     "query_server",
     "trainer",
+    "translate_all",
 )
 
 setup(

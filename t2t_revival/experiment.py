@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabularies import TextEncoder
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Cut, Translator
-from t2t_revival.evaluation.decoded import measure_of
-from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.parsing.word_marks import word_marks
 from t2t_revival.problems.problem import DEV, TRAIN, Text2TextProblem
+from t2t_revival.split_scores import SplitScores
 from t2t_revival.training.distribution import make_strategy
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result, Training
 from t2t_revival.training.run import Run, check_place, check_same, save_run
-from t2t_revival.training.session import Note, Report, Scores, Settings
+from t2t_revival.training.session import Note, Report, Settings
 from t2t_revival.training.workers import Workers
 
 
@@ -80,8 +75,8 @@ class Experiment:
         check_place(output_dir, run.problem, run.hparams_set)
         with only_trainer(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
-            evaluate = self._evaluator(hparams, vocabulary) if chief else None
             report = report if chief else None
+            evaluate = self._scores(hparams, vocabulary) if chief else None
             training = Training(
                 shards, hparams, vocabulary.size, self.settings, evaluate, report, marks, strategy
             )
@@ -89,6 +84,18 @@ class Experiment:
                 self._tell_start(training, hparams, report)
                 save_run(output_dir, run, hparams, vocabulary.path)
             return training.run()
+
+    def _scores(self, hparams: HParams, vocabulary: TextEncoder) -> SplitScores:
+        return SplitScores(
+            self.problem,
+            DEV,
+            self.data_dir,
+            hparams,
+            vocabulary,
+            DecodeHParams.from_problem(self.problem),
+            self.decoded_sentences,
+            self.settings.streams,
+        )
 
     def _tell_start(self, training: Training, hparams: HParams, report: Report | None) -> None:
         """Reports what else would go unnoticed: pairs that are too long, data that comes again."""
@@ -104,39 +111,3 @@ class Experiment:
             )
         if training.note:
             report(Note(training.note))
-
-    def _evaluator(self, hparams: HParams, vocabulary: TextEncoder) -> Callable[[Any], Scores]:
-        """Scores on the dev split. What depends on the model is made when it is first seen."""
-        batches = evaluation_batches(self.problem.shards(DEV, self.data_dir), hparams).cache()
-        pairs, measure = self._dev_sample(), measure_of(self.problem)
-        tools: list[tuple[TeacherForced, Translator]] = []
-
-        def evaluate(model: Any) -> Scores:
-            if not tools:
-                options = DecodeHParams.from_problem(self.problem)
-                streams = self.settings.streams
-                translator = Translator(
-                    model, vocabulary, options, hparams.max_length, streams, problem=self.problem
-                )
-                tools.append((TeacherForced(model, streams), translator))
-            teacher_forced, translator = tools[0]
-            scores = teacher_forced(batches)
-            if pairs and measure:
-                found = translator.nbest([inputs for inputs, _ in pairs], 1, on_cut=_ignore, prepared=True)
-                outputs = [outputs[0].text for outputs in found]
-                scores[measure.metric] = measure.score(outputs, [reference for _, reference in pairs]).score
-            return scores
-
-        return evaluate
-
-    def _dev_sample(self) -> list[tuple[str, str]]:
-        """At most `decoded_sentences` of the dev split, evenly spread over it."""
-        if self.decoded_sentences < 1:
-            return []
-        pairs = list(self.problem.references(DEV, self.data_dir))
-        stride = max(1, -(-len(pairs) // self.decoded_sentences))
-        return pairs[::stride]
-
-
-def _ignore(cut: Cut) -> None:
-    """A dev sentence that is too long is cut in silence: it is at every evaluation the same."""

@@ -66,6 +66,22 @@ def lock(descriptor: int, refusal: str) -> None:
             raise
 
 
+@contextmanager
+def only_one(folder: Path, refusal: str) -> Iterator[None]:
+    """Inside, no other process is inside for the same folder; see `lock`.
+
+    Raises:
+        T2TError: one is; says `refusal`.
+        OSError: there is no such folder.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock(descriptor, refusal)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_file_name(name: str) -> bool:
     """Whether a name that was read somewhere stays in the folder where it is put, and on its line."""
     return name.isprintable() and name not in ("", ".", "..") and not set(name) & set('/\\"')

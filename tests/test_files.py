@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines, writing
+from t2t_revival.files import only_one, text_lines, writing
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -50,3 +50,10 @@ def test_lines(content: str, lines: list[str]) -> None:
 def test_what_is_not_utf8_is_named_with_its_line() -> None:
     with pytest.raises(T2TError, match=r"in\.en: line 3 is not UTF-8"):
         text_lines(b"a\nb\n\xff\n", "in.en")
+
+
+def test_only_one_at_a_time(tmp_path: Path) -> None:
+    with only_one(tmp_path, "busy"), pytest.raises(T2TError, match="busy"), only_one(tmp_path, "busy"):
+        pytest.fail("a second one came in")
+    with only_one(tmp_path, "busy"):
+        pass

@@ -1,20 +1,34 @@
-"""`t2t-avg-all`: averages the last checkpoints of a training."""
+"""`t2t-avg-all`: averages the last checkpoints of a training, or the last of each."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli import common, run_flags
+from t2t_revival.cli import common, run_flags, waiting
+from t2t_revival.cli.lines import say
+from t2t_revival.errors import T2TError
+from t2t_revival.files import only_one
+
+if TYPE_CHECKING:
+    from t2t_revival.training.checkpoints import Checkpoint
 
 USAGE = """
 t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20]
+t2t-avg-all --model_dir=DIR [--output_dir=DIR/avg] [--n=8] [--wait_minutes=20] [--min_steps=0]
 
 Averages the weights of the last checkpoints (section 6.1 of the paper) and writes the average to
 output_dir/averaged; t2t-decoder uses it from then on.
+
+With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
+while a training goes on. They go to an --output_dir of their own, which t2t-eval, t2t-translate-all,
+t2t-decoder and t2t-exporter take as they take a training's.
 """
+FOLDER = "avg"  # T2T's
 
 
 def command_flags() -> flags.FlagValues:
@@ -23,8 +37,21 @@ def command_flags() -> flags.FlagValues:
     run_flags.define(values)
     flags.DEFINE_string("problem", None, "What was learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_integer(
-        "n", 0, "How many of the last checkpoints; 0: as the hparams say.", lower_bound=0, flag_values=values
+        "n",
+        0,
+        "How many checkpoints an average has; 0: as the hparams say.",
+        lower_bound=0,
+        flag_values=values,
     )
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        f"A training's folder: one average for each checkpoint; --output_dir, by default MODEL_DIR/{FOLDER}, "
+        "is where they go.",
+        flag_values=values,
+    )
+    waiting.define_min_steps(values, "checkpoint")
+    waiting.define(values, "checkpoint")
     return values
 
 
@@ -34,7 +61,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _average(values: flags.FlagValues) -> None:
-    from t2t_revival.errors import T2TError
+    if values.model_dir:
+        _moving(values)
+        return
+    for flag in ("min_steps", "wait_minutes"):
+        if values[flag].present:
+            raise T2TError(f"--{flag} is for an average of each checkpoint: give --model_dir")
     from t2t_revival.training import checkpoints
     from t2t_revival.training.run import load_hparams
 
@@ -50,6 +82,46 @@ def _average(values: flags.FlagValues) -> None:
     print(
         f"next: t2t-decoder --problem={run.problem} --hparams_set={run.hparams_set} "
         f"--output_dir={shlex.quote(str(output_dir))}"
+    )
+
+
+def _moving(values: flags.FlagValues) -> None:
+    from t2t_revival.training.averaging import moving_averages, open_folder
+    from t2t_revival.training.checkpoints import list_checkpoints
+    from t2t_revival.training.run import load_hparams
+
+    model_dir = Path(values.model_dir).expanduser()
+    folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
+    run_flags.run_in(values, model_dir)
+    count = values.n or load_hparams(model_dir).average_checkpoints
+    open_folder(folder, model_dir, count)
+    found = waiting.following(
+        lambda: list_checkpoints(model_dir),
+        values.wait_minutes,
+        f"a checkpoint in {model_dir}",
+        values.min_steps,
+    )
+    averages = 0
+    with only_one(folder, f"{folder}: another t2t-avg-all is at work there"):
+        for average in moving_averages(found, count, folder, run_flags.say_left_out, _say_gap):
+            averages += 1
+            print(
+                f"step {average.step}: {average.path}{'' if average.made else ', there already'}", flush=True
+            )
+    if not averages:
+        raise T2TError(
+            f"no average: {model_dir} has fewer than {count} whole checkpoints"
+            + (f" from step {values.min_steps} on" if values.min_steps else "")
+            + ": give a lower --n, or --wait_minutes while it is trained"
+        )
+    print(f"{averages} average{'s' if averages > 1 else ''} of {count} checkpoint{'s' if count > 1 else ''}")
+    print(f"next: {shlex.join(['t2t-eval', f'--output_dir={folder}'])}")
+
+
+def _say_gap(checkpoint: Checkpoint) -> None:
+    say(
+        f"warning: step {checkpoint.step} has no average, since the training has removed a checkpoint before "
+        "it: give t2t-trainer a larger --keep_checkpoint_max"
     )
 
 

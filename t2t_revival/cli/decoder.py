@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +19,14 @@ from t2t_revival.cli.lines import (
     prompt,
     read,
     say,
-    say_repaired,
     to_bytes,
+    translate,
     writing_to,
 )
-from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Cut, Progress, Translation, Translator
+    from t2t_revival.decoding.translator import Translation, Translator
     from t2t_revival.problems.problem import Text2TextProblem
     from t2t_revival.training.run import Run
 
@@ -157,7 +155,7 @@ def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     lines = read(source)
     with writing_to(target) as file:
         translator = _translator(values, output_dir, run)
-        outputs = _translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
+        outputs = translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
         file.write(_formatted(outputs, translator, _draw(values, translator)))
     if target:
         say(f"outputs  {target}")
@@ -184,7 +182,7 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
         _make_folder(path.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
     with writing_to(path) as file:
-        outputs = _translate(translator, inputs, f"the {split} split", prepared=True)
+        outputs = translate(translator, inputs, f"the {split} split", prepared=True)
         file.write(_formatted(outputs, translator))
     stem = path.name.removesuffix(".outputs")
     inputs_path, references_path = (path.with_name(f"{stem}.{kind}") for kind in ("inputs", "targets"))
@@ -214,50 +212,6 @@ def _problem(run: Run, values: flags.FlagValues) -> Text2TextProblem:
         raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
     common.load_tensorflow(values)
     return problem
-
-
-def _translate(
-    translator: Translator, lines: list[str], name: str, prepared: bool = False
-) -> list[list[Translation]]:
-    """The outputs of all lines, with progress on stderr; see `Translator.nbest`."""
-    shown = _Progress()
-    outputs = translator.nbest(
-        lines, on_cut=lambda cut: _warn_of_cut(cut, name), on_progress=shown, prepared=prepared
-    )
-    shown.end(len(lines))
-    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
-    if any(found[0].score == float("-inf") for found in outputs):
-        raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
-    return outputs
-
-
-def _warn_of_cut(cut: Cut, name: str) -> None:
-    say(f"warning: {name}, {cut}")
-
-
-class _Progress:
-    """Says how far decoding is."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._line = ProgressLine(sys.stderr)
-
-    def __call__(self, progress: Progress) -> None:
-        if not self._line.due():
-            return
-        seconds = time.monotonic() - self._began
-        left = seconds / progress.share - seconds
-        self._line.show(
-            f"{progress.done:,} of {progress.total:,} sentences, "
-            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
-        )
-
-    def end(self, total: int) -> None:
-        """The last line."""
-        seconds = time.monotonic() - self._began
-        rate = total / max(seconds, 1e-3)
-        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
-        self._line.end()
 
 
 def _make_folder(folder: Path) -> None:

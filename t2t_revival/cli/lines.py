@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines, writing
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Progress, Translation, Translator
     from t2t_revival.problems.problem import Text2TextProblem
 
 STANDARD_STREAM = "-"
@@ -33,11 +36,11 @@ class Output(Protocol):
         """Log-probability / length penalty."""
 
 
-def read(path: str) -> list[str]:
-    """The lines of a file."""
+def read(path: str, flag: str = "decode_from_file") -> list[str]:
+    """The lines of the file that a flag names."""
     if path == STANDARD_STREAM:
         return text_lines(sys.stdin.buffer.read(), "standard input")
-    name = f"--decode_from_file={path}"
+    name = f"--{flag}={path}"
     try:
         content = Path(path).expanduser().read_bytes()
     except OSError as error:
@@ -153,3 +156,57 @@ def say_repaired(repaired: int, total: int) -> None:
 def say(message: str) -> None:
     """To the person, not into the translations: on stderr."""
     print(message, file=sys.stderr, flush=True)
+
+
+def translate(
+    translator: Translator, lines: list[str], name: str, prepared: bool = False, warn_of_cuts: bool = True
+) -> list[list[Translation]]:
+    """The outputs of all lines, with progress on stderr; see `Translator.nbest`.
+
+    Args:
+        translator: translates.
+        lines: what it is given.
+        name: where they come from, in warnings.
+        prepared: whether they are the model's inputs already.
+        warn_of_cuts: whether lines that are too long are named.
+
+    Raises:
+        T2TError: the model finds nothing.
+    """
+    shown = _Progress()
+    outputs = translator.nbest(
+        lines,
+        on_cut=lambda cut: say(f"warning: {name}, {cut}") if warn_of_cuts else None,
+        on_progress=shown,
+        prepared=prepared,
+    )
+    shown.end(len(lines))
+    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
+    if any(found[0].score == float("-inf") for found in outputs):
+        raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
+    return outputs
+
+
+class _Progress:
+    """Says how far decoding is."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._line = ProgressLine(sys.stderr)
+
+    def __call__(self, progress: Progress) -> None:
+        if not self._line.due():
+            return
+        seconds = time.monotonic() - self._began
+        left = seconds / progress.share - seconds
+        self._line.show(
+            f"{progress.done:,} of {progress.total:,} sentences, "
+            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
+        )
+
+    def end(self, total: int) -> None:
+        """The last line."""
+        seconds = time.monotonic() - self._began
+        rate = total / max(seconds, 1e-3)
+        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
+        self._line.end()

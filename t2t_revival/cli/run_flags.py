@@ -49,6 +49,11 @@ def warn_of_damage(error: DamagedError) -> None:
     say(f"warning: {left_out(error)}")
 
 
+def say_left_out(error: DamagedError) -> None:
+    """Says that a damaged checkpoint is left out, where each is used for itself."""
+    say(f"warning: {error.fault}, left out")
+
+
 def hparams_set(values: flags.FlagValues) -> str:
     """`--hparams_set`.
 
@@ -83,18 +88,23 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
         T2TError: the flags name no output_dir, an unknown problem or hparams set, or not what was trained;
             there is no trained model, or its run.json is damaged.
     """
+    folder = output_dir(values)
+    return folder, run_in(values, folder)
+
+
+def run_in(values: flags.FlagValues, folder: Path) -> Run:
+    """What was trained in a folder; see `open_run`."""
     from t2t_revival.training.run import FILE_NAME, Run
 
     if "t2t_usr_dir" in values and values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    folder = output_dir(values)
     if not (folder / FILE_NAME).exists():
         _check_names(values, folder)
     run = Run.load(folder)
     for flag, found in (("problem", run.problem), ("hparams_set", run.hparams_set)):
         if values[flag].value not in (None, found):
             raise T2TError(f"--{flag}={values[flag].value}: {folder} holds a model of {found}")
-    return folder, run
+    return run
 
 
 def _check_names(values: flags.FlagValues, folder: Path) -> None:

@@ -23,7 +23,7 @@ from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
 from t2t_revival.data.workers import Folders, Task, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.files import is_file_name, lock, writing
+from t2t_revival.files import is_file_name, only_one, writing
 
 Progress = Callable[[str, int, int], None]
 MISSING = "missing"
@@ -127,12 +127,8 @@ def _only_one(data_dir: Path) -> Iterator[None]:
     """Keeps a second process from writing to the same data_dir at the same time."""
     if not os.access(data_dir, os.W_OK | os.X_OK):
         raise T2TError(f"--data_dir={data_dir}: cannot be written; give one that can")
-    folder = os.open(data_dir, os.O_RDONLY)
-    try:
-        lock(folder, f"{data_dir}: another process is generating data there; wait for it")
+    with only_one(data_dir, f"{data_dir}: another process is generating data there; wait for it"):
         yield
-    finally:
-        os.close(folder)
 
 
 def _found(recipe: Recipe, data_dir: Path) -> Metadata | None:

@@ -157,6 +157,15 @@ class Translator:
         translator.checkpoint = checkpoint
         return translator
 
+    def take(self, checkpoint: Checkpoint) -> None:
+        """Goes on with the weights of another checkpoint of the same training; not for a `frozen` one.
+
+        Raises:
+            T2TError: it is damaged, or of another model.
+        """
+        restore_weights(self.model, checkpoint.path)
+        self.checkpoint = checkpoint
+
     @overload
     def translate(  # type: ignore[overload-overlap]
         self, lines: str, on_cut: Callable[[Cut], None] | None = None

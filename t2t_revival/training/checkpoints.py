@@ -188,6 +188,10 @@ def restore(model: Any, path: Path) -> dict:
         T2TError: the file is damaged, an average, or of another model; names the first difference.
     """
     arrays, meta = load(path)
+    if "averaged" in meta:
+        raise T2TError(
+            f"{path}: an average, from which no training goes on; give the training's --output_dir"
+        )
     _check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
@@ -256,6 +260,12 @@ def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
     Raises:
         T2TError: a checkpoint is damaged, or they are of different models.
     """
+    path = write_average(checkpoints, Path(output_dir) / AVERAGED)
+    return Checkpoint(max(checkpoints).step, True, path)
+
+
+def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
+    """As `average`, into any folder under the newest one's name; gives the file."""
     total: dict[str, np.ndarray] = {}
     for checkpoint in checkpoints:
         arrays, meta = load(checkpoint.path, prefixes=(MODEL,))
@@ -264,11 +274,11 @@ def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
             raise T2TError(f"{checkpoint.path} and {checkpoints[0].path} are of different models")
         total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in weights.items()}
     newest = max(checkpoints)
-    path = Path(output_dir) / AVERAGED / newest.path.name
+    path = folder / newest.path.name
     mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
     names = [checkpoint.path.name for checkpoint in checkpoints]
     save(path, mean, {**meta, "step": newest.step, "averaged": names})
-    return Checkpoint(newest.step, True, path)
+    return path
 
 
 def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:

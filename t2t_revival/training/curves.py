@@ -7,14 +7,13 @@ output_dir/events.*, eval/events.*   the same scores by step
 from __future__ import annotations
 
 import csv
-import io
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from t2t_revival.files import writing
+from t2t_revival.training.csv_rows import read_rows, write_rows
 from t2t_revival.training.state import Seen
 
 TRAIN, DEV = "train", "dev"
@@ -67,7 +66,7 @@ def csv_path(output_dir: Path, curve: str) -> Path:
 
 def read_curve(output_dir: Path, curve: str) -> list[dict[str, float]]:
     """The rows of a curve, oldest first; a row has the scores that were measured then."""
-    rows = (_numbers(row) for row in _read(csv_path(output_dir, curve)))
+    rows = (_numbers(row) for row in read_rows(csv_path(output_dir, curve)))
     return [row for row in rows if {"step", "target_tokens"} <= row.keys()]
 
 
@@ -79,38 +78,22 @@ def _numbers(row: dict[str, str]) -> dict[str, float]:
     return numbers
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def _append(path: Path, row: dict[str, Any]) -> None:
     """Appends a row; where it has other columns than the file, the file is written anew with all of them."""
-    rows = _read(path)
+    rows = read_rows(path)
     columns = list(dict.fromkeys([*(rows[0] if rows else ()), *row]))
     if not rows or columns != list(rows[0]):
-        _write(path, [*rows, row], columns)
+        write_rows(path, [*rows, row], columns)
         return
     with path.open("a", newline="", encoding="utf-8") as file:
         csv.DictWriter(file, columns, restval="").writerow(row)
 
 
-def _write(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    with writing(path) as file:
-        file.write(text.getvalue().encode())
-
-
 def _drop_after(path: Path, step: int) -> None:
     """Keeps the rows up to `step`; a line cut short by a crash goes too."""
-    rows = _read(path)
+    rows = read_rows(path)
     kept = [row for row in rows if _numbers(row).get("step", step + 1) <= step and None not in row.values()]
     if kept:
-        _write(path, kept, [name for name in rows[0] if name])
+        write_rows(path, kept, [name for name in rows[0] if name])
     else:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A picture of a training."""
+"""Pictures of a training."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
+from t2t_revival.training.evaluations import Evaluation
 
 FILE_NAME = "learning_curve.png"
 TRAIN_COLOUR, DEV_COLOUR, DECODED_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"
+FIGURE: dict[str, Any] = {"figsize": (8, 4.5), "dpi": 120, "layout": "constrained"}
 DECODED = {"bleu": "BLEU", "f1": "F1"}  # scores of decoded outputs, as people write them
 
 
@@ -32,7 +34,7 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
         raise T2TError(f"no learning curve in {output_dir}")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
+    figure = Figure(**FIGURE)
     loss_axes = figure.add_subplot()
     loss_axes.plot(*_points(train, "loss"), color=TRAIN_COLOUR, label="train loss (label-smoothed)")
     if dev:
@@ -50,6 +52,51 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     with writing(path) as file:
         figure.savefig(file, format="png")
     return path
+
+
+def draw_evaluations(evaluations: list[Evaluation], path: Path, title: str) -> Path:
+    """Draws loss, and BLEU or F1, of each checkpoint against its step; averages as single points.
+
+    Args:
+        evaluations: at least one.
+        path: of the PNG file.
+        title: above the picture.
+
+    Returns:
+        The file.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(**FIGURE)
+    axes = figure.add_subplot()
+    axes.set_xlabel("step")
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    lines = _draw_scores(axes, evaluations, "loss", "nats per target token", "loss", DEV_COLOUR)
+    for metric, name in DECODED.items():
+        if any(metric in evaluation.scores for evaluation in evaluations):
+            label = f"{name} (right axis)"
+            lines += _draw_scores(axes.twinx(), evaluations, metric, name, label, DECODED_COLOUR)
+    axes.legend(handles=lines, loc="center right", frameon=False)
+    with writing(path) as file:
+        figure.savefig(file, format="png")
+    return path
+
+
+def _draw_scores(
+    axes: Any, evaluations: list[Evaluation], metric: str, unit: str, label: str, colour: str
+) -> list[Any]:
+    axes.set_ylabel(unit)
+    lines = []
+    for averaged, style, of in ((False, "o-", ""), (True, "*", ", average")):
+        points = [
+            (e.step, e.scores[metric]) for e in evaluations if e.averaged == averaged and metric in e.scores
+        ]
+        if points:
+            steps, values = zip(*points, strict=True)
+            size = 9 if averaged else 3
+            lines += axes.plot(steps, values, style, color=colour, markersize=size, label=label + of)
+    return lines
 
 
 def _draw_decoded(loss_axes: Any, dev: list[dict[str, float]], metric: str) -> list[Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
-from t2t_revival.training.checkpoint_file import DamagedError
+from t2t_revival.training.checkpoint_file import DamagedError, fingerprint
 from t2t_revival.training.checkpoints import Checkpoint
 
 
@@ -185,6 +185,21 @@ def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> No
     checkpoints.save(other, {name: np.zeros((4,), np.float32)}, {"step": 2})
     with pytest.raises(T2TError, match="different models"):
         checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+
+
+def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    with pytest.raises(T2TError, match="an average, from which no training goes on"):
+        checkpoints.restore(None, averaged.path)
+
+
+def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
+    first, same, other = write(tmp_path, 1, 2.5), write(tmp_path, 2, 2.5), write(tmp_path, 3, 2.25)
+    assert fingerprint(first) == fingerprint(same) != fingerprint(other)
+    other.write_bytes(other.read_bytes()[:-30])
+    with pytest.raises(DamagedError):
+        fingerprint(other)
 
 
 def test_the_newest_is_decoded_and_the_average_where_it_is_as_new(tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""`t2t-bleu --translations_dir`: scores a folder of translations by step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival.cli import waiting
+from t2t_revival.cli.lines import say
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
+from t2t_revival.evaluation.translations import LastStep, TranslationFile, list_translations
+
+if TYPE_CHECKING:
+    from t2t_revival.evaluation.score_events import ScoreEvents
+
+LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
+
+
+Scores = dict[str, Bleu]  # by tag
+
+
+def score_folder(values: flags.FlagValues, references: list[str]) -> None:
+    """Scores each translation, prints step and BLEU, and writes them to `--event_dir`.
+
+    Args:
+        values: t2t-bleu's flags.
+        references: a line for each of a translation's.
+
+    Raises:
+        T2TError: there is nothing to score, or a file could not be scored; the others are.
+    """
+    folder = Path(values.translations_dir).expanduser()
+    events = _Events(Path(values.event_dir).expanduser(), values.tag_suffix) if values.event_dir else None
+    done = events.last.read() if events and values.min_steps < 0 else None
+    least = max(values.min_steps, 0) if done is None else done + 1
+    zero = least == 0 if values.report_zero is None else values.report_zero
+    if events and zero:
+        events.zero_at = lambda: _oldest(folder)
+    found = waiting.following(
+        lambda: list_translations(folder), values.wait_minutes, f"a translation in {folder}", least
+    )
+    with events or nullcontext():
+        scored, faults = _score(found, references, values.bleu_variant, events)
+    if faults:
+        raise T2TError(
+            f"not scored: {', '.join(faults)}; make them again with t2t-translate-all, and score them with "
+            "--min_steps"
+        )
+    if scored:
+        _tell_best(scored)
+        if events:
+            print(f"next: {shlex.join(['tensorboard', f'--logdir={events.folder}'])}")
+    elif done is not None:
+        print(f"nothing new after step {done}; --min_steps=0 scores all again")
+    else:
+        least_said = f" of {least} steps or more" if least else ""
+        raise T2TError(
+            f"no translation NAME-STEP{least_said} in {folder}: make some with t2t-translate-all, or give "
+            "--wait_minutes"
+        )
+
+
+def _score(
+    found: Iterable[TranslationFile], references: list[str], variant: str, events: _Events | None
+) -> tuple[dict[TranslationFile, Scores], list[str]]:
+    """Scores the files as they come; gives their scores, and the names of those that have none."""
+    scored: dict[TranslationFile, Scores] = {}
+    faults = []
+    for file in found:
+        try:
+            written = file.path.stat().st_mtime
+            scores = _scores(file, references, variant)
+        except (T2TError, FileNotFoundError) as error:
+            say(f"warning: {error}, left out")
+            faults.append(file.path.name)
+            continue
+        if not scored:
+            print("  ".join(["    step", *scores, "file"]))
+        scored[file] = scores
+        numbers = (f"{bleu.score:{len(tag)}.2f}" for tag, bleu in scores.items())
+        print("  ".join([f"{file.step:8}", *numbers, file.path.name]), flush=True)
+        if events:
+            events.add(file.step, written, scores)
+    return scored, faults
+
+
+class _Events:
+    """The events in `--event_dir`, whose file is made with the first score; a context manager.
+
+    Attributes:
+        folder: `--event_dir`.
+        last: the step up to which it has scores.
+        zero_at: gives the time of a BLEU of 0 at step 0; None: there is none.
+    """
+
+    def __init__(self, folder: Path, tag_suffix: str) -> None:
+        self.folder = folder
+        self.last = LastStep(folder, tag_suffix)
+        self.zero_at: Callable[[], float] | None = None
+        self._suffix = tag_suffix
+        self._file: ScoreEvents | None = None
+
+    def __enter__(self) -> _Events:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def add(self, step: int, wall_time: float, scores: Scores) -> None:
+        """Adds a point to each curve."""
+        try:
+            if self._file is None:
+                self._file = self._begin(scores)
+            self._file.add(step, wall_time, {f"{tag}{self._suffix}": b.score for tag, b in scores.items()})
+            self.last.write(step)
+        except OSError as error:
+            raise T2TError(f"cannot write to --event_dir={self.folder}: {error.strerror or error}") from error
+
+    def _begin(self, scores: Scores) -> ScoreEvents:
+        from t2t_revival.evaluation.score_events import ScoreEvents
+
+        file = ScoreEvents(self.folder)
+        if self.zero_at:
+            file.add(0, self.zero_at(), {f"{tag}{self._suffix}": 0.0 for tag in scores})
+        return file
+
+
+def _scores(file: TranslationFile, references: list[str], variant: str) -> Scores:
+    lines = read_lines(file.path)
+    if len(lines) != len(references):
+        raise T2TError(f"{file.path} has {len(lines)} lines but the references have {len(references)}")
+    return {
+        tag: sacrebleu_score(lines, references, lowercase)
+        for tag, lowercase in LOWERCASE.items()
+        if variant in ("both", tag.removeprefix("BLEU_"))
+    }
+
+
+def _oldest(folder: Path) -> float:
+    """When the oldest file was written: t2t-translate-all leaves one that is as old as the training."""
+    return min(path.stat().st_mtime for path in folder.iterdir() if path.is_file())
+
+
+def _tell_best(scored: dict[TranslationFile, Scores]) -> None:
+    tag = list(next(iter(scored.values())))[-1]
+    best = max(scored, key=lambda file: scored[file][tag].score)
+    print(f"best {tag}: step {best.step}, {scored[best][tag]}")

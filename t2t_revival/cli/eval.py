@@ -1,0 +1,243 @@
+"""`t2t-eval`: scores each checkpoint of a training on the dev or test split."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival import registry
+from t2t_revival.cli import common, problem_flags, run_flags, waiting
+from t2t_revival.cli.lines import say
+from t2t_revival.cli.progress import duration
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
+
+if TYPE_CHECKING:
+    from t2t_revival.training.checkpoints import Checkpoint
+    from t2t_revival.training.evaluations import Evaluation, Evaluations
+    from t2t_revival.training.run import Run
+
+USAGE = """
+t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint_path=FILE|FOLDER]
+
+Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
+whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table; writes it to
+output_dir/eval-dev.csv (or eval-test.csv) and draws it beside. Checkpoints that have their row there are not
+scored again.
+"""
+
+
+def command_flags() -> flags.FlagValues:
+    """The flags of t2t-eval; names are T2T's where T2T had them."""
+    values = common.new_flags()
+    problem_flags.define_names(values)
+    run_flags.define(values)
+    flags.DEFINE_string(
+        "checkpoint_path",
+        None,
+        "A checkpoint's file or a folder of them; by default all in output_dir, and the averages there.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "Where the split's shards lie; by default where the model was trained from.",
+        flag_values=values,
+    )
+    flags.DEFINE_bool("eval_use_test_set", False, "The test split instead of dev.", flag_values=values)
+    flags.DEFINE_integer(
+        "eval_bleu_sentences",
+        200,
+        "Sentences, evenly spread, that are decoded for BLEU, or F1; 0: none.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "eval_timeout_mins",
+        0,
+        "How long to wait for the next checkpoint, counted from when the last one was written; 0: what is "
+        "there is all.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    return common.run(command_flags(), USAGE, _eval, argv)
+
+
+def _eval(values: flags.FlagValues) -> None:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return
+    output_dir, run = run_flags.open_run(values)
+    problem = registry.problem(run.problem)
+    if not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"{run.problem} is not a problem of text to text")
+    split = TEST if values.eval_use_test_set else DEV
+    data_dir = Path(values.data_dir or run.data_dir).expanduser()
+    settings = _settings(values, output_dir, run, problem, split, data_dir)
+    common.load_tensorflow(values)
+    from t2t_revival.training.evaluations import Evaluations
+    from t2t_revival.visualization.learning_curve import draw_evaluations
+
+    table = Evaluations(output_dir, split, settings)
+    shown = _Evaluator(values, output_dir, problem, split, data_dir, table).all()
+    if not shown:
+        raise T2TError(
+            f"no whole checkpoint in {values.checkpoint_path or output_dir}: train with t2t-trainer"
+        )
+    picture = table.path.with_suffix(".png")
+    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
+    print(f"table    {table.path}\npicture  {picture}")
+    _tell_best(output_dir, problem, shown)
+
+
+def _settings(
+    values: flags.FlagValues,
+    output_dir: Path,
+    run: Run,
+    problem: Text2TextProblem,
+    split: str,
+    data_dir: Path,
+) -> str:
+    """What tells rows that were measured on this data, in this way, from others."""
+    from t2t_revival.training.evaluations import settings_fingerprint
+
+    metadata = problem.metadata(data_dir)
+    if metadata.vocab_fingerprint != run.fingerprint:
+        raise T2TError(
+            f"{data_dir} was made with another vocabulary than the model in {output_dir} has: give the "
+            "--data_dir that it was trained from, or data made with --vocab_file of its vocabulary"
+        )
+    problem.shards(split, data_dir)
+    return settings_fingerprint(
+        data=dataclasses.asdict(metadata.splits[split]),
+        source=metadata.source,
+        decode_hparams=run.decode_hparams,
+        decoded_sentences=values.eval_bleu_sentences,
+    )
+
+
+class _Evaluator:
+    """Scores what has no row yet, and prints the table row by row."""
+
+    def __init__(
+        self,
+        values: flags.FlagValues,
+        output_dir: Path,
+        problem: Text2TextProblem,
+        split: str,
+        data_dir: Path,
+        table: Evaluations,
+    ) -> None:
+        from t2t_revival.split_scores import CheckpointScores
+
+        self._values, self._output_dir, self._problem, self._table = values, output_dir, problem, table
+        self._make = lambda: CheckpointScores(
+            output_dir, problem, split, data_dir, values.eval_bleu_sentences, common.streams()
+        )
+        self._scores: CheckpointScores | None = None
+        self._listed = _asked(output_dir, values.checkpoint_path)
+        self._names = [
+            name
+            for name in problem.eval_metrics()
+            if values.eval_bleu_sentences or name not in ("bleu", "f1")
+        ]
+        self._seconds: list[float] = []  # that each evaluation took
+
+    def all(self) -> list[Evaluation]:
+        """The rows of all checkpoints that were asked for; damaged ones are named."""
+        from t2t_revival.training.checkpoint_file import DamagedError
+
+        shown: list[Evaluation] = []
+        where = self._values.checkpoint_path or self._output_dir
+        for checkpoint in waiting.following(
+            self._listed, self._values.eval_timeout_mins, f"a checkpoint in {where}"
+        ):
+            try:
+                row = self._row(checkpoint)
+            except DamagedError as error:
+                run_flags.say_left_out(error)
+                continue
+            except T2TError:
+                if checkpoint.path.exists():
+                    raise
+                continue  # removed by the trainer
+            if not shown:
+                print("  ".join(["    step", *(f"{name:>10}" for name in self._names)]))
+            shown.append(row)
+            cells = [
+                f"{row.step:8}",
+                *(f"{row.scores.get(name, float('nan')):10.4g}" for name in self._names),
+            ]
+            print("  ".join(cells) + ("  average" if row.averaged else ""), flush=True)
+        return shown
+
+    def _row(self, checkpoint: Checkpoint) -> Evaluation:
+        from t2t_revival.training.checkpoint_file import fingerprint
+
+        weights = fingerprint(checkpoint.path)
+        if found := self._table.find(checkpoint.path, weights):
+            return found
+        began = time.monotonic()
+        self._say_start(checkpoint)
+        self._scores = self._scores or self._make()
+        scores = self._scores(checkpoint.path)
+        self._seconds.append(time.monotonic() - began)
+        return self._table.add(checkpoint.step, checkpoint.path, weights, scores)
+
+    def _say_start(self, checkpoint: Checkpoint) -> None:
+        left = sum(other.step >= checkpoint.step for other in self._listed())
+        pace = self._seconds[-1] if self._seconds else 0.0
+        name = checkpoint.path.relative_to(checkpoint.path.parents[checkpoint.averaged])
+        say(f"scoring {name}, {left} to go" + (f", about {duration(left * pace)}" if pace else ""))
+
+
+def _asked(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[Checkpoint]]:
+    """What lists the checkpoints that are scored."""
+    from t2t_revival.training import checkpoints
+
+    if not checkpoint_path:
+        return lambda: sorted(
+            checkpoints.list_checkpoints(output_dir) + checkpoints.list_averaged(output_dir)
+        )
+    folder = Path(checkpoint_path).expanduser()
+    if folder.is_dir():
+        return lambda: checkpoints.list_checkpoints(folder)
+    given = [checkpoints.to_decode(output_dir, checkpoint_path)]
+    return lambda: given
+
+
+def _tell_best(output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation]) -> None:
+    from t2t_revival.evaluation.decoded import measure_of
+
+    measure = measure_of(problem)
+    decoded = [row for row in rows if measure and measure.metric in row.scores]
+    if measure and decoded:
+        best = max(decoded, key=lambda row: row.scores[measure.metric])
+        print(f"best {measure.title}: step {best.step}, {best.scores[measure.metric]:.2f}")
+    else:
+        best = min(rows, key=lambda row: (math.isnan(row.scores["loss"]), row.scores["loss"]))
+        print(f"lowest loss: step {best.step}, {best.scores['loss']:.4g}")
+    path = os.path.normpath(output_dir / best.checkpoint)
+    print(
+        "next: "
+        + shlex.join(["t2t-decoder", f"--output_dir={output_dir}", f"--checkpoint_path={path}"])
+        + " --decode_from_file=FILE"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

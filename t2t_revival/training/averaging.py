@@ -1,0 +1,141 @@
+"""Moving averages: one for each checkpoint, of it and those before it (T2T's `t2t-avg-all`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoint_file import MODEL, DamagedError, verify
+from t2t_revival.training.checkpoints import (
+    Checkpoint,
+    OnDamaged,
+    list_checkpoints,
+    write_average,
+)
+from t2t_revival.training.run import Run, check_same, load_hparams, save_run
+
+ANOTHER = "give another --output_dir"
+
+
+@dataclass(frozen=True)
+class MovingAverage:
+    """An average of several checkpoints.
+
+    Attributes:
+        step: the newest one's.
+        path: its file.
+        made: whether it was made now; if not, it was there.
+    """
+
+    step: int
+    path: Path
+    made: bool
+
+
+def open_folder(folder: Path, model_dir: Path, count: int) -> None:
+    """Makes a folder of averages an output_dir of its own, for every command that reads one.
+
+    Args:
+        folder: made if missing.
+        model_dir: of the training.
+        count: checkpoints of an average.
+
+    Raises:
+        T2TError: the folder is the training's own, or holds something else than averages of `count` of its
+            checkpoints; or it cannot be written.
+    """
+    if folder.resolve() == model_dir.resolve():
+        raise T2TError(
+            f"{folder} is the training's own folder, and averages are named as checkpoints: {ANOTHER}"
+        )
+    for checkpoint in list_checkpoints(folder):
+        try:
+            averaged = verify(checkpoint.path, prefixes=()).get("averaged")
+        except DamagedError:  # is made anew
+            continue
+        if averaged is None:
+            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is no average: {ANOTHER}")
+        if len(averaged) != count:
+            raise T2TError(
+                f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"
+            )
+    run, hparams = Run.load(model_dir), load_hparams(model_dir)
+    check_same(folder, run, hparams)
+    vocabulary = model_dir / run.vocabulary
+    save_run(folder, run, hparams, vocabulary)
+    _copy_time(vocabulary, folder / run.vocabulary)
+
+
+def moving_averages(
+    found: Iterable[Checkpoint],
+    count: int,
+    folder: Path,
+    on_damaged: OnDamaged,
+    on_gap: Callable[[Checkpoint], None],
+) -> Iterator[MovingAverage]:
+    """Writes, for each checkpoint but the first `count` - 1, the average of it and the whole ones before it.
+
+    An average has the step and the time of its newest checkpoint. One that is there, whole and of the same
+    checkpoints, stays as it is.
+
+    Args:
+        found: checkpoints, oldest first.
+        count: checkpoints of an average, at least 1.
+        folder: of `open_folder`.
+        on_damaged: is told of each checkpoint that is left out.
+        on_gap: is told of each checkpoint that has no average since one of its window was removed meanwhile.
+
+    Raises:
+        T2TError: checkpoints are of different models, or an average cannot be written.
+    """
+    window: list[Checkpoint] = []
+    for checkpoint in found:
+        try:
+            verify(checkpoint.path, prefixes=(MODEL,))
+        except DamagedError as error:
+            on_damaged(error)
+            continue
+        except T2TError:
+            if checkpoint.path.exists():
+                raise
+            continue  # removed by the trainer
+        window = [*window, checkpoint][-count:]
+        if len(window) < count:
+            continue
+        try:
+            average = _average(window, folder)
+        except T2TError:
+            if all(member.path.exists() for member in window):
+                raise
+            on_gap(checkpoint)
+            continue
+        yield average
+
+
+def _average(window: list[Checkpoint], folder: Path) -> MovingAverage:
+    newest = window[-1]
+    path = folder / newest.path.name
+    if _is_average_of(window, path):
+        return MovingAverage(newest.step, path, made=False)
+    write_average(window, folder)
+    _copy_time(newest.path, path)
+    return MovingAverage(newest.step, path, made=True)
+
+
+def _is_average_of(window: list[Checkpoint], path: Path) -> bool:
+    if not path.exists() or path.stat().st_mtime_ns != window[-1].path.stat().st_mtime_ns:
+        return False
+    try:
+        names = verify(path, prefixes=(MODEL,)).get("averaged")
+    except DamagedError:
+        return False
+    return names == [member.path.name for member in window]
+
+
+def _copy_time(source: Path, target: Path) -> None:
+    """Has a file say that it is as old as what it was made from, for curves over time."""
+    time = source.stat().st_mtime_ns
+    os.utime(target, ns=(time, time))

@@ -1,0 +1,115 @@
+"""What `t2t-eval` has measured: `output_dir/eval-SPLIT.csv`, a row for each checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import AVERAGED
+from t2t_revival.training.csv_rows import read_rows, write_rows
+
+LABELS = ("step", "checkpoint", "weights", "settings")  # all other columns are scores
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of a checkpoint.
+
+    Attributes:
+        step: the checkpoint's.
+        checkpoint: its file, seen from output_dir.
+        weights: tells its weights from others; see `checkpoint_file.fingerprint`.
+        settings: tells what it was measured on, and how, from other data and ways.
+        scores: by name.
+    """
+
+    step: int
+    checkpoint: str
+    weights: str
+    settings: str
+    scores: dict[str, float]
+
+    @property
+    def averaged(self) -> bool:
+        """Whether it is the average that t2t-avg-all writes into output_dir."""
+        return Path(self.checkpoint).parent == Path(AVERAGED)
+
+
+def settings_fingerprint(**values: Any) -> str:
+    """8 hexadecimal digits for what JSON makes of `values`."""
+    return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=str).encode()):08x}"
+
+
+class Evaluations:
+    """The rows of a CSV file, which is written whole with each that is added.
+
+    Rows of other settings, and of checkpoints that are gone, stay in the file.
+
+    Args:
+        output_dir: of the training.
+        split: "dev" or "test".
+        settings: of the rows that are looked at.
+    """
+
+    def __init__(self, output_dir: Path, split: str, settings: str) -> None:
+        self.path = output_dir / f"eval-{split}.csv"
+        self._output_dir = output_dir
+        self._settings = settings
+        self._rows = [row for row in map(_row, read_rows(self.path)) if row]
+
+    @property
+    def rows(self) -> list[Evaluation]:
+        """Those of the settings, by step, averages after what they are made of."""
+        rows = (row for row in self._rows if row.settings == self._settings)
+        return sorted(rows, key=lambda row: (row.step, row.averaged, row.checkpoint))
+
+    def find(self, path: Path, weights: str) -> Evaluation | None:
+        """The row of a checkpoint with these weights."""
+        wanted = (self._name(path), weights)
+        return next((row for row in self.rows if (row.checkpoint, row.weights) == wanted), None)
+
+    def add(self, step: int, path: Path, weights: str, scores: dict[str, float]) -> Evaluation:
+        """Adds a row; one of the same file with other weights goes.
+
+        Raises:
+            T2TError: the file cannot be written.
+        """
+        added = Evaluation(step, self._name(path), weights, self._settings, scores)
+        self._rows = [row for row in self._rows if not _replaces(added, row)]
+        self._rows = sorted([*self._rows, added], key=lambda row: (row.step, row.averaged))
+        names = dict.fromkeys(name for row in self._rows for name in row.scores)
+        columns = [*LABELS[:2], *names, *LABELS[2:]]
+        cells = [
+            {label: getattr(row, label) for label in LABELS}
+            | {name: f"{value:.6g}" for name, value in row.scores.items()}
+            for row in self._rows
+        ]
+        try:
+            write_rows(self.path, cells, columns)
+        except OSError as error:
+            raise T2TError(f"cannot write {self.path}: {error.strerror or error}") from error
+        return added
+
+    def _name(self, path: Path) -> str:
+        return os.path.relpath(path.resolve(), self._output_dir.resolve())
+
+
+def _replaces(new: Evaluation, old: Evaluation) -> bool:
+    if new.checkpoint != old.checkpoint:
+        return False
+    return new.weights != old.weights or new.settings == old.settings
+
+
+def _row(cells: dict[str, str]) -> Evaluation | None:
+    """A row of the file; None: it is none, as after a change by hand."""
+    try:
+        step, checkpoint, weights, settings = (cells[label] for label in LABELS)
+        scores = {name: float(cell) for name, cell in cells.items() if name not in LABELS and cell}
+        return Evaluation(int(step), checkpoint, weights, settings, scores)
+    except (KeyError, TypeError, ValueError):
+        return None

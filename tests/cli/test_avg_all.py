@@ -1,0 +1,92 @@
+"""`t2t-avg-all --model_dir`: an average for each checkpoint, in an output_dir of its own."""
+
+import numpy as np
+import pytest
+
+from t2t_revival.cli import avg_all, waiting
+from t2t_revival.files import only_one
+from t2t_revival.following import Clock
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run
+
+
+def run(*arguments):
+    return avg_all.main(["t2t-avg-all", *map(str, arguments)])
+
+
+def failure(capsys, status):
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("warning")]
+    assert line.startswith("t2t-avg-all: error: ")
+    return line
+
+
+def weights(path):
+    arrays, _ = checkpoints.load(path, prefixes=("model/",))
+    return {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
+
+
+def test_the_last_of_each_checkpoint(out, tmp_path, capsys, write_checkpoint):
+    for step in (9, 11):
+        write_checkpoint(out, step)
+    folder = tmp_path / "avg"
+    assert run(f"--model_dir={out}", f"--output_dir={folder}", "--n=2") == 0
+    shown = capsys.readouterr().out
+    assert f"step 9: {folder / 'model.ckpt-9.npz'}\nstep 11: " in shown
+    assert f"2 averages of 2 checkpoints\nnext: t2t-eval --output_dir={folder}" in shown
+    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(folder)] == [9, 11]
+    averaged = weights(folder / "model.ckpt-11.npz")
+    parts = [weights(out / f"model.ckpt-{step}.npz") for step in (9, 11)]
+    assert averaged.keys() == parts[0].keys()
+    for name, array in averaged.items():
+        np.testing.assert_allclose(array, (parts[0][name] + parts[1][name]) / 2, rtol=1e-6, atol=1e-7)
+    assert run(f"--model_dir={out}", f"--output_dir={folder}", "--n=2") == 0
+    assert "model.ckpt-11.npz, there already" in capsys.readouterr().out
+
+
+def test_by_default_beside_the_checkpoints_and_as_many_as_the_hparams_say(out, capsys, write_checkpoint):
+    for step in range(20, 30):
+        write_checkpoint(out, step)
+    assert run(f"--model_dir={out}", "--min_steps=20") == 0
+    made = checkpoints.list_checkpoints(out / "avg")
+    assert [len(checkpoints.load(c.path)[1]["averaged"]) for c in made] == [5] * 6
+    assert Run.load(out / "avg") == Run.load(out)
+    assert len(checkpoints.list_checkpoints(out)) == 11
+
+
+def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
+    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
+
+    def sleep(seconds):
+        times.append(times[-1] + seconds)
+        if len(times) == 2:
+            write_checkpoint(out, 8)
+
+    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    assert run(f"--model_dir={out}", "--n=2", "--wait_minutes=1") == 0
+    captured = capsys.readouterr()
+    assert "step 8: " in captured.out
+    assert f"waiting for a checkpoint in {out} until " in captured.err
+
+
+def test_refusals(out, tmp_path, capsys):
+    assert "fewer than 2 whole checkpoints" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
+    assert "own folder" in failure(capsys, run(f"--model_dir={out}", f"--output_dir={out}", "--n=1"))
+    assert "give --model_dir" in failure(capsys, run(f"--output_dir={out}", "--wait_minutes=3"))
+    assert "no trained model" in failure(capsys, run(f"--model_dir={tmp_path / 'nowhere'}"))
+    assert not (tmp_path / "nowhere").exists()
+    with only_one(out / "avg", ""):
+        assert "another t2t-avg-all" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
+
+
+@pytest.mark.slow
+def test_an_average_is_decoded(out, tmp_path, capsys, write_checkpoint):
+    from t2t_revival.cli import decoder
+
+    write_checkpoint(out, 9)
+    assert run(f"--model_dir={out}", "--n=2") == 0
+    (tmp_path / "in").write_text("the dog\n")
+    where = [f"--output_dir={out / 'avg'}", "--decode_hparams=beam_size=1,extra_length=1"]
+    assert decoder.main(["t2t-decoder", *where, f"--decode_from_file={tmp_path / 'in'}"]) == 0
+    assert "avg/model.ckpt-9.npz (step 9" in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""`t2t-bleu --translations_dir`: what it prints, what TensorBoard gets, and that a second run goes on."""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from tensorboard.compat.proto.event_pb2 import Event
+
+from t2t_revival.cli import bleu, waiting
+from t2t_revival.following import Clock
+
+REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
+OUTPUTS = {
+    1000: REFERENCES,
+    200: ["ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor einem Haus."],
+}
+
+
+def write(path: Path, lines: list[str], time: float = 0.0) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if time:
+        os.utime(path, (time, time))
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder of two translations, a hidden third one that is being written, and their references."""
+    folder = tmp_path / "translations"
+    folder.mkdir()
+    write(tmp_path / "ref.de", REFERENCES)
+    write(folder / "translate_ende-flags.json", ["{}"], 1e9)
+    for step, lines in OUTPUTS.items():
+        write(folder / f"translate_ende-{step}", lines, 1e9 + step)
+    write(folder / ".translate_ende-300.tmp", ["Ein"])
+    return tmp_path
+
+
+def run(place: Path, *more: str) -> int:
+    where = [f"--translations_dir={place / 'translations'}", f"--reference={place / 'ref.de'}"]
+    return bleu.main(["t2t-bleu", *where, *more])
+
+
+def expected(step: int, lowercase: bool) -> float:
+    return sacrebleu.corpus_bleu(OUTPUTS[step], [REFERENCES], lowercase=lowercase).score
+
+
+def events(folder: Path) -> list[tuple[str, int, float, float]]:
+    """(tag, step, time, value) of a folder's event files, read as the format is defined."""
+    found = []
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        content = path.read_bytes()
+        while content:
+            (length,) = struct.unpack("<Q", content[:8])
+            event = Event.FromString(content[12 : 12 + length])
+            content = content[12 + length + 4 :]
+            found += [(v.tag, event.step, event.wall_time, v.simple_value) for v in event.summary.value]
+    return found
+
+
+def test_table(place: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(place) == 0
+    head, *rows, best = capsys.readouterr().out.splitlines()
+    assert head.split() == ["step", "BLEU_uncased", "BLEU_cased", "file"]
+    assert [row.split() for row in rows] == [
+        [str(step), f"{expected(step, True):.2f}", f"{expected(step, False):.2f}", f"translate_ende-{step}"]
+        for step in (200, 1000)
+    ]
+    assert expected(200, True) != expected(200, False), "or else the variants could be exchanged"
+    assert best.startswith("best BLEU_cased: step 1000, 100.00 nrefs:1|case:mixed")
+    assert sorted(path.name for path in place.iterdir()) == ["ref.de", "translations"]
+
+
+def test_events(place: Path, capsys: pytest.CaptureFixture) -> None:
+    out = place / "events"
+    assert run(place, f"--event_dir={out}") == 0
+    assert f"next: tensorboard --logdir={out}" in capsys.readouterr().out
+    assert events(out) == [
+        ("BLEU_uncased", 0, 1e9, 0.0),
+        ("BLEU_cased", 0, 1e9, 0.0),
+        ("BLEU_uncased", 200, 1e9 + 200, pytest.approx(expected(200, True))),
+        ("BLEU_cased", 200, 1e9 + 200, pytest.approx(expected(200, False))),
+        ("BLEU_uncased", 1000, 1e9 + 1000, pytest.approx(100.0)),
+        ("BLEU_cased", 1000, 1e9 + 1000, pytest.approx(100.0)),
+    ]
+    assert (out / "last_evaluated_step.txt").read_text() == "1000\n"
+
+
+def test_variant_suffix_and_no_zero(place: Path) -> None:
+    out = place / "events"
+    flags = ["--bleu_variant=cased", "--tag_suffix=_beam8", "--noreport_zero", "--min_steps=201"]
+    assert run(place, f"--event_dir={out}", *flags) == 0
+    assert events(out) == [("BLEU_cased_beam8", 1000, 1e9 + 1000, pytest.approx(100.0))]
+
+
+def test_a_second_run_goes_on(place: Path, capsys: pytest.CaptureFixture) -> None:
+    out = f"--event_dir={place / 'events'}"
+    assert run(place, out) == 0
+    before = events(place / "events")
+    capsys.readouterr()
+    assert run(place, out) == 0
+    assert capsys.readouterr().out == "nothing new after step 1000; --min_steps=0 scores all again\n"
+    write(place / "translations" / "translate_ende-1500", REFERENCES, 1e9 + 1500)
+    assert run(place, out) == 0
+    assert [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:2]] == ["1500"]
+    new = events(place / "events")[len(before) :]
+    assert [(tag, step) for tag, step, _, _ in new] == [("BLEU_uncased", 1500), ("BLEU_cased", 1500)]
+
+
+def test_it_waits_for_more(
+    place: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = max(path.stat().st_ctime for path in (place / "translations").iterdir())
+    times = [start]
+
+    def sleep(seconds: float) -> None:
+        times.append(times[-1] + seconds)
+        if len(times) == 3:
+            write(place / "translations" / "translate_ende-3000", REFERENCES)
+
+    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    assert run(place, "--wait_minutes=2") == 0
+    shown = capsys.readouterr()
+    assert [row.split()[0] for row in shown.out.splitlines()[1:-1]] == ["200", "1000", "3000"]
+    assert re.search(r"waiting for a translation in .*translations until \d\d:\d\d:\d\d", shown.err)
+    assert times[-1] - start == pytest.approx(120, abs=10)
+
+
+def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
+    place: Path, capsys: pytest.CaptureFixture
+) -> None:
+    write(place / "translations" / "translate_ende-300", REFERENCES[:1])
+    assert run(place) == 1
+    shown = capsys.readouterr()
+    assert [row.split()[0] for row in shown.out.splitlines()[1:]] == ["200", "1000"]
+    assert "translate_ende-300 has 1 lines but the references have 2, left out" in shown.err
+    assert "error: not scored: translate_ende-300; make them again" in shown.err
+
+
+def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(place, "--min_steps=5000") == 1
+    assert "no translation NAME-STEP of 5000 steps or more in" in capsys.readouterr().err
+    for path in (place / "translations").iterdir():
+        path.unlink()
+    (place / "translations").rmdir()
+    assert run(place) == 1
+    assert f"no translation NAME-STEP in {place / 'translations'}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ["--translation=a", "--translations_dir=b"],
+            "--translation and --translations_dir do not go together",
+        ),
+        (["--translation=a", "--event_dir=b"], "--event_dir goes with --translations_dir=DIR"),
+        (["--translations_dir=a", "--target_lang=fr"], "--target_lang goes with --translation=FILE"),
+        (["--translations_dir=a"], "--reference=FILE is missing"),
+    ],
+)
+def test_flags_that_do_not_fit(flags: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
+    assert bleu.main(["t2t-bleu", *flags]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_an_event_dir_that_cannot_be_written(place: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(place, f"--event_dir={place / 'ref.de' / 'events'}") == 1
+    assert f"cannot write to --event_dir={place}" in capsys.readouterr().err
+
+
+def test_no_tensorflow_even_with_events(place: Path) -> None:
+    program = (
+        "import sys; from t2t_revival.cli import bleu; status = bleu.main(sys.argv)\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
+        "sys.exit(status)"
+    )
+    flags = [f"--translations_dir={place / 'translations'}", f"--reference={place / 'ref.de'}"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *flags, f"--event_dir={place / 'events'}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert events(place / "events")

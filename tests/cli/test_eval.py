@@ -1,0 +1,212 @@
+"""`t2t-eval`: the scores of each checkpoint, none measured twice, damaged ones named."""
+
+import csv
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from t2t_revival import registry, split_scores
+from t2t_revival.cli import common, waiting
+from t2t_revival.cli import eval as eval_command
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.following import Clock
+from t2t_revival.model import Transformer
+from t2t_revival.training import checkpoints
+from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """Has a checkpoint's scores follow from its step, without a model; the names of those scored."""
+    names = []
+
+    class Scores:
+        def __init__(self, output_dir, problem, split, data_dir, decoded_sentences, streams):
+            self.decoded = decoded_sentences
+
+        def __call__(self, path):
+            checkpoints.verify(path)
+            names.append(f"{path.parent.name}/{path.name}")
+            step = int(checkpoints.NAME.fullmatch(path.name)[1])
+            scores = {"loss": 10.0 / step, "perplexity": 2.0, "accuracy": 0.5}
+            return {**scores, "bleu": float(step)} if self.decoded else scores
+
+    monkeypatch.setattr(split_scores, "CheckpointScores", Scores)
+    return names
+
+
+def run(out, *more):
+    return eval_command.main(["t2t-eval", f"--output_dir={out}", *map(str, more)])
+
+
+def table(out, split="dev"):
+    with (out / f"eval-{split}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def steps(text):
+    return [
+        int(line.split()[0]) for line in text.splitlines() if line[:1] == " " and line.split()[0].isdigit()
+    ]
+
+
+def failure(capsys, status):
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-eval: error: ")]
+    return line
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
+    """Of the second checkpoint: loss and accuracy by NumPy from its logits, BLEU from what it translates."""
+    write_checkpoint(out, 9)
+    assert run(out, "--problem=translate_ende", "--hparams_set=tiny") == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[0].split() == ["step", "loss", "perplexity", "accuracy", "bleu"]
+    assert steps(text) == [7, 9]
+    row = {name: float(table(out)[1][name]) for name in ("loss", "perplexity", "accuracy", "bleu")}
+
+    vocabulary, hparams = load_vocabulary(out), load_hparams(out)
+    model = Transformer(hparams, vocabulary.size)
+    checkpoints.restore_weights(model, out / "model.ckpt-9.npz")
+    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    log_probabilities, right = [], []
+    for source, target in pairs:
+        source_ids, target_ids = (np.array([[*vocabulary.encode(text), 1]]) for text in (source, target))
+        logits = np.asarray(model({"inputs": source_ids, "targets": target_ids}), np.float64)[0]
+        logits -= logits.max(axis=-1, keepdims=True)
+        chosen = logits[np.arange(len(logits)), target_ids[0]] - np.log(np.exp(logits).sum(axis=-1))
+        log_probabilities += list(chosen)
+        right += list(logits.argmax(axis=-1) == target_ids[0])
+    assert row["loss"] == pytest.approx(-np.mean(log_probabilities), rel=1e-4)
+    assert row["perplexity"] == pytest.approx(np.exp(-np.mean(log_probabilities)), rel=1e-3)
+    assert row["accuracy"] == pytest.approx(np.mean(right), abs=1e-6)
+    outputs = Translator.load(out, str(out / "model.ckpt-9.npz")).translate([source for source, _ in pairs])
+    expected = sacrebleu_score(outputs, [target for _, target in pairs]).score
+    assert row["bleu"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
+    write_checkpoint(out, 12)
+    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    assert run(out) == 0
+    assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-12.npz", "averaged/model.ckpt-12.npz"]
+    shown = capsys.readouterr()
+    assert "scoring model.ckpt-7.npz, 3 to go\n" in shown.err
+    assert "scoring averaged/model.ckpt-12.npz, 2 to go, about" in shown.err
+    lines = shown.out.splitlines()
+    assert lines[1].split() == ["7", "1.429", "2", "0.5", "7"]
+    assert lines[3].split()[-1] == "average"
+    assert f"table    {out / 'eval-dev.csv'}" in lines
+    assert (out / "eval-dev.png").read_bytes().startswith(b"\x89PNG")
+    assert "best BLEU: step 12, 12.00" in lines
+    next_command = f"next: t2t-decoder --output_dir={out} --checkpoint_path={out / 'model.ckpt-12.npz'}"
+    assert lines[-1].startswith(next_command)
+    assert [row["checkpoint"] for row in table(out)] == [
+        "model.ckpt-7.npz",
+        "model.ckpt-12.npz",
+        "averaged/model.ckpt-12.npz",
+    ]
+
+
+def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys, write_checkpoint):
+    assert run(out) == 0
+    write_checkpoint(out, 8)
+    assert run(out) == 0
+    assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-8.npz"]
+    os.utime(out / "model.ckpt-7.npz", (1, 1))
+    shutil.copy(out / "model.ckpt-8.npz", out / "model.ckpt-8.npz.copy")
+    capsys.readouterr()
+    assert run(out) == 0
+    assert len(scored) == 2
+    assert steps(capsys.readouterr().out) == [7, 8]
+    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    (out / "averaged" / "model.ckpt-8.npz").replace(out / "model.ckpt-8.npz")
+    assert run(out) == 0
+    assert scored[2:] == ["out/model.ckpt-8.npz"], "another model under the old name"
+    (out / "model.ckpt-7.npz").unlink()
+    assert run(out) == 0
+    assert len(table(out)) == 2, "the row of a checkpoint that training has removed stays"
+
+
+def test_other_ways_of_measuring_have_rows_of_their_own(out, scored, capsys):
+    assert run(out) == 0
+    assert run(out, "--eval_bleu_sentences=0") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("lowest loss: step 7, 1.429") for line in lines)
+    assert run(out, "--eval_use_test_set") == 0
+    assert [row["bleu"] for row in table(out)] == ["7", ""]
+    assert [row["bleu"] for row in table(out, "test")] == ["7"]
+    assert run(out) == 0
+    assert len(scored) == 3
+
+
+def test_interrupted_it_keeps_what_it_has(out, scored, monkeypatch, write_checkpoint, capsys):
+    write_checkpoint(out, 8)
+    measure = split_scores.CheckpointScores.__call__
+
+    def interrupted(self, path):
+        if path.name == "model.ckpt-8.npz":
+            raise KeyboardInterrupt
+        return measure(self, path)
+
+    monkeypatch.setattr(split_scores.CheckpointScores, "__call__", interrupted)
+    assert run(out) == common.EXIT_INTERRUPTED
+    assert [row["step"] for row in table(out)] == ["7"]
+    monkeypatch.setattr(split_scores.CheckpointScores, "__call__", measure)
+    assert run(out) == 0
+    assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-8.npz"]
+
+
+def test_damaged_checkpoints_are_named_and_left_out(out, scored, capsys, write_checkpoint):
+    write_checkpoint(out, 8)
+    path = out / "model.ckpt-8.npz"
+    path.write_bytes(path.read_bytes()[:1000])
+    assert run(out) == 0
+    captured = capsys.readouterr()
+    assert f"warning: {path}: damaged checkpoint" in captured.err
+    assert "left out" in captured.err
+    assert steps(captured.out) == [7]
+    (out / "model.ckpt-7.npz").unlink()
+    assert "no whole checkpoint in" in failure(capsys, run(out))
+    assert "damaged checkpoint" in failure(capsys, run(out, f"--checkpoint_path={path}"))
+
+
+def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write_checkpoint):
+    for step in (8, 9):
+        write_checkpoint(out, step)
+    assert run(out, f"--checkpoint_path={out / 'model.ckpt-8'}") == 0
+    shutil.copytree(out, tmp_path / "copy")
+    assert run(out, f"--checkpoint_path={tmp_path / 'copy'}", "--eval_timeout_mins=0") == 0
+    assert [name for name in scored if name.startswith("copy")] == [
+        f"copy/model.ckpt-{s}.npz" for s in (7, 8, 9)
+    ]
+    assert table(out)[0]["checkpoint"] == "../copy/model.ckpt-7.npz"
+    assert f"--checkpoint_path={tmp_path / 'copy' / 'model.ckpt-9.npz'}" in capsys.readouterr().out
+
+
+def test_it_waits_for_checkpoints(out, scored, capsys, monkeypatch, write_checkpoint):
+    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
+
+    def sleep(seconds):
+        times.append(times[-1] + seconds)
+        if len(times) == 2:
+            write_checkpoint(out, 8)
+
+    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    assert run(out, "--eval_timeout_mins=1") == 0
+    assert steps(capsys.readouterr().out) == [7, 8]
+
+
+def test_refusals(out, trained, scored, tmp_path, capsys):
+    assert "no trained model" in failure(capsys, run(tmp_path / "nowhere"))
+    assert "no data for translate_ende" in failure(capsys, run(out, f"--data_dir={tmp_path}"))
+    other = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=320)
+    other.generate_data(tmp_path / "other")
+    assert "made with another vocabulary" in failure(capsys, run(out, f"--data_dir={tmp_path / 'other'}"))
+    assert not scored
+    assert not (out / "eval-dev.csv").exists()

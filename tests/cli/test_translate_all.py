@@ -1,0 +1,166 @@
+"""`t2t-translate-all`: a file for each checkpoint, whole or not there, and never made twice."""
+
+import os
+
+import pytest
+
+from t2t_revival.cli import common, decoder, translate_all, waiting
+from t2t_revival.decoding.translator import Translation, Translator
+from t2t_revival.evaluation.translations import list_translations
+from t2t_revival.files import only_one
+from t2t_revival.following import Clock
+
+LINES = "the dog\n\nsees 3 houses\n"
+OPTIONS = "beam_size=2,extra_length=3"
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.en"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def steps_decoded(monkeypatch):
+    """Has outputs say by which checkpoint they are made, without a search; the steps, as they come."""
+    steps = []
+
+    def translate(translator, lines, name, warn_of_cuts):
+        steps.append(translator.checkpoint.step)
+        return [[Translation(f"{steps[-1]} {line}", 0.0)] for line in lines]
+
+    monkeypatch.setattr(translate_all, "translate", translate)
+    return steps
+
+
+def run(out, source, *more):
+    flags = [f"--model_dir={out}", f"--source={source}", *more]
+    return translate_all.main(["t2t-translate-all", *map(str, flags)])
+
+
+def failure(capsys, status):
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-translate-all: error: ")]
+    return line
+
+
+def test_outputs_are_the_decoders(out, source, tmp_path, capsys, write_checkpoint):
+    """Of the second checkpoint, to which the first one's model was given its weights."""
+    write_checkpoint(out, 12)
+    assert run(out, source, f"--decode_hparams={OPTIONS}", "--problem=translate_ende") == 0
+    captured = capsys.readouterr()
+    folder = out / "translations"
+    assert f"2 translations of 3 lines in {folder}, steps 7 to 12" in captured.out
+    assert f"next: t2t-bleu --translations_dir={folder} --reference=REFERENCE" in captured.out
+    made = list_translations(folder)
+    assert [(file.step, file.path.name) for file in made] == [
+        (7, "translate_ende-7"),
+        (12, "translate_ende-12"),
+    ]
+    assert made[0].path.read_bytes() != made[1].path.read_bytes()
+    expected = tmp_path / "expected"
+    flags = [f"--output_dir={out}", f"--decode_hparams={OPTIONS}", f"--decode_from_file={source}"]
+    assert decoder.main(["t2t-decoder", *flags, f"--decode_to_file={expected}"]) == 0
+    assert made[1].path.read_bytes() == expected.read_bytes()
+    time = (out / "model.ckpt-12.npz").stat().st_mtime_ns
+    assert made[1].path.stat().st_mtime_ns == time, "as old as its checkpoint, for curves over time"
+
+
+def test_what_is_there_is_not_made_again(out, source, steps_decoded, capsys, write_checkpoint):
+    write_checkpoint(out, 12)
+    (out / "translations").mkdir()
+    (out / "translations" / "translate_ende-7").write_text("mine\n")
+    assert run(out, source) == 0
+    assert steps_decoded == [12]
+    assert "translate_ende-7, there already" in capsys.readouterr().out
+    assert (out / "translations" / "translate_ende-7").read_text() == "mine\n"
+    assert (out / "translations" / "translate_ende-12").read_text() == "12 the dog\n12 \n12 sees 3 houses\n"
+
+
+def test_interrupted_it_leaves_nothing_half_and_goes_on(
+    out, source, steps_decoded, capsys, monkeypatch, write_checkpoint
+):
+    write_checkpoint(out, 12)
+
+    def interrupt(descriptor):
+        if (out / "translations" / ".translate_ende-12.tmp").exists():
+            assert [file.step for file in list_translations(out / "translations")] == [7]
+            raise KeyboardInterrupt
+        sync(descriptor)
+
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", interrupt)
+    assert run(out, source) == common.EXIT_INTERRUPTED
+    monkeypatch.setattr(os, "fsync", sync)
+    names = {path.name for path in (out / "translations").iterdir()}
+    assert names == {"translate_ende-7", "translate_ende-flags.json"}
+    assert run(out, source) == 0
+    assert steps_decoded == [7, 12, 12]
+
+
+def test_it_waits_for_checkpoints(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):
+    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
+
+    def sleep(seconds):
+        times.append(times[-1] + seconds)
+        if len(times) == 2:
+            write_checkpoint(out, 8)
+
+    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    assert run(out, source, "--wait_minutes=1") == 0
+    assert steps_decoded == [7, 8]
+
+
+def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):
+    for step in (8, 9, 10):
+        write_checkpoint(out, step)
+    damaged = out / "model.ckpt-9.npz"
+    damaged.write_bytes(damaged.read_bytes()[:900])
+    take = Translator.take
+
+    def removed(translator, checkpoint):
+        if checkpoint.step == 10:
+            checkpoint.path.unlink()
+        take(translator, checkpoint)
+
+    monkeypatch.setattr(Translator, "take", removed)
+    assert run(out, source, "--min_steps=8") == 0
+    assert steps_decoded == [8]
+    captured = capsys.readouterr()
+    assert f"warning: {damaged}: damaged checkpoint" in captured.err
+    assert "step 10: removed by the training meanwhile" in captured.err
+
+
+def test_a_folder_holds_translations_of_one_kind(out, source, steps_decoded, capsys):
+    assert run(out, source, "--beam_size=3", "--alpha=0.5") == 0
+    assert run(out, source, "--decode_hparams=beam_size=3,alpha=0.5,batch_size=9") == 0
+    assert "with beam_size=3, not 2: give another" in failure(capsys, run(out, source, "--alpha=0.5"))
+    source.write_text("another text\n")
+    assert "with source=sha256:" in failure(capsys, run(out, source, "--beam_size=3", "--alpha=0.5"))
+    assert run(out, source, f"--translations_dir={out / 'more'}") == 0
+    assert steps_decoded == [7, 7]
+
+
+def test_the_time_of_the_training_is_kept(out, source, steps_decoded):
+    (vocabulary,) = out.glob("vocab.*")
+    os.utime(vocabulary, (1e9, 1e9))
+    assert run(out, source) == 0
+    assert (out / "translations" / "translate_ende-flags.json").stat().st_mtime == 1e9
+
+
+def test_refusals(out, source, tmp_path, capsys):
+    assert "--source=FILE is missing" in failure(capsys, run(out, ""))
+    assert "--source=" in failure(capsys, run(out, tmp_path / "nowhere"))
+    more = "--decode_hparams=return_beams=True"
+    assert "return_beams is for t2t-decoder" in failure(capsys, run(out, source, more))
+    assert "beam_size" in failure(capsys, run(out, source, "--decode_hparams=beam_size=3", "--beam_size=4"))
+    assert not (out / "translations").exists(), "a refused command leaves nothing behind"
+    assert "no whole checkpoint of 8 steps or more" in failure(capsys, run(out, source, "--min_steps=8"))
+    with only_one(out / "translations", ""):
+        assert "another t2t-translate-all" in failure(capsys, run(out, source))
+    (tmp_path / "file").touch()
+    flag = f"--translations_dir={tmp_path / 'file' / 'x'}"
+    assert "cannot write to" in failure(capsys, run(out, source, flag))
+    assert "no trained model" in failure(capsys, run(tmp_path / "nowhere", source))

@@ -1,0 +1,123 @@
+"""A moving average is the mean of its window, is not made twice, and harms nothing."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary import fingerprint
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints
+from t2t_revival.training.averaging import moving_averages, open_folder
+from t2t_revival.training.run import Run, save_run
+
+WEIGHTS = "model/transformer/w"
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    folder, vocabulary = tmp_path / "model", tmp_path / "vocab.spm"
+    vocabulary.write_bytes(b"pieces")
+    run = Run("translate_ende", "tiny", "data", vocabulary.name, fingerprint(vocabulary), {})
+    save_run(folder, run, HParams(), vocabulary)
+    return folder
+
+
+def write(folder: Path, step: int, value: float) -> Path:
+    path = folder / checkpoints.file_name(step)
+    checkpoints.save(path, {WEIGHTS: np.full((2, 3), value, np.float32)}, {"step": step})
+    os.utime(path, (1e9 + step, 1e9 + step))
+    return path
+
+
+def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
+    """The averages, the damages and the gaps that were told of."""
+    damaged, gaps = [], []
+    open_folder(folder, model_dir, count)
+    found = checkpoints.list_checkpoints(model_dir)
+    averages = list(moving_averages(found, count, folder, damaged.append, gaps.append))
+    return averages, damaged, gaps
+
+
+def value(path: Path) -> float:
+    weights = checkpoints.load(path)[0][WEIGHTS]
+    assert weights.shape == (2, 3)
+    assert weights.dtype == np.float32
+    assert (weights == weights[0, 0]).all()
+    return float(weights[0, 0])
+
+
+def test_each_is_the_mean_of_its_window(model_dir: Path, tmp_path: Path) -> None:
+    for step, number in ((100, 1.0), (200, 2.0), (300, 6.0), (1000, 1.0)):
+        write(model_dir, step, number)
+    averages, _, _ = run(model_dir, tmp_path / "avg", 3)
+    assert [(average.step, value(average.path)) for average in averages] == [(300, 3.0), (1000, 3.0)]
+    assert [average.path.stat().st_mtime for average in averages] == [1e9 + 300, 1e9 + 1000]
+    assert value(model_dir / "model.ckpt-300.npz") == 6.0, "the training's own stay as they are"
+
+
+def test_the_folder_is_an_output_dir(model_dir: Path, tmp_path: Path) -> None:
+    write(model_dir, 5, 1.0)
+    run(model_dir, tmp_path / "avg", 1)
+    assert Run.load(tmp_path / "avg") == Run.load(model_dir)
+    assert HParams.load(tmp_path / "avg") == HParams()
+    assert (tmp_path / "avg" / "vocab.spm").stat().st_mtime_ns == (model_dir / "vocab.spm").stat().st_mtime_ns
+    assert checkpoints.to_decode(tmp_path / "avg").step == 5
+
+
+def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path, tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        write(model_dir, step, step)
+    assert [average.made for average in run(model_dir, tmp_path / "avg", 2)[0]] == [True, True]
+    write(model_dir, 4, 10.0)
+    averages = run(model_dir, tmp_path / "avg", 2)[0]
+    assert [(average.step, average.made) for average in averages] == [(2, False), (3, False), (4, True)]
+    content = bytearray(averages[0].path.read_bytes())
+    content[len(content) // 3] ^= 1
+    averages[0].path.write_bytes(content)
+    os.utime(averages[0].path, (1e9 + 2, 1e9 + 2))
+    assert [average.made for average in run(model_dir, tmp_path / "avg", 2)[0]] == [True, False, False]
+    assert value(averages[0].path) == 1.5
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(model_dir: Path, tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        write(model_dir, step, step)
+    damaged = model_dir / "model.ckpt-2.npz"
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    averages, told, _ = run(model_dir, tmp_path / "avg", 2)
+    assert [error.path for error in told] == [damaged]
+    assert [(average.step, value(average.path)) for average in averages] == [(3, 2.0)]
+
+
+def test_a_checkpoint_that_the_training_removed(model_dir: Path, tmp_path: Path) -> None:
+    for step in (1, 2, 3, 4):
+        write(model_dir, step, step)
+    folder, gaps = tmp_path / "avg", []
+    open_folder(folder, model_dir, 2)
+
+    def found():
+        for checkpoint in checkpoints.list_checkpoints(model_dir):
+            if checkpoint.step == 3:
+                (model_dir / "model.ckpt-2.npz").unlink()
+            yield checkpoint
+
+    averages = list(moving_averages(found(), 2, folder, pytest.fail, gaps.append))
+    assert [average.step for average in averages] == [2, 4]
+    assert [checkpoint.step for checkpoint in gaps] == [3]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("model", "the training's own folder"), ("other", "no average"), ("avg", "averages of 2 checkpoints")],
+)
+def test_folders_that_hold_something_else(model_dir: Path, tmp_path: Path, place: str, said: str) -> None:
+    for step in (1, 2):
+        write(model_dir, step, step)
+        write(tmp_path / "other", step, 9.0)
+    run(model_dir, tmp_path / "avg", 2)
+    with pytest.raises(T2TError, match=said):
+        open_folder(tmp_path / place, model_dir, 1)
+    assert value(tmp_path / "other" / "model.ckpt-1.npz") == 9.0

@@ -1,0 +1,88 @@
+"""Rows of t2t-eval are kept, found again, and replaced by newer ones of the same checkpoint."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.evaluations import Evaluations, settings_fingerprint
+from t2t_revival.visualization.learning_curve import draw_evaluations
+
+
+def rows(folder: Path, settings: str = "s") -> list[tuple]:
+    return [(row.step, row.checkpoint, row.scores) for row in Evaluations(folder, "dev", settings).rows]
+
+
+def test_rows_come_back_by_step(tmp_path: Path) -> None:
+    table = Evaluations(tmp_path, "dev", "s")
+    table.add(20, tmp_path / "averaged" / "model.ckpt-20.npz", "c", {"loss": 1.0})
+    table.add(20, tmp_path / "model.ckpt-20.npz", "b", {"loss": 1.5, "bleu": 31.25})
+    table.add(3, tmp_path / "model.ckpt-3.npz", "a", {"loss": math.nan})
+    found = Evaluations(tmp_path, "dev", "s")
+    assert [(row.step, row.averaged) for row in found.rows] == [(3, False), (20, False), (20, True)]
+    assert math.isnan(found.rows[0].scores["loss"])
+    assert [row.scores for row in found.rows[1:]] == [{"loss": 1.5, "bleu": 31.25}, {"loss": 1.0}]
+    assert found.find(tmp_path / "model.ckpt-20.npz", "b") == found.rows[1]
+    assert found.find(tmp_path / "model.ckpt-20.npz", "c") is None
+    assert Evaluations(tmp_path, "test", "s").rows == []
+    header = (tmp_path / "eval-dev.csv").read_text().splitlines()[0]
+    assert header == "step,checkpoint,loss,bleu,weights,settings"
+
+
+def test_other_weights_replace_a_row_and_other_settings_do_not(tmp_path: Path) -> None:
+    path = tmp_path / "model.ckpt-20.npz"
+    Evaluations(tmp_path, "dev", "s").add(20, path, "a", {"loss": 1.0})
+    Evaluations(tmp_path, "dev", "other").add(20, path, "a", {"loss": 2.0})
+    assert rows(tmp_path) == [(20, path.name, {"loss": 1.0})]
+    assert rows(tmp_path, "other") == [(20, path.name, {"loss": 2.0})]
+    Evaluations(tmp_path, "dev", "s").add(20, path, "b", {"loss": 3.0})
+    assert rows(tmp_path) == [(20, path.name, {"loss": 3.0})]
+    assert rows(tmp_path, "other") == [], "its weights are gone"
+
+
+def test_lines_that_are_no_rows_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "model.ckpt-20.npz"
+    Evaluations(tmp_path, "dev", "s").add(20, path, "a", {"loss": 1.0})
+    file = tmp_path / "eval-dev.csv"
+    file.write_text(file.read_text() + "x,y\n30,model.ckpt-30.npz,many,b,s\n40\n")
+    assert rows(tmp_path) == [(20, path.name, {"loss": 1.0})]
+
+
+def test_settings_differ_where_anything_does() -> None:
+    first = settings_fingerprint(data={"lengths": {3: 1}}, sentences=200)
+    assert first == settings_fingerprint(sentences=200, data={"lengths": {3: 1}})
+    assert first != settings_fingerprint(data={"lengths": {3: 2}}, sentences=200)
+    assert first != settings_fingerprint(data={"lengths": {3: 1}}, sentences=100)
+
+
+def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match=r"cannot write .*eval-dev\.csv"):
+        Evaluations(tmp_path / "nowhere", "dev", "s").add(1, tmp_path / "x", "a", {})
+
+
+@pytest.mark.parametrize("scores", [{"loss": 1.0}, {"loss": 1.0, "bleu": 20.0}, {"loss": 1.0, "f1": 20.0}])
+def test_picture(tmp_path: Path, scores: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    labels = []
+    savefig = Figure.savefig
+
+    def save(figure: Figure, *arguments, **more) -> None:
+        labels.extend(
+            (ax.get_ylabel(), len(line.get_xdata())) for ax in figure.axes for line in ax.get_lines()
+        )
+        savefig(figure, *arguments, **more)
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    table = Evaluations(tmp_path, "dev", "s")
+    for step in (1, 2):
+        table.add(step, tmp_path / f"model.ckpt-{step}.npz", "a", scores)
+    table.add(2, tmp_path / "averaged" / "model.ckpt-2.npz", "a", scores)
+    path = draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    right = {"bleu": "BLEU", "f1": "F1"}
+    expected = [("nats per target token", 2), ("nats per target token", 1)]
+    for name in scores.keys() & right.keys():
+        expected += [(right[name], 2), (right[name], 1)]
+    assert labels == expected
