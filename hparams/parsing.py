@@ -24,7 +24,9 @@ def parsing_small() -> HParams:
         batch_size=2048,
         max_length=512,
         deterministic_attention=True,
-        layer_prepostprocess_dropout=0.2,  # none on attention weights, by which the words said are counted
+        layer_prepostprocess_dropout=0.3,
+        attention_dropout=0.1,
+        relu_dropout=0.1,
         learning_rate_warmup_steps=2000,
         train_steps=12_000,
     )
