@@ -14,13 +14,21 @@ def drawn(tree: Tree, width: int) -> str:
 
     The tag XX, which says nothing, is left out of drawings.
     """
-    lines = TreePrettyPrinter(_without_tags(tree)).text(unicodelines=True).splitlines()
+    words: list[str] = []
+    # By places, since NLTK would draw words beside constituents before all others.
+    numbered = Tree(tree.label(), [_numbered(child, words) for child in tree])
+    lines = TreePrettyPrinter(numbered, words).text(unicodelines=True).splitlines()
     if max(map(len, lines)) <= width:
         return "\n".join(line.rstrip() for line in lines)
     return tree.pformat(margin=width)
 
 
-def _without_tags(tree: Tree) -> Tree | str:
-    if is_word(tree):
-        return tree[0] if tree.label() == WORD else tree
-    return Tree(tree.label(), list(map(_without_tags, tree)))
+def _numbered(tree: Tree | str, words: list[str]) -> Tree | int:
+    """The tree over the places of its words, which are added to `words`; without tags that say nothing."""
+    if isinstance(tree, str):
+        words.append(tree)
+        return len(words) - 1
+    if not is_word(tree):
+        return Tree(tree.label(), [_numbered(child, words) for child in tree])
+    place = _numbered(tree[0], words)
+    return place if tree.label() == WORD else Tree(tree.label(), [place])

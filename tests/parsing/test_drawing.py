@@ -1,0 +1,54 @@
+"""Trees for people's eyes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival.parsing.drawing import drawn
+from t2t_revival.parsing.trees import parse
+
+EXPECTED = """\
+             S
+     ┌───────┴────┬───────┐
+     │            VP      │
+     │       ┌────┴───┐   │
+     NP      │        NP  │
+ ┌───┴───┐   │        │   │
+The     dog sees      it  ."""
+WIDE = 10_000
+WORDS = st.sampled_from(["The", "dog", ".", ",", "-LRB-", "sees"]).map(lambda word: f"(XX {word})")
+TREES = st.recursive(
+    WORDS,
+    lambda inner: st.tuples(st.sampled_from(["S", "NP"]), st.lists(inner, min_size=1, max_size=4)).map(
+        lambda node: f"({node[0]} {' '.join(node[1])})"
+    ),
+    max_leaves=12,
+).map(lambda text: f"(S {text})")
+
+
+@settings(deadline=None, max_examples=60)
+@given(TREES)
+def test_words_stand_in_their_order(text: str) -> None:
+    """Those right below a constituent among the rest too, such as a full stop."""
+    tree = parse(text)
+    *_, last = drawn(tree, WIDE).splitlines()
+    assert last.split() == tree.leaves()
+
+
+def test_a_drawing() -> None:
+    tree = parse("(S (NP (XX The) (XX dog)) (VP (XX sees) (NP (XX it))) (XX .))")
+    assert drawn(tree, WIDE) == EXPECTED
+    assert drawn(parse("(XX hi)"), WIDE).split() == ["XX", "│", "hi"]
+
+
+def test_tags_that_say_something_are_drawn() -> None:
+    drawing = drawn(parse("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))"), WIDE)
+    assert "DT" in drawing
+    assert "VBZ" in drawing
+    assert "XX" not in drawn(parse("(S (NP (XX The)))"), WIDE)
+
+
+@pytest.mark.parametrize("width", [10, 30])
+def test_what_is_too_wide_is_bracketed(width: int) -> None:
+    tree = parse("(S (NP (XX The) (XX old) (XX dog)) (VP (XX sleeps) (PP (XX in) (NP (XX it)))))")
+    assert parse(drawn(tree, width)) == tree
