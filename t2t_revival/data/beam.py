@@ -8,6 +8,7 @@ even at the same time: each attempt makes its shard in a folder of its own, and 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import socket
 import tempfile
@@ -54,6 +55,8 @@ class BeamEngine:
     def __init__(self, runner: str, options: Sequence[str] = ()) -> None:
         self._runner = _known(runner)
         self._flags = [f"--{option.removeprefix('--')}" for option in options]
+        if self._runner == DATAFLOW and not importlib.util.find_spec("apitools"):
+            raise T2TError(f'--runner={DATAFLOW} needs more packages: pip install "apache-beam[gcp]"')
         self._check_options()
         self._pipeline()
 
@@ -284,11 +287,10 @@ class Job:
 
     def end(self) -> None:
         """Sees that the job ends, of which workers are to give up: soon, or it is cancelled."""
-        if self._ended.wait(GIVE_UP_SECONDS):
+        if self._ended.wait(GIVE_UP_SECONDS) or not self._result:
             return
-        if self._result:
-            with contextlib.suppress(Exception):
-                self._result.cancel()
+        with contextlib.suppress(Exception):
+            self._result.cancel()
         self._ended.wait(STOP_SECONDS)
 
     def _failed(self, error: Exception) -> T2TError:

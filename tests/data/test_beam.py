@@ -297,8 +297,8 @@ def test_a_wrong_runner_or_option_is_refused_at_once(runner, options, message):
     importlib.util.find_spec("apitools") is not None, reason="Beam's packages for Google Cloud are installed"
 )
 def test_dataflow_without_its_packages_is_refused_with_what_to_install():
-    with pytest.raises(T2TError, match=r"--runner=DataflowRunner: .*apache_beam\[gcp\]"):
-        BeamEngine("dataflow", ["project=p", "region=r", "temp_location=gs://b/t"])
+    with pytest.raises(T2TError, match=r'--runner=DataflowRunner needs .*: pip install "apache-beam\[gcp\]"'):
+        BeamEngine("dataflow")
 
 
 def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
