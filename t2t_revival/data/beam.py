@@ -54,7 +54,7 @@ class BeamEngine:
 
     def __init__(self, runner: str, options: Sequence[str] = ()) -> None:
         self._runner = _known(runner)
-        self._flags = [f"--{option.removeprefix('--')}" for option in options]
+        self._flags = [*(f"--{option.removeprefix('--')}" for option in options), f"--runner={self._runner}"]
         if self._runner == DATAFLOW and not importlib.util.find_spec("apitools"):
             raise T2TError(f'--runner={DATAFLOW} needs more packages: pip install "apache-beam[gcp]"')
         self._check_options()

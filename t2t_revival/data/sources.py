@@ -273,7 +273,7 @@ class TfdsSource(Source):
 
     def __init__(self, dataset: str, source_lang: str, target_lang: str) -> None:
         self._dataset = dataset
-        self._data_dir = os.environ.get("TFDS_DATA_DIR")  # which workers on other machines have not
+        self._data_dir = os.environ.get("TFDS_DATA_DIR")
         self.name = f"tfds:{dataset}"
         self.source_lang, self.target_lang = source_lang, target_lang
 
@@ -321,8 +321,10 @@ class TfdsSource(Source):
     def _builder(self) -> Any:
         import tensorflow_datasets as tfds
 
+        here = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # not so in a worker on another machine
+        elsewhere = {} if here else {"data_dir": self._data_dir}
         try:
-            builder = tfds.builder(self._dataset, data_dir=self._data_dir)
+            builder = tfds.builder(self._dataset, **elsewhere)
             builder.download_and_prepare()
         except Exception as error:  # whatever the set's own code, the network or the disk raises
             reason = str(error).strip().split("\n")[0]
