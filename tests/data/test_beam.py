@@ -22,7 +22,9 @@ from t2t_revival.data.generation import Recipe, generate
 from t2t_revival.data.sources import FolderSource, source
 from t2t_revival.errors import T2TError
 
-PORTABLE = ("PortableRunner", ["job_endpoint=embed", "environment_type=LOOPBACK"])
+PORTABLE = pytest.param(
+    ("PortableRunner", ["job_endpoint=embed", "environment_type=LOOPBACK"]), marks=pytest.mark.slow
+)
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ def test_a_damaged_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, mo
 
 
 class Slow(FolderSource):
-    """Hands a pair out when it is let to, the last shard excepted."""
+    """Hands pairs out when it is let to."""
 
     began, go_on = threading.Event(), threading.Event()
 
