@@ -43,8 +43,8 @@ class BeamEngine:
     """Makes shards with a runner of Beam; an `Engine` of `data.workers`.
 
     Args:
-        runner: a name that Beam knows, such as "DirectRunner", "FlinkRunner", "SparkRunner" or
-            "DataflowRunner", or the full name of a runner's class. The direct runner is the one in Python:
+        runner: one of Beam's own, such as "DirectRunner", "FlinkRunner", "SparkRunner" or "DataflowRunner";
+            a class of others is none, since its code would run. The direct runner is the one in Python:
             unlike Beam's own choice, it never downloads Prism.
         options: pipeline options, each as "name=value", or "name" for one that is on.
 
@@ -120,8 +120,6 @@ def _known(runner: str) -> str:
     lower = runner.lower()
     if found := known.get(lower) or known.get(f"{lower}runner"):
         return found
-    if "." in runner:
-        return runner
     raise T2TError(f"--runner: {did_you_mean(runner, known.values(), 'runner')}")
 
 

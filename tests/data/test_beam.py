@@ -284,7 +284,7 @@ def test_a_source_of_a_users_package_is_found_by_workers(corpus, tmp_path):
     ("runner", "options", "message"),
     [
         ("FlinkRuner", [], r"unknown runner 'FlinkRuner'; did you mean FlinkRunner"),
-        ("some.module.Runner", [], r"--runner=some\.module\.Runner: No module named 'some'"),
+        ("some.module.Runner", [], r"unknown runner 'some\.module\.Runner'"),
         ("DirectRunner", ["direct_num_wrkers=2"], "unknown option of Beam 'direct_num_wrkers'; did you mean"),
         ("DirectRunner", ["direct_num_workers=x"], "--beam_pipeline_options: argument --direct_num_workers"),
         ("DirectRunner", ["direct_running_mode=x"], "argument --direct_running_mode: invalid choice: 'x'"),
