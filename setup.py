@@ -66,8 +66,10 @@ setup(
         "urllib3>=2",
     ],
     extras_require={
+        "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
         "dev": [
+            "apache-beam>=2.77,<3",
             "ctranslate2>=4.8",
             "hypothesis>=6.100",
             "mypy>=1.15",

@@ -14,6 +14,7 @@ from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadat
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import fingerprint
+from t2t_revival.data.workers import Engine, make_shards
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def generate_data(
-        self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
+        self,
+        data_dir: str | Path,
+        tmp_dir: str | Path | None = None,
+        progress: Progress | None = None,
+        engine: Engine = make_shards,
     ) -> Metadata:
         """Makes vocabulary and shards in `data_dir`; does what is missing, and nothing twice.
 
@@ -77,6 +82,7 @@ class Problem(abc.ABC):
             data_dir: where the data goes; made if missing.
             tmp_dir: overrides the problem's own.
             progress: called as `progress(stage, done, total)`, in pairs.
+            engine: what makes the shards: processes on this machine, or `data.beam.BeamEngine`.
 
         Raises:
             T2TError: the source cannot be read, or data_dir holds other data.
@@ -178,7 +184,11 @@ class Text2TextProblem(Problem):
         return ()
 
     def generate_data(
-        self, data_dir: str | Path, tmp_dir: str | Path | None = None, progress: Progress | None = None
+        self,
+        data_dir: str | Path,
+        tmp_dir: str | Path | None = None,
+        progress: Progress | None = None,
+        engine: Engine = make_shards,
     ) -> Metadata:
         """See `Problem.generate_data`."""
         recipe = Recipe(
@@ -193,7 +203,7 @@ class Text2TextProblem(Problem):
             vocab_file=self.vocab_file,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
-        return generation.generate(recipe, _folder(data_dir), tmp, progress)
+        return generation.generate(recipe, _folder(data_dir), tmp, progress, engine)
 
     def has_data(self, data_dir: str | Path) -> bool:
         """See `Problem.has_data`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -9,17 +10,23 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags
+from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
+    from t2t_revival.data.workers import Engine
     from t2t_revival.problems.problem import Problem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
+            [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
 
 Makes the vocabulary and the TFRecord shards of a problem. What is there already is kept, after it has been
 read and verified; a shard that is missing or damaged is made anew, as it was. After an interruption the same
 command goes on.
+
+With --runner, workers of Apache Beam make the shards, the same to the byte. data_dir, and what the source
+reads, must be folders that this machine and all workers share, at the same paths.
 """
 COLUMNS = ("split", "pairs", "skipped", "shards", "source tokens", "target tokens")
 LARGE_CORPUS = 1_000_000  # pairs from which the paper's base model is worth its time
@@ -29,6 +36,21 @@ def command_flags() -> flags.FlagValues:
     """This command's flags."""
     values = common.new_flags()
     problem_flags.define(values)
+    flags.DEFINE_string(
+        "runner",
+        None,
+        "The runner of Apache Beam that makes the shards: DirectRunner (on this machine), FlinkRunner, "
+        "SparkRunner, DataflowRunner or another one. Without it processes on this machine make them, which "
+        "needs no Beam.",
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "beam_pipeline_options",
+        [],
+        "Options of Beam and of its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
+        "runner may be one of them.",
+        flag_values=values,
+    )
     return values
 
 
@@ -42,12 +64,42 @@ def _datagen(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     problem = problem_flags.problem_from(values)
-    metadata = problem_flags.generate_data(problem, values)
+    metadata = problem_flags.generate_data(problem, values, _engine(values))
     print(
         "\n".join(
             [*_table(metadata), "", *_places(metadata, values), "", "next:", _next(metadata, problem, values)]
         )
     )
+
+
+def _engine(values: flags.FlagValues) -> Engine | None:
+    """What makes the shards, where it is not this machine's processes."""
+    options = values.beam_pipeline_options
+    among = [value for name, _, value in (option.partition("=") for option in options) if name == "runner"]
+    runners = {*among, *([values.runner] if values.runner else [])}
+    if len(runners) > 1:
+        raise T2TError(
+            f"--runner and --beam_pipeline_options name several runners: {', '.join(sorted(runners))}"
+        )
+    if not runners:
+        if options:
+            raise T2TError(
+                f"--beam_pipeline_options={','.join(options)}: --runner is missing, such as DirectRunner"
+            )
+        return None
+    return _beam(runners.pop(), options, values.debug)
+
+
+def _beam(runner: str, options: list[str], debug: bool) -> Engine:
+    if not debug:
+        logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
+    try:
+        from t2t_revival.data.beam import BeamEngine
+    except ModuleNotFoundError as error:
+        raise T2TError(f"--runner={runner} needs Apache Beam ({error}): pip install apache-beam") from error
+    finally:
+        logging.disable(logging.NOTSET)
+    return BeamEngine(runner, options)
 
 
 def _table(metadata: Metadata) -> list[str]:

@@ -16,6 +16,7 @@ from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
+    from t2t_revival.data.workers import Engine
     from t2t_revival.problems.problem import Problem, Text2TextProblem
 
 DATA_DIR = "~/t2t_data"
@@ -124,7 +125,16 @@ def text_problem(values: flags.FlagValues) -> Text2TextProblem:
 
 
 def data_dir(values: flags.FlagValues) -> Path:
-    """`--data_dir`, with ~ resolved."""
+    """`--data_dir`, with ~ resolved.
+
+    Raises:
+        T2TError: it is a URL.
+    """
+    if "://" in values.data_dir:
+        raise T2TError(
+            f"--data_dir={values.data_dir}: a URL, and a folder is needed; mount what is there "
+            "(by NFS or Cloud Storage FUSE) and give that folder"
+        )
     return Path(values.data_dir).expanduser()
 
 
@@ -139,8 +149,13 @@ def print_registry(values: flags.FlagValues) -> None:
             print(f"  {name:{width}}  {summary}".rstrip())
 
 
-def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
+def generate_data(problem: Problem, values: flags.FlagValues, engine: Engine | None = None) -> Metadata:
     """Makes what is missing of the problem's data in `--data_dir`, with progress lines on stderr.
+
+    Args:
+        problem: whose data.
+        values: the command's flags.
+        engine: what makes the shards; None: processes on this machine.
 
     Raises:
         T2TError: as `Problem.generate_data`.
@@ -149,6 +164,8 @@ def generate_data(problem: Problem, values: flags.FlagValues) -> Metadata:
         common.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
     progress = Progress(sys.stderr)
     try:
+        if engine:
+            return problem.generate_data(data_dir(values), progress=progress, engine=engine)
         return problem.generate_data(data_dir(values), progress=progress)
     finally:
         progress.end()

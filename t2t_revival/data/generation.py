@@ -21,7 +21,7 @@ from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
-from t2t_revival.data.workers import Folders, Task, make_shards
+from t2t_revival.data.workers import Engine, Folders, Task, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name, only_one, writing
 
@@ -60,7 +60,13 @@ class Recipe:
     vocab_file: Path | None = None
 
 
-def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Progress | None) -> Metadata:
+def generate(
+    recipe: Recipe,
+    data_dir: Path,
+    tmp_dir: Path | None,
+    progress: Progress | None,
+    engine: Engine = make_shards,
+) -> Metadata:
     """Makes what is missing of a problem's data.
 
     Args:
@@ -69,6 +75,7 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
         tmp_dir: where compressed files are unpacked; None: `data_dir/tmp`.
         progress: called with a stage, pairs done and pairs in all. A stage is "verifying", "reading",
             "vocabulary", "pairs", or says which shard is made anew and why.
+        engine: what makes the shards; other than in processes on this machine, see `data.beam`.
 
     Returns:
         The metadata, as it is on the disk.
@@ -95,7 +102,7 @@ def generate(recipe: Recipe, data_dir: Path, tmp_dir: Path | None, progress: Pro
         report("reading", 0, 0)
         plan = _planned(recipe, data_dir, source, plan)
         plan = _with_vocabulary(recipe, data_dir, source, plan, report)
-        _make_missing(plan, data_dir, source, report)
+        _make_missing(plan, data_dir, source, report, engine)
         _write_references(recipe, plan, data_dir, source)
         return _finished(plan, data_dir, source, tmp_dir)
 
@@ -279,7 +286,7 @@ def _noted(task: Task, folders: Folders) -> Counts:
     return Counts.from_dict(checked_json.load(folders.note(task), "remove it and start again"))
 
 
-def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progress) -> None:
+def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progress, engine: Engine) -> None:
     missing, total = _faults(plan, data_dir), sum(plan.pairs.values())
     for task, why in missing.items():
         if why != MISSING:
@@ -289,9 +296,7 @@ def _make_missing(plan: Metadata, data_dir: Path, source: Source, report: Progre
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     folders = _folders(plan, data_dir)
     folders.notes.mkdir(exist_ok=True)
-    make_shards(
-        list(missing), source, vocabulary, folders, lambda done: report("pairs", before + done, total)
-    )
+    engine(list(missing), source, vocabulary, folders, lambda done: report("pairs", before + done, total))
 
 
 def references_path(data_dir: Path, name: str, split: str) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import gzip
 import hashlib
+import os
 import shutil
 import tempfile
 import zlib
@@ -151,7 +152,7 @@ class FolderSource(Source):
     def __init__(self, folder: str, source_lang: str, target_lang: str, tmp_dir: Path | None = None) -> None:
         self._asked = folder
         self._folder = Path(folder).expanduser().resolve()
-        self._tmp_dir = tmp_dir or Path(tempfile.gettempdir())
+        self._tmp_dir = (tmp_dir or Path(tempfile.gettempdir())).absolute()
         self.name = str(self._folder)
         self.source_lang, self.target_lang = source_lang, target_lang
 
@@ -272,6 +273,7 @@ class TfdsSource(Source):
 
     def __init__(self, dataset: str, source_lang: str, target_lang: str) -> None:
         self._dataset = dataset
+        self._data_dir = os.environ.get("TFDS_DATA_DIR")
         self.name = f"tfds:{dataset}"
         self.source_lang, self.target_lang = source_lang, target_lang
 
@@ -319,8 +321,10 @@ class TfdsSource(Source):
     def _builder(self) -> Any:
         import tensorflow_datasets as tfds
 
+        here = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # not so in a worker on another machine
+        elsewhere = {} if here else {"data_dir": self._data_dir}
         try:
-            builder = tfds.builder(self._dataset)
+            builder = tfds.builder(self._dataset, **elsewhere)
             builder.download_and_prepare()
         except Exception as error:  # whatever the set's own code, the network or the disk raises
             reason = str(error).strip().split("\n")[0]

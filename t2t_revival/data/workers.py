@@ -1,4 +1,7 @@
-"""Makes shards in parallel: one task per shard, in one pool of processes."""
+"""Makes shards in parallel: one task per shard, in one pool of processes.
+
+`data.beam` does the same on other machines; what becomes of a task is said here, for both.
+"""
 
 from __future__ import annotations
 
@@ -69,16 +72,64 @@ class Folders:
         return self.notes / f"{task.file_name}.json"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Workplace:
-    """What a worker needs, and what it shares with the others."""
+    """What a worker needs."""
 
     source: Source
     vocabulary: TextEncoder
     folders: Folders
+    encoded: Callable[[int], None]  # is told of pairs that are encoded, now and then; raises StoppedError
+
+
+@dataclass(frozen=True)
+class PackedSource:
+    """A source on its way to another process, which may have to import the user's package first."""
+
+    usr_dir: str | None
+    content: bytes
+
+    @classmethod
+    def of(cls, source: Source) -> PackedSource:
+        """Packs a source."""
+        return cls(_usr_dir(source), pickle.dumps(source))
+
+    def open(self) -> Source:
+        """The source, in the process where it is needed.
+
+        Raises:
+            T2TError: the user's package cannot be imported.
+        """
+        if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
+            registry.import_usr_dir(self.usr_dir)
+        return pickle.loads(self.content)
+
+
+class StoppedError(T2TError):
+    """The work is given up, as was asked for."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the processes of a pool share."""
+
     stop: Any  # multiprocessing.Event: give up soon
     done: Any  # multiprocessing.Value: pairs encoded
 
+    def __call__(self, pairs: int) -> None:
+        """Adds to the pairs.
+
+        Raises:
+            StoppedError: work is to stop.
+        """
+        if self.stop.is_set():
+            raise StoppedError("stopped")
+        with self.done.get_lock():
+            self.done.value += pairs
+
+
+Engine = Callable[[list[Task], Source, TextEncoder, Folders, Callable[[int], None]], None]
+"""What makes shards, as `make_shards` does."""
 
 _workplace: Workplace
 
@@ -105,13 +156,14 @@ def make_shards(
     work = sum(task.stop - task.start for task in tasks)
     workers = min(cores(), len(tasks), math.ceil(work / PAIRS_PER_WORKER))
     context = multiprocessing.get_context("forkserver")
-    workplace = Workplace(source, vocabulary, folders, context.Event(), context.Value("q", 0))
+    tally = Tally(context.Event(), context.Value("q", 0))
+    workplace = Workplace(source, vocabulary, folders, tally)
     if workers > 1:
-        _in_pool(tasks, workplace, workers, context, lambda: report(workplace.done.value))
+        _in_pool(tasks, workplace, tally, workers, context, lambda: report(tally.done.value))
         return
     for task in tasks:
         make_shard(task, workplace)
-        report(workplace.done.value)
+        report(tally.done.value)
 
 
 def cores() -> int:
@@ -120,11 +172,15 @@ def cores() -> int:
 
 
 def _in_pool(
-    tasks: list[Task], workplace: Workplace, workers: int, context: Any, report: Callable[[], None]
+    tasks: list[Task],
+    workplace: Workplace,
+    tally: Tally,
+    workers: int,
+    context: Any,
+    report: Callable[[], None],
 ) -> None:
     context.set_forkserver_preload([__name__])
-    shared = (workplace.vocabulary.path, workplace.folders, workplace.stop, workplace.done)
-    start = (_usr_dir(workplace.source), pickle.dumps(workplace.source), *shared)
+    start = (PackedSource.of(workplace.source), workplace.vocabulary.path, workplace.folders, tally)
     with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
         try:
             with _ctrl_c_later():
@@ -140,7 +196,7 @@ def _in_pool(
                 'In a script of your own, generate data only under `if __name__ == "__main__":`'
             ) from error
         finally:
-            workplace.stop.set()
+            tally.stop.set()
             pool.shutdown(cancel_futures=True)
 
 
@@ -171,16 +227,12 @@ def _usr_dir(source: Source) -> str | None:
     return str(Path(file).parent) if file else None
 
 
-def _start_worker(
-    usr_dir: str | None, source: bytes, vocabulary: Path, folders: Folders, stop: Any, done: Any
-) -> None:
+def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, tally: Tally) -> None:
     """Prepares a worker: Ctrl-C is the parent's to handle, and the worker does not outlive it."""
     global _workplace
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    if usr_dir:
-        registry.import_usr_dir(usr_dir)
-    _workplace = Workplace(pickle.loads(source), open_vocabulary(vocabulary), folders, stop, done)
+    _workplace = Workplace(source.open(), open_vocabulary(vocabulary), folders, tally)
 
 
 def _die_with_parent() -> None:
@@ -199,6 +251,7 @@ def make_shard(task: Task, workplace: Workplace) -> None:
 
     Raises:
         T2TError: the source cannot be read.
+        StoppedError: work is to stop.
     """
     examples: list[bytes] = []
     counts = _encode(task, workplace, examples)
@@ -216,8 +269,6 @@ def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:
     skipped = source_tokens = target_tokens = 0
     pairs = workplace.source.pairs(task.split, task.start, task.stop)
     while chunk := list(islice(pairs, CHUNK)):
-        if workplace.stop.is_set():
-            raise T2TError("stopped")
         full = [pair for pair in chunk if all(side.strip() for side in pair)]
         skipped += len(chunk) - len(full)
         sides = [workplace.vocabulary.encode_batch([pair[side] for pair in full]) for side in (0, 1)]
@@ -226,6 +277,5 @@ def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:
             source_tokens += len(inputs) + 1
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1
-        with workplace.done.get_lock():
-            workplace.done.value += len(chunk)
+        workplace.encoded(len(chunk))
     return Counts(len(examples), skipped, source_tokens, target_tokens, dict(sorted(lengths.items())))

@@ -9,6 +9,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import common, datagen, problem_flags
+from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Text2TextProblem
 
 
@@ -272,3 +273,63 @@ def test_progress_on_a_terminal_is_one_line_that_changes(monkeypatch):
     assert shown.count("\n") == 3
     assert "\r2,000 of 9,000 pairs (22%), 1,000 pairs/s, 0:07 left" in shown
     assert shown.endswith("left\n")
+
+
+def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
+    pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip install ".[beam]"')
+    assert generate(corpus, tmp_path / "here", "--vocab_size=300") == 0
+    assert generate(corpus, tmp_path / "there", "--vocab_size=300", "--runner=DirectRunner") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].endswith(f"--data_dir={tmp_path / 'there'}")
+    assert "64 of 64 pairs (100%)" in err.splitlines()[-1]
+    contents = [
+        {path.name: path.read_bytes() for path in (tmp_path / at).iterdir()} for at in ("here", "there")
+    ]
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "runner", "options"),
+    [
+        ([], None, None),
+        (["--runner=DirectRunner"], "DirectRunner", []),
+        (
+            ["--runner=FlinkRunner", '--beam_pipeline_options=parallelism=4,"experiments=a,b"'],
+            "FlinkRunner",
+            ["parallelism=4", "experiments=a,b"],
+        ),
+        (["--beam_pipeline_options=runner=spark,x"], "spark", ["runner=spark", "x"]),
+        (["--runner=spark", "--beam_pipeline_options=runner=spark"], "spark", ["runner=spark"]),
+    ],
+)
+def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append(given))
+    monkeypatch.setattr(problem_flags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop")))
+    assert run("--problem=translate_ende", *flags) == 1
+    assert asked == ([] if runner is None else [(runner, options, False)])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--beam_pipeline_options=project=p"], "--beam_pipeline_options=project=p: --runner is missing"),
+        (["--runner=a", "--beam_pipeline_options=runner=b"], "name several runners: a, b"),
+        (["--runner=DirectRunner", "--data_dir=gs://b/data"], "--data_dir=gs://b/data: a URL, and a folder"),
+    ],
+)
+def test_a_wrong_place_or_way_to_run_is_one_line(flags, message, capsys, monkeypatch):
+    monkeypatch.setattr(datagen, "_beam", lambda *_: None)
+    assert message in fails(capsys, 1, "--problem=translate_ende", "--data_source=sample", *flags)
+
+
+def test_without_beam_the_way_out_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "t2t_revival.data.beam", None)
+    monkeypatch.delitem(sys.modules, "t2t_revival.data.beam")
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    line = fails(
+        capsys, 1, "--problem=translate_ende", f"--data_dir={tmp_path / 'data'}", "--runner=DirectRunner"
+    )
+    assert "--runner=DirectRunner needs Apache Beam" in line
+    assert line.endswith("pip install apache-beam")
+    assert not (tmp_path / "data").exists()

@@ -210,6 +210,19 @@ def test_a_tfds_set_without_the_language_says_which_it_has(tfds_set):
         next(source(f"tfds:{tfds_set}", "en", "fr").pairs("train", 0, 1))
 
 
+def test_a_worker_elsewhere_reads_what_was_prepared_where_the_run_began(tfds_set, tmp_path, monkeypatch):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    asked, builder = [], tfds.builder
+    monkeypatch.setattr(tfds, "builder", lambda name, **where: [asked.append(where), builder(name)][1])
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    here = opened(f"tfds:{tfds_set}")
+    packed = pickle.dumps(here)
+    here.splits()
+    monkeypatch.delenv("TFDS_DATA_DIR")
+    pickle.loads(packed).splits()
+    assert asked == [{}, {"data_dir": str(tmp_path)}]
+
+
 def test_a_set_that_tfds_does_not_know_is_an_error_with_the_choices(monkeypatch):
     tfds = pytest.importorskip("tensorflow_datasets")
 
