@@ -10,8 +10,9 @@ from typing import Any
 from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabularies import TextEncoder
+from t2t_revival.decoding.inputs import Cut
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Cut, Translator
+from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import measure_of
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams

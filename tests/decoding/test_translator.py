@@ -4,12 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.decoding.inputs import Cut
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import LEAST_TOKENS, Cut, Translation, Translator, _batches
+from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
@@ -137,14 +136,3 @@ def test_weights_that_are_no_numbers_give_one_output_of_no_probability(translato
         assert translator.nbest(["cat"]) == [[Translation("", -np.inf)]]
     finally:
         translator.model.set_weights(weights)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 400))
-def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, batch_size):
-    encoded = [[5] * length for length in lengths]
-    batches = list(_batches(list(range(len(lengths))), encoded, batch_size))
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    for batch in batches:
-        width = max(max(lengths[index] for index in batch), LEAST_TOKENS)
-        assert len(batch) == 1 or len(batch) * width <= batch_size
