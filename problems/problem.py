@@ -305,12 +305,8 @@ class Text2TextProblem(Problem):
         """
         return Finished(output)
 
-    def target(self, output: str, where: str = "output") -> str:
+    def target(self, output: str) -> str:
         """What the model learns for an output as people write it, the inverse of `finish`.
-
-        Args:
-            output: without a line end.
-            where: names it in an error.
 
         Raises:
             T2TError: it is no output of this problem.

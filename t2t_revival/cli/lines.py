@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import LineError, T2TError
 from t2t_revival.files import text_lines, writing
 
 if TYPE_CHECKING:
@@ -33,16 +33,46 @@ class Output(Protocol):
         """Log-probability / length penalty."""
 
 
-def read(path: str) -> list[str]:
-    """The lines of a file."""
+def read(path: str, flag: str = "decode_from_file") -> list[str]:
+    """The lines of a file that a flag names; - is the standard input."""
     if path == STANDARD_STREAM:
         return text_lines(sys.stdin.buffer.read(), "standard input")
-    name = f"--decode_from_file={path}"
+    name = f"--{flag}={path}"
     try:
         content = Path(path).expanduser().read_bytes()
     except OSError as error:
         raise T2TError(f"{name}: {error.strerror or error}") from error
     return text_lines(content, name)
+
+
+def split_at_tab(line: str, where: str, number: int, required: bool = False) -> tuple[str, str]:
+    """What stands before and behind the tab of a line.
+
+    Args:
+        line: without a line end.
+        where: names its file.
+        number: of the line.
+        required: whether there must be one; a line without has nothing behind it.
+
+    Raises:
+        T2TError: there is more than one, or none.
+    """
+    tabs = line.count("\t")
+    if tabs > 1 or tabs < required:
+        raise T2TError(
+            f"{where}, line {number}: {tabs or 'no'} tabs, and one stands between source and target"
+        )
+    source, _, target = line.partition("\t")
+    return source, target
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Has an error of a line name the line's file."""
+    try:
+        yield
+    except LineError as error:
+        raise T2TError(f"{where}, {error}") from error
 
 
 @contextmanager

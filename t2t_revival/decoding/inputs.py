@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary import EOS, PAD
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabularies import TextEncoder
@@ -23,13 +23,6 @@ LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do no
 LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
 LINE_ENDS = str.maketrans("\n\r", "  ")
 Result = TypeVar("Result")
-
-
-class LineError(T2TError):
-    """A line that cannot be decoded or scored: its number, and what is wrong with it."""
-
-    def __init__(self, number: int, what: str) -> None:
-        super().__init__(f"line {number}: {what}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.inputs import (
     LINE_ENDS,
     Cut,
-    LineError,
     Progress,
     cut,
     encode,
@@ -28,7 +27,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Score, Scorer
 from t2t_revival.decoding.tree_constraint import TreeConstraint
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weights, to_decode
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
@@ -239,10 +238,7 @@ class Translator:
         for number, text in enumerate(texts, start=first_line):
             if not text.strip():
                 raise LineError(number, "no source")
-        outputs = [output for _, output in both]
-        if self.problem:
-            problem = self.problem
-            outputs = [problem.target(text, f"line {n}") for n, text in enumerate(outputs, first_line)]
+        outputs = [self._target(output, number) for number, (_, output) in enumerate(both, first_line)]
         sources = self._sources(texts, on_cut, first_line)
         targets = [[*ids, EOS] for ids in self._outputs(outputs, first_line)]
 
@@ -263,6 +259,12 @@ class Translator:
         if prepared or self.problem is None:
             return texts
         return [self.problem.prepare(text, self.options.tokenized) for text in texts]
+
+    def _target(self, output: str, number: int) -> str:
+        try:
+            return self.problem.target(output) if self.problem else output
+        except T2TError as error:
+            raise LineError(number, str(error)) from error
 
     def _sources(
         self, texts: list[str], on_cut: Callable[[Cut], None] | None, first_line: int

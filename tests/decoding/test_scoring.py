@@ -21,8 +21,8 @@ def test_scores_are_sums_of_the_log_softmax_of_the_models_logits(seed):
 
 
 def test_a_search_without_length_penalty_scores_its_outputs_so():
-    model, search = tiny(9, seed=3, scale=0.5)
-    ids, scores = search(SOURCES, 4, 0.0, 5, 4)
+    model, search = tiny(9, seed=3)
+    ids, scores = search(SOURCES, 16, 0.0, 5, 4)
     there = np.isfinite(scores)
     assert there.sum() > 6
     again = np.stack([Scorer(model)(SOURCES, ids[:, rank]) for rank in range(4)], axis=1)
