@@ -60,7 +60,7 @@ def split_at_tab(line: str, where: str, number: int, required: bool = False) -> 
     tabs = line.count("\t")
     if tabs > 1 or tabs < required:
         raise T2TError(
-            f"{where}, line {number}: {tabs or 'no'} tabs, and one stands between source and target"
+            f"{where}, line {number}: {tabs or 'no'} tabs, where one stands between source and target"
         )
     source, _, target = line.partition("\t")
     return source, target

@@ -45,8 +45,6 @@ def score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None
     ]
     to_file = values.decode_to_file not in ("", STANDARD_STREAM)
     path = Path(values.decode_to_file).expanduser() if to_file else None
-    from t2t_revival.decoding.scoring import per_token
-
     with writing_to(path) as file:
         translator, shown = load(), SentenceProgress(sys.stderr)
         with naming(where):
@@ -55,6 +53,8 @@ def score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None
         if not all(math.isfinite(score.log_prob) for score in scores):
             raise T2TError("the model's weights are not numbers; use an earlier checkpoint")
         file.write(to_bytes([f"{score.log_prob:.6f}" for score in scores]))
+    from t2t_revival.decoding.scoring import per_token
+
     mean, perplexity = per_token(scores)
     tokens = sum(score.tokens for score in scores)
     say(

@@ -79,9 +79,11 @@ class Shard:
 
     def tell(self, total: int, name: str) -> None:
         """Says which part of `total` lines this decoder takes, if not all."""
+        if self.of == 1:
+            return
         first, end = self.bounds(total)
-        if self.of > 1:
-            say(f"worker {self.number} of {self.of}: lines {first + 1:,} to {end:,} of {total:,} of {name}")
+        mine = f"lines {first + 1:,} to {end:,}" if first < end else "none"
+        say(f"worker {self.number} of {self.of}: {mine} of the {total:,} of {name}")
 
     def joining(self, whole: Path) -> str:
         """The command, for bash or zsh, that makes one file of all parts."""

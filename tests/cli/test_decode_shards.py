@@ -39,7 +39,7 @@ def test_outputs_of_all_workers_are_those_of_one(out, tmp_path, capsys):
     for worker in range(3):
         assert decode(out, *flags, "--decode_shards=3", f"--worker_id={worker}") == 0
     said = capsys.readouterr().err
-    assert f"worker 1 of 3: lines 2 to 3 of 5 of {tmp_path / 'in'}" in said
+    assert f"worker 1 of 3: lines 2 to 3 of the 5 of {tmp_path / 'in'}" in said
     assert f"when all 3 workers are done: cat {tmp_path / 'o'}{{000..002}} > {tmp_path / 'o'}" in said
     parts = [(tmp_path / f"o00{worker}").read_text(encoding="utf-8") for worker in range(3)]
     assert [part.count("\n") for part in parts] == [1, 2, 2]
@@ -70,7 +70,7 @@ def test_a_split_is_shared_too(out, capsys):
         assert decode(out, "--decode_shards=2", f"--worker_id={worker}", "--log_examples=0") == 0
     said = capsys.readouterr()
     assert "on dev, sentences 3 to 5 of 5, 3 sentences" in said.out
-    assert "worker 1 of 2: lines 3 to 5 of 5 of the dev split" in said.err
+    assert "worker 1 of 2: lines 3 to 5 of the 5 of the dev split" in said.err
     folder = out / "decoded"
     for kind, count in (("outputs", 5), ("inputs", 5), ("targets", 5)):
         parts = [(folder / f"dev-7.{kind}00{worker}").read_text(encoding="utf-8") for worker in range(2)]
@@ -82,5 +82,7 @@ def test_a_split_is_shared_too(out, capsys):
 
 def test_a_worker_may_have_nothing_to_do(out, capsys):
     assert decode(out, "--decode_shards=9", "--worker_id=0") == 0
-    assert "BLEU" not in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "BLEU" not in captured.out
+    assert "worker 0 of 9: none of the 5 of the dev split" in captured.err
     assert (out / "decoded" / "dev-7.outputs000").read_text() == ""

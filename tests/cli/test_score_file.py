@@ -2,6 +2,8 @@
 
 import io
 import math
+import os
+import subprocess
 import sys
 
 import pytest
@@ -45,7 +47,7 @@ def test_standard_streams(out, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("the dog", "no tabs, and one stands between"),
+        ("the dog", "no tabs, where one stands between"),
         ("", "no tabs"),
         ("the\tder\tHund", "2 tabs"),
         (" \tder Hund", "no source"),
@@ -75,3 +77,16 @@ def test_weights_that_are_no_numbers(out, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "not numbers" in captured.err.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_says_no_more_than_it_should(out):
+    command = [sys.executable, "-m", "t2t_revival.cli.decoder", f"--output_dir={out}", "--score_file=-"]
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        command, input=PAIRS, capture_output=True, text=True, check=True, env=environment, timeout=300
+    )
+    assert done.stdout.count("\n") == 3
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("decoding with")
+    assert [line.split()[0] for line in rest] == ["3", "log-probability"]
