@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny_models import all_outputs, scores_of, tiny, trimmed
 
+from t2t_revival.data.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.prefixes import most_tokens
 from t2t_revival.decoding.tree_constraint import TreeConstraint
@@ -63,3 +67,21 @@ def test_trees_have_no_prefix():
     search = BeamSearch(tiny(len(pieces))[0], constraint=TreeConstraint(pieces))
     with pytest.raises(T2TError, match="trees cannot begin with a text"):
         search([[6, 1]], prefixes=[[4]])
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory, subwords_file):
+    text = [f"the dog sees {number} houses ." for number in range(9)]
+    learned = Vocabulary.train(text, tmp_path_factory.mktemp("vocabulary") / "v.spm", 300)
+    return learned, SubwordVocabulary(subwords_file)
+
+
+@settings(deadline=None)
+@given(
+    prefix=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=9),
+    following=st.lists(st.integers(0, 10**6), max_size=6),
+)
+def test_whatever_tokens_follow_those_of_a_text_the_whole_begins_with_it(vocabularies, prefix, following):
+    for vocabulary in vocabularies:
+        ids = vocabulary.encode(prefix) + [id % vocabulary.size for id in following]
+        assert vocabulary.decode(ids).startswith(prefix)
