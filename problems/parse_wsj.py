@@ -103,6 +103,13 @@ class ParseWsj(Text2TextProblem):
         tree, repaired = delinearise(output, words(inputs))
         return Finished(bracketing(tree), repaired)
 
+    def target(self, output: str) -> str:
+        """The tokens of a tree in brackets, whatever its words and tags."""
+        from t2t_revival.parsing.treebank import pair_of
+        from t2t_revival.parsing.trees import parse
+
+        return pair_of(parse(output))[1]
+
     def drawn(self, output: str, width: int) -> str:
         """A tree as a drawing, or where there are too few columns for that, in indented brackets."""
         from t2t_revival.parsing.drawing import drawn

@@ -315,6 +315,14 @@ class Text2TextProblem(Problem):
         """
         return Finished(output)
 
+    def target(self, output: str) -> str:
+        """What the model learns for an output as people write it, the inverse of `finish`.
+
+        Raises:
+            T2TError: it is no output of this problem.
+        """
+        return output
+
     def drawn(self, output: str, width: int) -> str:
         """A finished output as people read it best.
 

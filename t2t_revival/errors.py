@@ -1,4 +1,4 @@
-"""The one exception class for what a user can cause and mend."""
+"""The exception for what a user can cause and mend."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ class T2TError(Exception):
 
     Raised where the fault is seen; the commands print it in one place (`cli/common.py`) and exit with 1.
     """
+
+
+class LineError(T2TError):
+    """A line of an input that cannot be used: its number, and what is wrong with it."""
+
+    def __init__(self, number: int, what: str) -> None:
+        super().__init__(f"line {number}: {what}")
 
 
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:

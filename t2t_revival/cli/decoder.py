@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice, product
+from collections.abc import Callable, Sequence
+from itertools import combinations, count, islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli import common, problem_flags, run_flags, shards
 from t2t_revival.cli.lines import (
     STANDARD_STREAM,
     Draw,
     drawing,
     formatted,
     prompt,
-    read,
     say,
+    split_at_tab,
     to_bytes,
     translate,
     writing_to,
 )
-from t2t_revival.errors import T2TError
+from t2t_revival.cli.scoring import score_file
+from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translation, Translator
@@ -35,10 +37,13 @@ t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en
 
 Decodes a file, or what is typed (--decode_interactive), or else the dev or test split, with its BLEU or F1.
 One line in, one line out. With --decode_hparams="return_beams=True" a line holds all outputs, best first,
-joined by tabs; with write_beam_scores=True each output is followed by a tab and its score. Parsing takes
-sentences as people write them, or with --decode_hparams="tokenized=True" with spaces between words.
+joined by tabs; with write_beam_scores=True each output is followed by a tab and its score; with
+sampling_method=random outputs are drawn from the model. Parsing takes sentences as people write them, or with
+--decode_hparams="tokenized=True" with spaces between words. --score_file=FILE decodes nothing, and gives the
+log-probability of each target in a file of source, tab, target.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
+INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 
 def command_flags() -> flags.FlagValues:
@@ -52,8 +57,14 @@ def command_flags() -> flags.FlagValues:
         ("decode_from_file", "Text to translate, a sentence on each line; - is the standard input."),
         (
             "decode_to_file",
-            "Where translations go; by default, or with -, the standard output. Those of a split go to a "
-            "file always, with inputs and references beside it; by default in output_dir/decoded.",
+            "Where translations or scores go; by default, or with -, the standard output. Translations of a "
+            "split go to a file always, with inputs and references beside it; by default in "
+            "output_dir/decoded.",
+        ),
+        (
+            "score_file",
+            "Pairs to score, source TAB target on each line; - is the standard input. For each, the natural "
+            "logarithm of the target's probability is given, EOS counted, without a length penalty.",
         ),
     ):
         flags.DEFINE_string(name, "", text, flag_values=values)
@@ -64,6 +75,14 @@ def command_flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_bool("decode_interactive", False, "Translate what is typed.", flag_values=values)
+    flags.DEFINE_bool(
+        "partial_targets",
+        False,
+        "Lines are source TAB beginning of the output, which the output then begins with; what is forced is "
+        "the beginning as the vocabulary cuts it into pieces.",
+        flag_values=values,
+    )
+    shards.define(values)
     flags.DEFINE_bool(
         "pretty", False, "Parsing: draw trees, where they fit, or else indent them.", flag_values=values
     )
@@ -92,13 +111,12 @@ def _decoder(values: flags.FlagValues) -> None:
         return
     _check_flags(values)
     output_dir, run = run_flags.open_run(values)
-    if values.decode_interactive:
+    if values.score_file:
+        score_file(values, lambda: _translator(values, output_dir, run))
+    elif values.decode_interactive:
         translator = _translator(values, output_dir, run)
-        prompt(
-            lambda line: translator.nbest([line], on_cut=lambda cut: say(f"warning: {cut}"))[0],
-            translator.options.write_beam_scores,
-            _draw(values, translator),
-        )
+        answer = _answering(translator, values.partial_targets)
+        prompt(answer, translator.options.write_beam_scores, _draw(values, translator))
     elif values.decode_from_file:
         _file(values, output_dir, run)
     else:
@@ -108,16 +126,23 @@ def _decoder(values: flags.FlagValues) -> None:
 def _check_flags(values: flags.FlagValues) -> None:
     """Refuses flags of which one would do nothing beside the other."""
     for one, other in (
-        ("decode_from_file", "decode_interactive"),
+        *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
-        *product(("decode_from_file", "decode_interactive"), SPLIT_FLAGS),
+        *product(INPUTS, SPLIT_FLAGS),
+        ("score_file", "pretty"),
+        ("score_file", "partial_targets"),
     ):
         if _given(values[one]) and _given(values[other]):
             raise T2TError(f"--{one} and --{other} do not go together: give one of them")
     if values.eval_use_test_set and values.dataset_split not in ("", "test"):
         raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
-    if values.decode_to_file == STANDARD_STREAM and not values.decode_from_file:
-        raise T2TError("--decode_to_file=-: the standard output has the split's report; name a file")
+    if not (values.decode_from_file or values.decode_interactive or values.score_file):
+        if values.decode_to_file == STANDARD_STREAM:
+            raise T2TError("--decode_to_file=-: the standard output has the split's report; name a file")
+        if values.partial_targets:
+            raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
+    if shards.shard(values).of > 1 and (values.decode_interactive or values.score_file):
+        raise T2TError("--decode_shards is for a file or a split that is decoded")
 
 
 def _given(flag: flags.Flag) -> bool:
@@ -147,21 +172,33 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
 
 
 def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
-    source = values.decode_from_file
+    shard = shards.shard(values)
     to_file = values.decode_to_file not in ("", STANDARD_STREAM)
-    target = Path(values.decode_to_file).expanduser() if to_file else None
-    from t2t_revival.evaluation.decoded import measure_of
-
-    lines = read(source)
+    whole = Path(values.decode_to_file).expanduser() if to_file else None
+    target = whole and shard.path(whole)
+    part, prefixes = shard.read(values.decode_from_file), None
+    if values.partial_targets:
+        pairs = [split_at_tab(line, part.where, n) for n, line in enumerate(part.lines, part.first)]
+        part, prefixes = part._replace(lines=[line for line, _ in pairs]), [prefix for _, prefix in pairs]
     with writing_to(target) as file:
         translator = _translator(values, output_dir, run)
-        outputs = translate(translator, lines, "standard input" if source == STANDARD_STREAM else source)
+        outputs = translate(translator, part.lines, part.where, prefixes=prefixes, first_line=part.first)
         file.write(_formatted(outputs, translator, _draw(values, translator)))
-    if target:
+    if whole:
         say(f"outputs  {target}")
-        if not values.pretty:
-            measure = measure_of(translator.problem) if translator.problem else None
-            say(f"next: {measure.command(str(target), 'REFERENCE')}" if measure else "")
+        _say_next(whole, shard, translator.problem if not values.pretty else None)
+
+
+def _say_next(whole: Path, shard: shards.Shard, problem: Text2TextProblem | None) -> None:
+    """What to do with outputs that are written to a file."""
+    from t2t_revival.evaluation.decoded import measure_of
+
+    if shard.of > 1:
+        say(f"next, when all {shard.of} workers are done: {shard.joining(whole)}")
+        return
+    measure = measure_of(problem) if problem else None
+    if measure:
+        say(f"next: {measure.command(str(whole), 'REFERENCE')}")
 
 
 def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
@@ -171,21 +208,26 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     if values.pretty:
         raise T2TError("--pretty and a split do not go together: what is measured has a line for each output")
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-    problem = _problem(run, values)
+    problem, shard = _problem(run, values), shards.shard(values)
     pairs = list(problem.references(split, values.data_dir or run.data_dir))
+    first, end = shard.bounds(len(pairs))
+    shard.tell(len(pairs), f"the {split} split")
+    part_name = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}" if shard.of > 1 else split
+    pairs = pairs[first:end]
     translator = _translator(values, output_dir, run)
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     default = output_dir / "decoded" / f"{split}-{checkpoint.step}.outputs"
-    path = Path(values.decode_to_file or default).expanduser()
+    whole = Path(values.decode_to_file or default).expanduser()
     if not values.decode_to_file:
-        _make_folder(path.parent)
+        _make_folder(whole.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
+    stem = whole.name.removesuffix(".outputs")
+    files = whole, whole.with_name(f"{stem}.inputs"), whole.with_name(f"{stem}.targets")
+    path, inputs_path, references_path = map(shard.path, files)
     with writing_to(path) as file:
-        outputs = translate(translator, inputs, f"the {split} split", prepared=True)
+        outputs = translate(translator, inputs, f"the {split} split", prepared=True, first_line=first + 1)
         file.write(_formatted(outputs, translator))
-    stem = path.name.removesuffix(".outputs")
-    inputs_path, references_path = (path.with_name(f"{stem}.{kind}") for kind in ("inputs", "targets"))
     for side, lines in ((inputs_path, inputs), (references_path, references)):
         with writing_to(side) as file:
             file.write(to_bytes(lines))
@@ -193,13 +235,17 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
         print(f"source     {source}\noutput     {output}\nreference  {reference}\n")
     measure = measure_of(problem)
-    if measure:
+    if measure and pairs:
         measured = measure.score(best, references)
         print(
-            f"{measure.title} {measured.score:.2f} on {split}, {len(pairs):,} sentences\n{measured.details}"
+            f"{measure.title} {measured.score:.2f} on {part_name}, {len(pairs):,} sentences\n"
+            f"{measured.details}"
         )
     print(f"outputs    {path}\ninputs     {inputs_path}\nreference  {references_path}")
-    if measure and not (translator.options.return_beams or translator.options.write_beam_scores):
+    if shard.of > 1:
+        joining = "; ".join(map(shard.joining, files))
+        print(f"next, when all {shard.of} workers are done: {joining}")
+    elif measure and not (translator.options.return_beams or translator.options.write_beam_scores):
         print(f"next: {measure.command(str(path), str(references_path))}")
 
 
@@ -212,6 +258,26 @@ def _problem(run: Run, values: flags.FlagValues) -> Text2TextProblem:
         raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
     common.load_tensorflow(values)
     return problem
+
+
+def _answering(translator: Translator, partial: bool) -> Callable[[str], Sequence[Translation]]:
+    """Gives the outputs of a line that is typed; `partial`: with the beginning of the output behind a tab."""
+    numbers = count(1)
+
+    def answer(line: str) -> Sequence[Translation]:
+        source, _, prefix = line.partition("\t") if partial else (line, "", "")
+        try:
+            return translator.nbest(
+                [source],
+                on_cut=lambda cut: say(f"warning: {cut}"),
+                prefixes=[prefix],
+                first_line=next(numbers),
+            )[0]
+        except LineError as error:
+            say(f"error: {error}")
+            return []
+
+    return answer
 
 
 def _make_folder(folder: Path) -> None:

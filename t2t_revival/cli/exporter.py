@@ -83,7 +83,7 @@ def _export(values: flags.FlagValues) -> None:
     from t2t_revival.decoding.options import DecodeHParams
 
     output_dir, run = run_flags.open_run(values)
-    DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
+    DecodeHParams.parse(values.decode_hparams, run.decode_hparams).check_served()
     served = values.format == "saved_model"
     default = output_dir / ("export" if served else "ctranslate2")
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default

@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from t2t_revival.cli.progress import ProgressLine, duration
-from t2t_revival.errors import T2TError
+from t2t_revival.cli.progress import SentenceProgress
+from t2t_revival.errors import LineError, T2TError
 from t2t_revival.files import text_lines, writing
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Progress, Translation, Translator
+    from t2t_revival.decoding.translator import Translation, Translator
     from t2t_revival.problems.problem import Text2TextProblem
 
 STANDARD_STREAM = "-"
@@ -37,7 +36,7 @@ class Output(Protocol):
 
 
 def read(path: str, flag: str = "decode_from_file") -> list[str]:
-    """The lines of the file that a flag names."""
+    """The lines of a file that a flag names; - is the standard input."""
     if path == STANDARD_STREAM:
         return text_lines(sys.stdin.buffer.read(), "standard input")
     name = f"--{flag}={path}"
@@ -46,6 +45,36 @@ def read(path: str, flag: str = "decode_from_file") -> list[str]:
     except OSError as error:
         raise T2TError(f"{name}: {error.strerror or error}") from error
     return text_lines(content, name)
+
+
+def split_at_tab(line: str, where: str, number: int, required: bool = False) -> tuple[str, str]:
+    """What stands before and behind the tab of a line.
+
+    Args:
+        line: without a line end.
+        where: names its file.
+        number: of the line.
+        required: whether there must be one; a line without has nothing behind it.
+
+    Raises:
+        T2TError: there is more than one, or none.
+    """
+    tabs = line.count("\t")
+    if tabs > 1 or tabs < required:
+        raise T2TError(
+            f"{where}, line {number}: {tabs or 'no'} tabs, where one stands between source and target"
+        )
+    source, _, target = line.partition("\t")
+    return source, target
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Has an error of a line name the line's file."""
+    try:
+        yield
+    except LineError as error:
+        raise T2TError(f"{where}, {error}") from error
 
 
 @contextmanager
@@ -159,54 +188,40 @@ def say(message: str) -> None:
 
 
 def translate(
-    translator: Translator, lines: list[str], name: str, prepared: bool = False, warn_of_cuts: bool = True
+    translator: Translator,
+    lines: list[str],
+    name: str,
+    prepared: bool = False,
+    prefixes: list[str] | None = None,
+    first_line: int = 1,
+    warn_of_cuts: bool = True,
 ) -> list[list[Translation]]:
     """The outputs of all lines, with progress on stderr; see `Translator.nbest`.
 
     Args:
         translator: translates.
         lines: what it is given.
-        name: where they come from, in warnings.
+        name: where they come from, in warnings and errors.
         prepared: whether they are the model's inputs already.
+        prefixes: what outputs begin with.
+        first_line: the number of the first of the lines.
         warn_of_cuts: whether lines that are too long are named.
 
     Raises:
-        T2TError: the model finds nothing.
+        T2TError: the model finds nothing, or a line is wrong.
     """
-    shown = _Progress()
-    outputs = translator.nbest(
-        lines,
-        on_cut=lambda cut: say(f"warning: {name}, {cut}") if warn_of_cuts else None,
-        on_progress=shown,
-        prepared=prepared,
-    )
-    shown.end(len(lines))
-    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
+    shown, total = SentenceProgress(sys.stderr), len(lines)
+    with naming(name):
+        outputs = translator.nbest(
+            lines,
+            on_cut=lambda cut: say(f"warning: {name}, {cut}") if warn_of_cuts else None,
+            on_progress=shown,
+            prepared=prepared,
+            prefixes=prefixes,
+            first_line=first_line,
+        )
+    shown.end(total)
+    say_repaired(sum(found[0].repaired for found in outputs), total)
     if any(found[0].score == float("-inf") for found in outputs):
         raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
     return outputs
-
-
-class _Progress:
-    """Says how far decoding is."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._line = ProgressLine(sys.stderr)
-
-    def __call__(self, progress: Progress) -> None:
-        if not self._line.due():
-            return
-        seconds = time.monotonic() - self._began
-        left = seconds / progress.share - seconds
-        self._line.show(
-            f"{progress.done:,} of {progress.total:,} sentences, "
-            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
-        )
-
-    def end(self, total: int) -> None:
-        """The last line."""
-        seconds = time.monotonic() - self._began
-        rate = total / max(seconds, 1e-3)
-        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
-        self._line.end()

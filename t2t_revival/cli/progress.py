@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.inputs import Progress
 
 LOG_SECONDS, TERMINAL_SECONDS = 5.0, 0.2  # between two progress lines in a log, and on a terminal
 
@@ -34,6 +37,32 @@ class ProgressLine:
             self._stream.write("\n")
             self._stream.flush()
         self._width = 0
+
+
+class SentenceProgress:
+    """Says how far decoding is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._began = time.monotonic()
+        self._line = ProgressLine(stream)
+
+    def __call__(self, progress: Progress) -> None:
+        """Takes note of what is done."""
+        if not self._line.due():
+            return
+        seconds = time.monotonic() - self._began
+        left = seconds / progress.share - seconds
+        self._line.show(
+            f"{progress.done:,} of {progress.total:,} sentences, "
+            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
+        )
+
+    def end(self, total: int) -> None:
+        """The last line."""
+        seconds = time.monotonic() - self._began
+        rate = total / max(seconds, 1e-3)
+        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
+        self._line.end()
 
 
 def duration(seconds: float) -> str:

@@ -146,6 +146,7 @@ def _how(values: flags.FlagValues) -> _How:
     problem = problem_flags.text_problem(values) if values.problem else None
     usual = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
     options = DecodeHParams.parse(values.decode_hparams or "", dataclasses.asdict(usual))
+    options.check_served()
     if options.batch_size != usual.batch_size:
         raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
     if options.constrained != usual.constrained:

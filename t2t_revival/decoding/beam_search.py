@@ -27,6 +27,7 @@ from t2t_revival.decoding.hypotheses import (
     position,
     start,
 )
+from t2t_revival.decoding.prefixes import PrefixConstraint, most_tokens
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState
 
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
 LEAVING = 4  # when more than 1 / LEAVING of the sentences are done, these leave the batch
+IDS, _INTEGER, _REAL = (
+    tf.TensorSpec(shape, dtype)
+    for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
+)
+SETTINGS = SearchSettings(beam_size=_INTEGER, alpha=_REAL, extra_length=_INTEGER, n=_INTEGER)
 
 
 class BeamSearch:
@@ -50,6 +56,7 @@ class BeamSearch:
             then makes each call faster.
         constraint: what outputs may be; None: anything. The model's probabilities are then those among the
             tokens that the constraint knows.
+        grow: takes hypotheses a position further; see `advance`.
 
     Attributes:
         variables: what a SavedModel of a frozen search must hold besides the model's.
@@ -67,23 +74,29 @@ class BeamSearch:
         weights: Callable[[], list[tuple[Any, Any]]] | None = None,
         frozen: bool = False,
         constraint: TreeConstraint | None = None,
+        grow: Callable[[Beams, Any, Sentences, Any], Beams] = advance,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise T2TError(f"decoding needs KERAS_BACKEND=tensorflow, not {keras.backend.backend()}")
         self.model = model
         self.constraint = constraint
+        self._grow = grow
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         kernel = model.softmax_embedding.kernel
         self.variables = [tf.Variable(kernel(), trainable=False)] if frozen else []
-        ids, integer, real = (
-            tf.TensorSpec(shape, dtype)
-            for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
+        self._compiled, self._with_prefixes = (
+            tf.function(self.search, input_signature=signature, autograph=False)
+            for signature in ([IDS, SETTINGS], [IDS, SETTINGS, IDS])
         )
-        settings = SearchSettings(beam_size=integer, alpha=real, extra_length=integer, n=integer)
-        self._compiled = tf.function(self.search, input_signature=[ids, settings], autograph=False)
 
     def __call__(
-        self, source_ids: Any, beam_size: int = 4, alpha: float = 0.6, extra_length: int = 50, n: int = 1
+        self,
+        source_ids: Any,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        extra_length: int = 50,
+        n: int = 1,
+        prefixes: Any = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Searches for the best outputs of each sentence.
 
@@ -94,49 +107,75 @@ class BeamSearch:
             alpha: exponent of the length penalty.
             extra_length: an output has at most as many tokens more than its source, EOS counted in both.
             n: outputs returned, at most `beam_size`.
+            prefixes: what outputs begin with, int32 [batch, longest], without EOS, padded with 0; None:
+                anything. Its tokens count in the scores as all others, and an output may be so much longer
+                than its prefix as it may be longer than its source. Not with a constraint.
 
         Returns:
             Ids, int32 [batch, n, length], and scores, float32 [batch, n], best first. An output ends with
             EOS, and 0 follows it. Outputs without EOS, cut at their bound, are returned for a sentence only
             if none with EOS was found. Where there are fewer than n, ids are 0 and the score is -inf.
         """
-        beams, extra, returned = (tf.constant(value, tf.int32) for value in (beam_size, extra_length, n))
-        settings = SearchSettings(beams, tf.constant(alpha, tf.float32), extra, returned)
-        ids, scores = self._compiled(tf.cast(source_ids, tf.int32), settings)
-        if ids.ndim != 3:  # see _unfused: better an error than lines that are missing
-            raise RuntimeError("TensorFlow lost the search's result; try TF_ENABLE_ONEDNN_OPTS=0")
-        return ids, scores
+        source_ids, settings = tf.cast(source_ids, tf.int32), settings_of(beam_size, alpha, extra_length, n)
+        if prefixes is None:
+            return found(self._compiled(source_ids, settings))
+        return found(self._with_prefixes(source_ids, settings, tf.cast(prefixes, tf.int32)))
 
-    def search(self, source_ids: tf.Tensor, settings: SearchSettings) -> tuple[tf.Tensor, tf.Tensor]:
-        """The search as TensorFlow ops, for a graph of one's own; see `__call__`."""
-        search = _InModelPrecision(self.model, lambda ids: self._search(ids, settings))
+    def search(
+        self, source_ids: tf.Tensor, settings: SearchSettings, prefixes: Any = None, draws: Any = ()
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The search as TensorFlow ops, for a graph of one's own; see `__call__`, and `Sentences.draws`."""
+        if prefixes is not None and self.constraint:
+            raise T2TError("outputs that must be trees cannot begin with a text")
+        search = _InModelPrecision(self.model, lambda ids: self._search(ids, settings, prefixes, draws))
         return search(source_ids)
 
-    def _search(self, source_ids: Any, settings: SearchSettings) -> Results:
-        lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
-        limits = tf.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch], tokens
+    def _search(self, source_ids: Any, settings: SearchSettings, prefixes: Any, draws: Any) -> Results:
+        limits = most_tokens(source_ids, settings.extra_length, prefixes)  # [batch]
         with _in_place(self._weights()):
             state = _unfused(self.model.start_decoding(source_ids), limits)
             kernel = tf.convert_to_tensor(self.variables[0]) if self.variables else state.softmax_kernel
-            numbers, words = tf.range(tf.shape(source_ids)[0]), ()
-            if self.constraint:
-                kernel, words = kernel[:, : self.constraint.size], self.constraint.words(source_ids)
+            constraint, facts = self._constrained(source_ids, prefixes)
+            if constraint:
+                kernel = kernel[:, : constraint.size]
             sentences = Sentences(
-                numbers, limits, settings, state.encoder_caches, state.encoder_bias, words, state.words
+                number=tf.range(tf.shape(source_ids)[0]),
+                limits=limits,
+                settings=settings,
+                encoder_caches=state.encoder_caches,
+                encoder_bias=state.encoder_bias,
+                facts=facts,
+                source_words=state.words,
+                draws=draws,
             )
             n = largest(settings.n)
             beams = start(limits, n, state)
             before = sentences, beams, Results(beams.finished_ids, beams.finished_scores)
             *_, results = tf.while_loop(
                 lambda _, beams, __: alive(beams) > 0,
-                partial(self._round, kernel),
+                partial(self._round, kernel, constraint),
                 before,
                 shape_invariants=tf.nest.map_structure(_free, before),
             )
         return results._replace(scores=first(results.scores, settings.n))
 
+    def _constrained(
+        self, source_ids: Any, prefixes: Any
+    ) -> tuple[TreeConstraint | PrefixConstraint | None, Any]:
+        """What outputs may be, None for anything, and what that needs to know of each sentence."""
+        if self.constraint:
+            return self.constraint, self.constraint.words(source_ids)
+        if prefixes is None:
+            return None, ()
+        return PrefixConstraint(self.model.vocab_size), prefixes
+
     def _round(
-        self, kernel: Any, sentences: Sentences, beams: Beams, results: Results
+        self,
+        kernel: Any,
+        constraint: TreeConstraint | PrefixConstraint | None,
+        sentences: Sentences,
+        beams: Beams,
+        results: Results,
     ) -> tuple[Sentences, Beams, Results]:
         """Goes on until some sentences are done; these then leave the batch."""
         there = alive(beams)
@@ -154,7 +193,10 @@ class BeamSearch:
             )
             logits, after = self.model.decode_step(beams.last, position(beams), state)
             beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias, said=after.said)
-            return (advance(beams, logits, sentences, self._allowed(beams, sentences)),)
+            allowed = None
+            if constraint:
+                allowed = constraint.allowed(beams.alive_ids, sentences.facts, sentences.limits)
+            return (self._grow(beams, logits, sentences, allowed),)
 
         (beams,) = tf.while_loop(
             lambda beams: alive(beams) >= enough,
@@ -169,11 +211,18 @@ class BeamSearch:
         )
         return sentences, beams, results
 
-    def _allowed(self, beams: Beams, sentences: Sentences) -> Any:
-        """bool [batch, beams, vocab]; None where all is allowed."""
-        if self.constraint is None:
-            return None
-        return self.constraint.allowed(beams.alive_ids, sentences.words, sentences.limits)
+
+def settings_of(beam_size: int, alpha: float, extra_length: int, n: int) -> SearchSettings:
+    """The same for all sentences, as scalars."""
+    beams, extra, returned = (tf.constant(value, tf.int32) for value in (beam_size, extra_length, n))
+    return SearchSettings(beams, tf.constant(alpha, tf.float32), extra, returned)
+
+
+def found(results: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    """What a compiled search gave, if it gave anything."""
+    if results[0].ndim != 3:  # see _unfused: better an error than lines that are missing
+        raise RuntimeError("TensorFlow lost the search's result; try TF_ENABLE_ONEDNN_OPTS=0")
+    return results
 
 
 class _InModelPrecision(keras.layers.Layer):

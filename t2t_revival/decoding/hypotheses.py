@@ -44,8 +44,9 @@ class Sentences(NamedTuple):
         settings: scalars, or [batch].
         encoder_caches: see `DecoderState`.
         encoder_bias: see `DecoderState`.
-        words: of the sentence, int32 [batch], where a constraint counts them; else empty.
+        facts: what a constraint knows of the sentence, such as how many words it has; else empty.
         source_words: see `words` of `DecoderState`.
+        draws: what outputs are drawn with, float32 [batch, position, n]; empty where they are searched for.
     """
 
     number: Any
@@ -53,8 +54,9 @@ class Sentences(NamedTuple):
     settings: SearchSettings
     encoder_caches: Any
     encoder_bias: Any
-    words: Any = ()
+    facts: Any = ()
     source_words: Any = ()
+    draws: Any = ()
 
 
 class Beams(NamedTuple):

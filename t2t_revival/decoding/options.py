@@ -20,6 +20,8 @@ BOUNDS = (  # least and most; far beyond the most there is no memory
     ("batch_size", 1, math.inf),
 )
 LEAST_EXTRA_OF_TREE = 2  # (TOP XX )TOP and EOS, for one word and EOS
+SAMPLING_METHODS = ("argmax", "random")
+TEMPERATURES = (0.001, 1000.0)  # within them, logits stay numbers
 LARGEST_ALPHA = 10  # with more, a length penalty may be beyond float32
 
 
@@ -27,7 +29,7 @@ LARGEST_ALPHA = 10  # with more, a length penalty may be beyond float32
 class DecodeHParams:
     """How to decode. Field names are T2T's; the defaults are the paper's for translation (section 6.1)."""
 
-    beam_size: int = 4  # hypotheses kept at each position; 1: greedy
+    beam_size: int = 4  # hypotheses kept at each position; 1: greedy; random: outputs drawn at most
     alpha: float = 0.6  # exponent of the length penalty
     extra_length: int = 50  # tokens that an output may have more than its input
     batch_size: int = 2048  # input tokens decoded at once, padding included (in T2T: sentences)
@@ -35,6 +37,10 @@ class DecodeHParams:
     write_beam_scores: bool = False  # write each output's score behind it
     constrained: bool = False  # parsing: nothing but trees over the words of the sentence can come out
     tokenized: bool = False  # parsing: inputs have spaces between words and marks, as treebanks do
+    sampling_method: str = "argmax"  # argmax: search for the best outputs; random: draw from the model
+    sampling_temp: float = 1.0  # random: divides logits; the nearer to 0, the likelier the likeliest token
+    sampling_keep_top_k: int = -1  # random: draw each token from the k likeliest; -1: from all
+    random_seed: int = 0  # random: the same draws the same
 
     def __post_init__(self) -> None:
         for name, least, most in BOUNDS:
@@ -51,6 +57,43 @@ class DecodeHParams:
         if not abs(self.alpha) <= LARGEST_ALPHA:
             bounds = f"between -{LARGEST_ALPHA} and {LARGEST_ALPHA}"
             raise T2TError(f"decode_hparams: alpha={self.alpha} must be {bounds}")
+        self._check_sampling()
+
+    def _check_sampling(self) -> None:
+        if self.sampling_method not in SAMPLING_METHODS:
+            known = " or ".join(SAMPLING_METHODS)
+            raise T2TError(f"decode_hparams: sampling_method={self.sampling_method} must be {known}")
+        for name in ("sampling_temp", "sampling_keep_top_k", "random_seed"):
+            if not self.samples and getattr(self, name) != getattr(type(self), name):
+                raise T2TError(f"decode_hparams: {name} is for sampling_method=random")
+        least, most = TEMPERATURES
+        if not least <= self.sampling_temp <= most:
+            raise T2TError(
+                f"decode_hparams: sampling_temp={self.sampling_temp} must be between {least} and {most}; "
+                "beam_size=1 without sampling always takes the likeliest token"
+            )
+        if self.sampling_keep_top_k < 1 and self.sampling_keep_top_k != -1:
+            raise T2TError(
+                f"decode_hparams: sampling_keep_top_k={self.sampling_keep_top_k} must be -1 or at least 1"
+            )
+        if self.random_seed < 0:
+            raise T2TError(f"decode_hparams: random_seed={self.random_seed} must be at least 0")
+
+    @property
+    def samples(self) -> bool:
+        """Whether outputs are drawn, not searched for."""
+        return self.sampling_method == "random"
+
+    def check_served(self) -> None:
+        """Checks that an exported model can be decoded so.
+
+        Raises:
+            T2TError: it cannot.
+        """
+        if self.samples:
+            raise T2TError(
+                "decode_hparams: sampling_method=random is for t2t-decoder: models are served without"
+            )
 
     @property
     def outputs(self) -> int:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import EOS, PAD, until_eos
+from t2t_revival.data.vocabulary import EOS, until_eos
 from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.inputs import (
+    LINE_ENDS,
+    Cut,
+    Progress,
+    cut,
+    encode,
+    in_batches,
+    padded,
+    too_little_memory,
+)
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.sampling import Sampler
+from t2t_revival.decoding.scoring import Score, Scorer
 from t2t_revival.decoding.tree_constraint import TreeConstraint
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weights, to_decode
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
@@ -27,10 +36,7 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
     from t2t_revival.problems.problem import Text2TextProblem
 
-LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
-LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis looks at the keys of all
-LINE_ENDS = str.maketrans("\n\r", "  ")
 
 
 @dataclass(frozen=True)
@@ -46,27 +52,6 @@ class Translation:
     text: str
     score: float
     repaired: bool = False
-
-
-@dataclass(frozen=True)
-class Cut:
-    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` were decoded."""
-
-    number: int
-    tokens: int
-    kept: int
-
-    def __str__(self) -> str:
-        return f"line {self.number}: {self.tokens} tokens, cut to the first {self.kept} (hparams: max_length)"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far decoding is: sentences done of `total`, and their share of all input tokens."""
-
-    done: int
-    total: int
-    share: float
 
 
 class Translator:
@@ -113,6 +98,10 @@ class Translator:
         self.checkpoint: Checkpoint | None = None
         self.constraint = TreeConstraint(vocabulary.pieces) if self.options.constrained else None
         self._search = BeamSearch(model, frozen=frozen, constraint=self.constraint)
+        self._sampler = Sampler(
+            model, self.options.sampling_temp, self.options.sampling_keep_top_k, frozen, self.constraint
+        )
+        self._scorer = Scorer(model)
 
     @classmethod
     def load(
@@ -189,8 +178,10 @@ class Translator:
         on_cut: Callable[[Cut], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         prepared: bool = False,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
     ) -> list[list[Translation]]:
-        """The best outputs of each line, best first.
+        """The best outputs of each line, best first; or drawn ones, where the options say so.
 
         Lines are decoded sorted by length, in batches filled with `options.batch_size` input tokens, and come
         back in their order. A line without content gives one empty output. No output has a line end in it.
@@ -202,30 +193,34 @@ class Translator:
             on_cut: is told of lines that are too long; None: `warnings.warn`.
             on_progress: is told after each batch.
             prepared: whether lines are the model's inputs already, as those of a split are.
+            prefixes: for each line, the text that its outputs begin with, "" for none; None: there are none.
+                What is forced are its tokens as the vocabulary cuts it: in T2T's vocabularies a word ends
+                with it; in others, the model may go on inside its last word, but has seldom seen that word
+                cut just there.
+            first_line: the number of the first line, for what is said of lines and drawn for them.
 
         Raises:
-            T2TError: a line holds what is no character, or n does not fit.
+            T2TError: a line or prefix holds what is no character, a prefix is too long, has no source or
+                is asked of trees, or n does not fit.
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
-        texts = [line.translate(LINE_ENDS) for line in lines]
-        if self.problem and not prepared:
-            texts = [self.problem.prepare(text, self.options.tokenized) for text in texts]
-        encoded = self._encode(texts, on_cut or _warn)
+        texts = self._prepared([line.translate(LINE_ENDS) for line in lines], prepared)
+        sources = self._sources(texts, on_cut, first_line)
+        begun = self._begun(texts, prefixes, first_line)
+
+        def decode(batch: list[int]) -> list[list[Translation]]:
+            prefix_rows = padded([begun[index] for index in batch]) if begun else None
+            numbers = [first_line + index for index in batch]
+            return self._decode([sources[index] for index in batch], numbers, n, prefix_rows)
+
         results = [[Translation("", 0.0)] for _ in texts]
         wanted = [index for index, text in enumerate(texts) if text.strip()]
-        tokens = sum(len(encoded[index]) for index in wanted)
-        share = max(tokens // self.streams, LEAST_BATCH)
-        wide = max(self.options.beam_size**2 // WIDE, 1)
-        batches = list(_batches(wanted, encoded, min(self.options.batch_size // wide, share)))
-        done, left = len(texts) - len(wanted), tokens
-        for batch, outputs in self._decode(batches, encoded, n):
-            for index, translations in zip(batch, outputs, strict=True):
-                results[index] = [self._finished(texts[index], output) for output in translations]
-            done, left = done + len(batch), left - sum(len(encoded[index]) for index in batch)
-            if on_progress:
-                on_progress(Progress(done, len(texts), 1 - left / tokens))
+        lengths = [len(source) for source in sources]
+        size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
+        for index, outputs in in_batches(decode, wanted, lengths, size, self.streams, on_progress):
+            results[index] = [self._finished(texts[index], output) for output in outputs]
         return results
 
     def encode(self, line: str, prepared: bool = False) -> list[int]:
@@ -241,8 +236,7 @@ class Translator:
         text = line.translate(LINE_ENDS)
         if self.problem and not prepared:
             text = self.problem.prepare(text, self.options.tokenized)
-        _check_characters([text])
-        return [*self.vocabulary.encode(text), EOS]
+        return [*encode(self.vocabulary, [text])[0], EOS]
 
     def best_ids(self, source: list[int]) -> list[int]:
         """The best output of one input, ids with EOS: the very pieces that were chosen.
@@ -255,48 +249,108 @@ class Translator:
         ids = found.numpy()[0, 0].tolist() if scores.numpy()[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
-    def _encode(self, texts: list[str], on_cut: Callable[[Cut], None]) -> list[list[int]]:
-        """Ids of each text with EOS, cut to `max_length`."""
-        _check_characters(texts)
-        encoded = [[*ids, EOS] for ids in self.vocabulary.encode_batch(texts)]
-        for index, ids in enumerate(encoded):
-            if len(ids) > self.max_length:
-                on_cut(Cut(index + 1, len(ids), self.max_length))
-                encoded[index] = [*ids[: self.max_length - 1], EOS]
+    def score(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        on_cut: Callable[[Cut], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        first_line: int = 1,
+    ) -> list[Score]:
+        """How probable given outputs are, by the model itself: without length penalty or constraint.
+
+        Args:
+            pairs: of source text and output, each as `nbest` takes and gives it; line ends count as spaces.
+            on_cut: is told of sources that are too long; None: `warnings.warn`.
+            on_progress: is told after each batch.
+            first_line: the number of the first pair, for what is said of it.
+
+        Raises:
+            T2TError: a pair has no source, holds what is no character, or has a longer output than there can
+                be, or one that is not the problem's.
+        """
+        both = [(source.translate(LINE_ENDS), output.translate(LINE_ENDS)) for source, output in pairs]
+        texts = self._prepared([source for source, _ in both])
+        for number, text in enumerate(texts, start=first_line):
+            if not text.strip():
+                raise LineError(number, "no source")
+        outputs = [self._target(output, number) for number, (_, output) in enumerate(both, first_line)]
+        sources = self._sources(texts, on_cut, first_line)
+        targets = [[*ids, EOS] for ids in self._outputs(outputs, first_line)]
+
+        def score(batch: list[int]) -> list[float]:
+            with too_little_memory(self.options):
+                rows = (
+                    padded([sources[index] for index in batch]),
+                    padded([targets[index] for index in batch]),
+                )
+                return self._scorer(*rows).numpy().tolist()
+
+        lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+        size = self.options.batch_size
+        log_probs = dict(in_batches(score, range(len(both)), lengths, size, self.streams, on_progress))
+        return [Score(log_probs[index], len(target)) for index, target in enumerate(targets)]
+
+    def _prepared(self, texts: list[str], prepared: bool = False) -> list[str]:
+        if prepared or self.problem is None:
+            return texts
+        return [self.problem.prepare(text, self.options.tokenized) for text in texts]
+
+    def _target(self, output: str, number: int) -> str:
+        try:
+            return self.problem.target(output) if self.problem else output
+        except T2TError as error:
+            raise LineError(number, str(error)) from error
+
+    def _sources(
+        self, texts: list[str], on_cut: Callable[[Cut], None] | None, first_line: int
+    ) -> list[list[int]]:
+        return cut(encode(self.vocabulary, texts, first_line), self.max_length, on_cut or _warn, first_line)
+
+    def _outputs(self, texts: list[str], first_line: int) -> list[list[int]]:
+        """Ids, without EOS, of outputs or their beginnings."""
+        encoded, most = (
+            encode(self.vocabulary, texts, first_line),
+            self.max_length + self.options.extra_length,
+        )
+        for number, ids in enumerate(encoded, start=first_line):
+            if len(ids) >= most:
+                raise LineError(
+                    number,
+                    f"{len(ids) + 1} tokens of output, and max_length + extra_length is {most}: "
+                    "give a larger extra_length in --decode_hparams",
+                )
         return encoded
 
+    def _begun(
+        self, texts: list[str], prefixes: Sequence[str] | None, first_line: int
+    ) -> list[list[int]] | None:
+        """Ids of prefixes; None where there are none."""
+        if prefixes is None or not any(prefixes):
+            return None
+        if len(prefixes) != len(texts):
+            raise T2TError(f"{len(prefixes)} prefixes for {len(texts)} lines")
+        if self.constraint or (self.problem and self.problem.separates_words):
+            raise T2TError("the beginning of an output can be given where it is text, not where it is a tree")
+        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=first_line):
+            if prefix and not text.strip():
+                raise LineError(number, "the beginning of an output, but no source")
+        return self._outputs([prefix.translate(LINE_ENDS) for prefix in prefixes], first_line)
+
     def _decode(
-        self, batches: list[list[int]], encoded: list[list[int]], n: int
-    ) -> Iterator[tuple[list[int], list[list[Translation]]]]:
-        """Each batch with its outputs, as they get ready."""
-
-        def decode(batch: list[int]) -> tuple[list[int], list[list[Translation]]]:
-            return batch, self._decode_batch([encoded[index] for index in batch], n)
-
-        if self.streams == 1:
-            yield from map(decode, batches)
-            return
-        with ThreadPoolExecutor(self.streams) as pool:
-            waiting = iter(batches)
-            running: set[Future] = {pool.submit(decode, batch) for batch in islice(waiting, self.streams)}
-            while running:
-                ready, running = wait(running, return_when=FIRST_COMPLETED)
-                running |= {pool.submit(decode, batch) for batch in islice(waiting, len(ready))}
-                yield from (future.result() for future in ready)
-
-    def _decode_batch(self, sources: list[list[int]], n: int) -> list[list[Translation]]:
-        rows = np.full((len(sources), max(map(len, sources))), PAD, np.int32)
-        for row, source in zip(rows, sources, strict=True):
-            row[: len(source)] = source
-        options = self.options
-        try:
-            ids, scores = self._search(rows, options.beam_size, options.alpha, options.extra_length, n)
+        self, sources: list[list[int]], numbers: list[int], n: int, prefixes: np.ndarray | None
+    ) -> list[list[Translation]]:
+        """The outputs of a batch."""
+        rows, options = padded(sources), self.options
+        with too_little_memory(options):
+            if options.samples:
+                ids, scores = self._sampler(
+                    rows, numbers, options.random_seed, options.alpha, options.extra_length, n, prefixes
+                )
+            else:
+                ids, scores = self._search(
+                    rows, options.beam_size, options.alpha, options.extra_length, n, prefixes
+                )
             found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
-        except tf.errors.ResourceExhaustedError as error:
-            raise T2TError(
-                f"out of memory: lower batch_size (it is {options.batch_size} tokens) or beam_size "
-                f"({options.beam_size}) in --decode_hparams"
-            ) from error
         return [self._translations(outputs, values) for outputs, values in found]
 
     def _translations(self, outputs: list[list[int]], scores: list[float]) -> list[Translation]:
@@ -327,26 +381,5 @@ def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
     return None
 
 
-def _batches(wanted: list[int], encoded: list[list[int]], batch_size: int) -> Iterator[list[int]]:
-    """Indices of inputs, longest first, in groups of `batch_size` tokens with the padding."""
-    batch: list[int] = []
-    for index in sorted(wanted, key=lambda index: -len(encoded[index])):
-        width = max(len(encoded[batch[0] if batch else index]), LEAST_TOKENS)
-        if batch and (len(batch) + 1) * width > batch_size:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def _check_characters(texts: list[str]) -> None:
-    for number, text in enumerate(texts, start=1):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise T2TError(f"line {number}: a lone surrogate is no character: {error.reason}") from error
-
-
 def _warn(cut: Cut) -> None:
-    warnings.warn(str(cut), stacklevel=4)
+    warnings.warn(str(cut), stacklevel=5)

@@ -38,7 +38,7 @@ class ServingModule(tf.Module):
         quantize: how weights are stored: "none", "bfloat16" or "int8".
 
     Raises:
-        T2TError: the model's precision is not `PRECISIONS[quantize]`.
+        T2TError: the model's precision is not `PRECISIONS[quantize]`, or the translator samples.
     """
 
     def __init__(self, translator: Translator, quantize: str = "none") -> None:
@@ -46,6 +46,7 @@ class ServingModule(tf.Module):
         model, vocabulary = translator.model, translator.vocabulary
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
+        translator.options.check_served()
         weights = Int8Weights(model) if quantize == "int8" else None
         self._constraint = translator.constraint
         self._separates_words = translator.problem is not None and translator.problem.separates_words

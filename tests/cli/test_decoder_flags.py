@@ -36,10 +36,29 @@ def test_help_gives_no_default_place_of_data(capsys):
         ("--decode_from_file=x", "--log_examples=10"),
         ("--decode_interactive", "--log_examples=0"),
         ("--eval_use_test_set", "--dataset_split=dev"),
+        ("--decode_from_file=x", "--score_file=y"),
+        ("--decode_interactive", "--score_file=y"),
+        ("--score_file=y", "--dataset_split=dev"),
+        ("--score_file=y", "--pretty"),
+        ("--score_file=y", "--partial_targets"),
     ],
 )
 def test_flags_that_do_not_go_together(one, other, capsys):
     refused(capsys, run(other, one), one.split("=")[0], other.split("=")[0], "give one of them")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--decode_shards=2", "--decode_interactive"], "for a file or a split"),
+        (["--decode_shards=2", "--score_file=x"], "for a file or a split"),
+        (["--decode_shards=2", "--worker_id=2"], "--worker_id=2 must be below --decode_shards=2"),
+        (["--worker_id=1"], "counted from 0"),
+        (["--partial_targets"], "needs --decode_from_file or --decode_interactive"),
+    ],
+)
+def test_flags_that_need_others(arguments, said, capsys):
+    refused(capsys, run(*arguments), said)
 
 
 @pytest.mark.parametrize("flag", ["data_source", "vocab_size", "tmp_dir"])

@@ -229,3 +229,31 @@ def test_a_parser_of_ones_own_gives_trees_too(trained, tmp_path):
             assert "give --t2t_usr_dir" in done.stderr
         else:
             assert leaves(done.stdout.splitlines()) == [["It", "eats", "."]]
+
+
+def test_drawn_outputs_are_trees_too(trained, capsys):
+    options = "--decode_hparams=sampling_method=random,sampling_temp=2,return_beams=True"
+    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", options) == 0
+    captured = capsys.readouterr()
+    for line, words in zip(captured.out.splitlines(), WORDS, strict=True):
+        assert [leaves([tree])[0] for tree in line.split("\t")] == [words] * (2 if words else 1)
+    assert "repaired" not in captured.err
+
+
+def test_trees_are_scored_and_what_is_none_is_named(trained, tmp_path, capsys):
+    (tmp_path / "pairs").write_text("It eats.\t(S (NP (PRP It)) (VP (VBZ eats)) (. .))\nIt eats.\t(S It\n")
+    assert decode(trained, f"--score_file={tmp_path / 'pairs'}") == 1
+    assert f"{tmp_path / 'pairs'}, line 2: tree" in capsys.readouterr().err
+    (tmp_path / "pairs").write_text("It eats.\t(S (NP (PRP It)) (VP (VBZ eats)) (. .))\n")
+    assert decode(trained, f"--score_file={tmp_path / 'pairs'}") == 0
+    captured = capsys.readouterr()
+    assert float(captured.out) < 0
+    assert "(10 tokens of 1 targets, EOS counted)" in captured.err
+
+
+def test_a_tree_has_no_beginning_of_text(trained, tmp_path, capsys):
+    (tmp_path / "in").write_text("It eats.\t(S\n")
+    for constrained in (True, False):
+        options = f"--decode_hparams=constrained={constrained}"
+        assert decode(trained, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets", options) == 1
+        assert "not where it is a tree" in capsys.readouterr().err

@@ -31,6 +31,14 @@ def test_overrides_stand_above_the_problems_defaults():
         ("alpha=inf", "alpha"),
         ("return_beams=perhaps", "type bool"),
         ("beam_size", "name=value"),
+        ("sampling_method=greedy", "must be argmax or random"),
+        ("sampling_temp=0.5", "sampling_temp is for sampling_method=random"),
+        ("sampling_keep_top_k=5", "sampling_keep_top_k is for sampling_method=random"),
+        ("random_seed=5", "random_seed is for sampling_method=random"),
+        ("sampling_method=random,sampling_temp=0", "between 0.001 and 1000"),
+        ("sampling_method=random,sampling_temp=nan", "between 0.001 and 1000"),
+        ("sampling_method=random,sampling_keep_top_k=0", "-1 or at least 1"),
+        ("sampling_method=random,random_seed=-1", "at least 0"),
     ],
 )
 def test_wrong_ones_are_refused_in_one_line(text, message):
@@ -38,3 +46,11 @@ def test_wrong_ones_are_refused_in_one_line(text, message):
         DecodeHParams.parse(text)
     assert str(caught.value).startswith("decode_hparams: ")
     assert "\n" not in str(caught.value)
+
+
+def test_sampling_is_t2ts_and_not_served():
+    h = DecodeHParams.parse("sampling_method=random,sampling_temp=0.5,sampling_keep_top_k=10,random_seed=3")
+    assert (h.samples, h.sampling_temp, h.sampling_keep_top_k, h.random_seed) == (True, 0.5, 10, 3)
+    with pytest.raises(T2TError, match="sampling_method=random is for t2t-decoder"):
+        h.check_served()
+    DecodeHParams().check_served()

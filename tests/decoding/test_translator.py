@@ -4,12 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary import EOS, Vocabulary
+from t2t_revival.decoding.inputs import Cut
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import LEAST_TOKENS, Cut, Translation, Translator, _batches
+from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
@@ -139,12 +138,89 @@ def test_weights_that_are_no_numbers_give_one_output_of_no_probability(translato
         translator.model.set_weights(weights)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 400))
-def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, batch_size):
-    encoded = [[5] * length for length in lengths]
-    batches = list(_batches(list(range(len(lengths))), encoded, batch_size))
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    for batch in batches:
-        width = max(max(lengths[index] for index in batch), LEAST_TOKENS)
-        assert len(batch) == 1 or len(batch) * width <= batch_size
+def sampling(translator, **options):
+    drawn = DecodeHParams(beam_size=3, extra_length=5, batch_size=40, sampling_method="random", **options)
+    return Translator(translator.model, translator.vocabulary, drawn, max_length=30)
+
+
+PREFIXES = ["der dog", "", " ", "", "der cat sieht the", "ß 👩", "dog\nd"]
+
+
+def test_outputs_begin_with_their_prefixes(translator):
+    found = translator.nbest(LINES, n=2, prefixes=PREFIXES)
+    for outputs, prefix in zip(found, PREFIXES, strict=True):
+        assert all(output.text.startswith(prefix.replace("\n", " ")) for output in outputs)
+    plain = translator.nbest(LINES, n=2)
+    same([found[1], found[3]], [plain[1], plain[3]])
+    assert [found[0], found[2], found[4]] != [plain[0], plain[2], plain[4]]
+
+
+def test_empty_prefixes_are_none(translator):
+    assert translator.nbest(LINES, prefixes=[""] * len(LINES)) == translator.nbest(LINES)
+
+
+@pytest.mark.parametrize(
+    ("lines", "prefixes", "said"),
+    [
+        (["cat", " "], ["", "der"], "line 12: the beginning of an output, but no source"),
+        (["cat", "cat"], ["", "dog " * 40], r"line 12: \d+ tokens of output, and .* is 35"),
+        (["cat", "cat"], ["", "a\ud800b"], "line 12: a lone surrogate"),
+        (["cat", "cat"], ["der"], "1 prefixes for 2 lines"),
+    ],
+)
+def test_prefixes_that_cannot_be_are_refused_by_their_line(translator, lines, prefixes, said):
+    with pytest.raises(T2TError, match=said):
+        translator.nbest(lines, prefixes=prefixes, first_line=11)
+
+
+def test_scores_are_the_models_in_the_order_of_the_pairs(translator):
+    pairs = [("cat", "der cat"), ("the dog sees 3 houses .", ""), ("dog", "der dog sieht 5 houses .")] * 4
+    seen = []
+    scores = translator.score(pairs, on_progress=seen.append)
+    for pair, score in zip(pairs, scores, strict=True):
+        source, target = ([*translator.vocabulary.encode(text), EOS] for text in pair)
+        logits = translator.model({"inputs": np.array([source]), "targets": np.array([target])})
+        logits = np.asarray(logits, np.float64)[0]
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        assert score.log_prob == pytest.approx(log_probs[range(len(target)), target].sum(), rel=1e-4)
+        assert score.tokens == len(target)
+    assert len(seen) > 1
+    assert (seen[-1].done, seen[-1].share) == (len(pairs), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ((" ", "der"), "line 12: no source"),
+        (("cat", "dog " * 40), "line 12: .* give a larger extra_length"),
+        (("cat", "a\ud800b"), "line 12: a lone surrogate"),
+    ],
+)
+def test_pairs_that_cannot_be_scored_are_refused_by_their_line(translator, pair, said):
+    with pytest.raises(T2TError, match=said):
+        translator.score([("cat", "der"), pair], first_line=11)
+
+
+def test_a_source_that_is_cut_is_scored_as_it_is_decoded(translator):
+    cuts = []
+    translator.score([("dog " * 40, "dog")], on_cut=cuts.append)
+    assert [cut.number for cut in cuts] == [1]
+
+
+def test_drawn_outputs_depend_on_seed_and_line_only(translator):
+    sampler = sampling(translator, random_seed=4)
+    found = sampler.nbest(LINES, n=3)
+    same(found, [sampler.nbest([line], n=3, first_line=n)[0] for n, line in enumerate(LINES, 1)])
+    streams = Translator(sampler.model, sampler.vocabulary, sampler.options, max_length=30, streams=3)
+    same(streams.nbest(LINES, n=3), found)
+    assert sampling(translator, random_seed=5).nbest(LINES, n=3) != found
+    assert len({output.text for output in found[0]}) == 3
+    assert found[1] == [Translation("", 0.0)]
+
+
+def test_drawn_outputs_may_begin_as_they_are_told(translator):
+    for outputs in sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"]):
+        assert len({output.text for output in outputs}) == 3
+    first, second = sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"])
+    assert all(output.text.startswith("der dog") for output in first)
+    assert all(output.text.startswith("a") for output in second)

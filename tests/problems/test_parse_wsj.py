@@ -170,3 +170,13 @@ def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path
         registry.problem("parse_wsj", auto_trees=["a.trees"])
     with pytest.raises(T2TError, match="problem parse_wsj_semi has no nonsense"):
         registry.problem("parse_wsj_semi", nonsense=1)
+
+
+def test_a_tree_as_people_write_it_is_scored_as_the_tokens_that_are_learned():
+    problem = registry.problem("parse_wsj")
+    tokens = "(S (NP XX XX )NP (VP XX )VP )S "
+    for tree in ("(S (NP (DT The) (NN dog)) (VP (VBZ eats)))", "(S (NP (XX The) (XX dog)) (VP (XX eats)))"):
+        assert problem.target(tree) == tokens
+    assert problem.target(problem.finish("The dog eats", tokens).text) == tokens
+    with pytest.raises(T2TError, match="0 trees where one was expected"):
+        problem.target(" ")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
 from t2t_revival.serving.module import BLANK, NO_OUTPUT, ServingModule
 
 LINES = [
@@ -31,6 +32,11 @@ def translator(make_translator):
 @pytest.fixture(scope="module")
 def module(translator):
     return ServingModule(translator)
+
+
+def test_what_would_be_drawn_is_not_served(make_translator):
+    with pytest.raises(T2TError, match="models are served without"):
+        ServingModule(make_translator(DecodeHParams(sampling_method="random")))
 
 
 def check(found, row, expected):

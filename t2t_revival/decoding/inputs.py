@@ -1,0 +1,164 @@
+"""Lines as batches of ids: what searching and scoring do before and around the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.errors import LineError, T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabularies import TextEncoder
+    from t2t_revival.decoding.options import DecodeHParams
+
+LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
+LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
+LINE_ENDS = str.maketrans("\n\r", "  ")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` were decoded."""
+
+    number: int
+    tokens: int
+    kept: int
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.tokens} tokens, cut to the first {self.kept} (hparams: max_length)"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far decoding is: sentences done of `total`, and their share of all input tokens."""
+
+    done: int
+    total: int
+    share: float
+
+
+def encode(vocabulary: TextEncoder, texts: Sequence[str], first_line: int = 1) -> list[list[int]]:
+    """Ids of each text, without EOS.
+
+    Args:
+        vocabulary: of the texts.
+        texts: without line ends.
+        first_line: the number of the first.
+
+    Raises:
+        LineError: a text holds what is no character.
+    """
+    for number, text in enumerate(texts, start=first_line):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise LineError(number, f"a lone surrogate is no character: {error.reason}") from error
+    return [list(ids) for ids in vocabulary.encode_batch(texts)]
+
+
+def cut(
+    encoded: list[list[int]], max_length: int, on_cut: Callable[[Cut], None], first_line: int = 1
+) -> list[list[int]]:
+    """Ids with EOS behind them, at most `max_length`; `on_cut` is told of those that had more."""
+    for number, ids in enumerate(encoded, start=first_line):
+        if len(ids) >= max_length:
+            on_cut(Cut(number, len(ids) + 1, max_length))
+    return [[*ids[: max_length - 1], EOS] for ids in encoded]
+
+
+def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """int32 [rows, longest]."""
+    table = np.full((len(rows), max(map(len, rows))), PAD, np.int32)
+    for row, ids in zip(table, rows, strict=True):
+        row[: len(ids)] = ids
+    return table
+
+
+def batches(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Indices of inputs, longest first, in groups of `batch_size` tokens with the padding.
+
+    Args:
+        wanted: indices of those that are not left out.
+        lengths: of all, in tokens.
+        batch_size: a group has more only if it is one input.
+    """
+    batch: list[int] = []
+    for index in sorted(wanted, key=lambda index: -lengths[index]):
+        width = max(lengths[batch[0] if batch else index], LEAST_TOKENS)
+        if batch and (len(batch) + 1) * width > batch_size:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def in_batches(
+    function: Callable[[list[int]], list[Result]],
+    wanted: Sequence[int],
+    lengths: Sequence[int],
+    batch_size: int,
+    streams: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """What `function` gives for each input, in the order in which batches get ready.
+
+    Args:
+        function: of a batch's indices, a result for each.
+        wanted: see `batches`.
+        lengths: see `batches`.
+        batch_size: see `batches`; less where not all streams would be busy.
+        streams: how many batches are worked on side by side.
+        on_progress: is told after each batch.
+    """
+    tokens = left = sum(lengths[index] for index in wanted)
+    done = len(lengths) - len(wanted)
+    size = min(batch_size, max(tokens // streams, LEAST_BATCH))
+    for batch, results in _side_by_side(function, batches(wanted, lengths, size), streams):
+        yield from zip(batch, results, strict=True)
+        done, left = done + len(batch), left - sum(lengths[index] for index in batch)
+        if on_progress:
+            on_progress(Progress(done, len(lengths), 1 - left / tokens))
+
+
+def _side_by_side(
+    function: Callable[[list[int]], Result], waiting: Iterator[list[int]], streams: int
+) -> Iterator[tuple[list[int], Result]]:
+    if streams == 1:
+        yield from ((batch, function(batch)) for batch in waiting)
+        return
+    with ThreadPoolExecutor(streams) as pool:
+
+        def submit(count: int) -> set[Future]:
+            return {pool.submit(lambda batch: (batch, function(batch)), b) for b in islice(waiting, count)}
+
+        running = submit(streams)
+        while running:
+            ready, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= submit(len(ready))
+            yield from (future.result() for future in ready)
+
+
+@contextmanager
+def too_little_memory(options: DecodeHParams) -> Iterator[None]:
+    """What to do where there is too little memory, in one line.
+
+    Raises:
+        T2TError: there is.
+    """
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise T2TError(
+            f"out of memory: lower batch_size (it is {options.batch_size} tokens) or beam_size "
+            f"({options.beam_size}) in --decode_hparams"
+        ) from error

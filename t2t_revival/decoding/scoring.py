@@ -1,0 +1,67 @@
+"""Log-probabilities of outputs that are there already (T2T's `--score_file`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary import PAD
+from t2t_revival.decoding.beam_search import IDS
+
+if TYPE_CHECKING:
+    from t2t_revival.model import Transformer
+
+LARGEST_EXPONENT = 700.0  # what a float still has room for
+
+
+@dataclass(frozen=True)
+class Score:
+    """How probable an output is.
+
+    Attributes:
+        log_prob: natural logarithm of its probability, given its source: a sum over its tokens.
+        tokens: how many these are, EOS counted.
+    """
+
+    log_prob: float
+    tokens: int
+
+
+class Scorer:
+    """Scores outputs by one pass of the model, each token given those before it.
+
+    Args:
+        model: its weights may change between calls.
+
+    Example:
+        log_probs = Scorer(model)(source_ids, target_ids)
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self._model = model
+        self._compiled = tf.function(self._log_probs, input_signature=[IDS, IDS], autograph=False)
+
+    def __call__(self, source_ids: Any, target_ids: Any) -> tf.Tensor:
+        """Log-probabilities without a length penalty, float32 [batch].
+
+        Args:
+            source_ids: int32 [batch, source]; each ends with EOS and is padded with 0.
+            target_ids: int32 [batch, target], likewise.
+        """
+        return self._compiled(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32))
+
+    def _log_probs(self, source_ids: Any, target_ids: Any) -> Any:
+        logits = self._model({"inputs": source_ids, "targets": target_ids}, training=False)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, tf.cast(logits, tf.float32))
+        return -tf.reduce_sum(tf.where(target_ids == PAD, 0.0, losses), axis=1)  # of [batch, target]
+
+
+def per_token(scores: Sequence[Score]) -> tuple[float, float]:
+    """The mean log-probability of a token, and the perplexity; 0 and 1 where there is no score."""
+    tokens = sum(score.tokens for score in scores)
+    mean = sum(score.log_prob for score in scores) / max(tokens, 1)
+    return mean, math.exp(min(-mean, LARGEST_EXPONENT))

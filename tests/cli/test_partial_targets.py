@@ -1,0 +1,62 @@
+"""t2t-decoder with outputs whose beginning is given, and with drawn ones."""
+
+import io
+import sys
+
+from t2t_revival.cli import decoder, exporter, query_server
+
+HPARAMS = "beam_size=3,extra_length=3"
+
+
+def decode(out, *arguments, hparams=HPARAMS):
+    flags = [f"--output_dir={out}", f"--decode_hparams={hparams}", *map(str, arguments)]
+    return decoder.main(["t2t-decoder", *flags])
+
+
+def test_outputs_begin_with_what_stands_behind_the_tab(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\tder Hund\n\nsees 3 houses\nthe\tHäuser\n", encoding="utf-8")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets") == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[0].startswith("der Hund")
+    assert lines[1] == ""
+    assert lines[3].startswith("Häuser")
+    (tmp_path / "in").write_text("the dog\n\nsees 3 houses\n")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
+    assert capsys.readouterr().out.split("\n")[1:3] == lines[1:3]
+
+
+def test_wrong_lines_are_named(out, tmp_path, capsys):
+    for line, said in (("the\tder\tHund", "2 tabs"), ("\tder Hund", "but no source")):
+        (tmp_path / "in").write_text(f"the dog\n{line}\n")
+        assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets") == 1
+        assert f"error: {tmp_path / 'in'}, line 2: " in (error := capsys.readouterr().err)
+        assert said in error
+
+
+def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\tder Hund\n \tder\nthe\n"))
+    assert decode(out, "--decode_interactive", "--partial_targets") == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("der Hund")
+    assert captured.out.count("\n") == 2
+    assert "error: line 2: the beginning of an output, but no source" in captured.err
+
+
+def test_drawn_outputs_come_again_with_their_seed(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\nthe dog\n")
+    found = []
+    for seed in (1, 1, 2):
+        hparams = f"{HPARAMS},return_beams=True,sampling_method=random,sampling_temp=1.5,random_seed={seed}"
+        assert decode(out, f"--decode_from_file={tmp_path / 'in'}", hparams=hparams) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] != found[2]
+    first, second = found[0].splitlines()
+    assert first != second
+    assert len(set(first.split("\t"))) == 3
+
+
+def test_sampling_is_not_served(out, capsys):
+    flag = "--decode_hparams=sampling_method=random"
+    assert exporter.main(["t2t-exporter", f"--output_dir={out}", flag]) == 1
+    assert query_server.main(["t2t-query-server", f"--saved_model={out}", flag]) == 1
+    assert capsys.readouterr().err.count("sampling_method=random is for t2t-decoder") == 2
