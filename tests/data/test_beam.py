@@ -139,6 +139,15 @@ def _slow(folder, tmp_dir=None):
     return Slow(folder, "en", "de", tmp_dir)
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C interrupts, also where a job in the background was told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("engine", [("DirectRunner", []), PORTABLE])
 def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, monkeypatch, engine):
     data = tmp_path / "data"

@@ -145,13 +145,15 @@ def test_text_is_not_drawn_nor_are_its_words_told_apart():
 
 def test_parsed_sentences_are_mixed_in(folder):
     auto = folder / "auto.trees"
-    auto.write_text("(SINV (NP (NN ant)))\n" * 5)
+    auto.write_text("(SINV (S (NP (NN ant))))\n" * 5)
     problem = registry.problem(
         "parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)], gold_share=0.9, vocab_size=320
     )
     metadata = problem.generate_data(folder / "semi")
     assert metadata.splits["train"].examples == 50
-    assert "(SINV▁" in problem.vocabulary(folder / "semi").pieces
+    pieces = problem.vocabulary(folder / "semi").pieces
+    assert "(S▁" in pieces
+    assert "(SINV▁" not in pieces, "the treebank has none"
     again = registry.problem("parse_wsj_semi")
     assert again.metadata(folder / "semi") == metadata, "what data_dir was made from need not be said again"
     other = registry.problem("parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)])

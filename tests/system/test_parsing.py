@@ -17,7 +17,6 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [
         "--problem=parse_wsj",
         "--hparams_set=tiny",
-        "--hparams=deterministic_attention=True",
         f"--data_dir={place / 'data'}",
         f"--output_dir={place / 'model'}",
     ]
@@ -26,7 +25,12 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def trained(flags: list[str]) -> str:
     """What 600 updates of `tiny` on the sample's trees say."""
-    sizes = ["--train_steps=600", "--local_eval_frequency=300", "--eval_bleu_sentences=40"]
+    sizes = [
+        "--hparams=deterministic_attention=True",
+        "--train_steps=600",
+        "--local_eval_frequency=300",
+        "--eval_bleu_sentences=40",
+    ]
     return run("t2t-trainer", *flags, "--data_source=sample", *sizes).stderr
 
 
