@@ -95,13 +95,14 @@ def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Rea
     count, positions = 0, 0
     elements = iter(batches.dataset())
     next(elements)  # the first chunk is read
+    first = batches.tokens(1)
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         features, _, _ = next(elements)
         positions += sum(int(side.shape[0] * side.shape[1]) for side in features.values())
         count += 1
     passed = time.perf_counter() - began
-    first, last = batches.tokens(1), batches.tokens(count + 1)
+    last = batches.tokens(count + 1)
     target, source = last.target_tokens - first.target_tokens, last.source_tokens - first.source_tokens
     return Reading(target / passed, 1 - (target + source) / positions)
 
