@@ -80,8 +80,8 @@ class Experiment:
             training = Training(
                 shards, hparams, vocabulary.size, self.settings, evaluate, report, marks, strategy
             )
+            self._tell_start(training, hparams, report)
             if chief:
-                self._tell_start(training, hparams, report)
                 save_run(output_dir, run, hparams, vocabulary.path)
             return training.run()
 
