@@ -93,10 +93,15 @@ class Place:
             log = (self.folder / "log").read_text(errors="replace")
             raise RuntimeError(f"t2t-trainer ended with {process.returncode}:\n{log[-3000:]}")
 
+    @property
+    def is_done(self) -> bool:
+        """Whether its last update is saved: `t2t-trainer` refuses to start then."""
+        newest = self.checkpoint()
+        return newest is not None and newest.step >= self.steps
+
     def finish(self) -> None:
         """Trains to the end, if it is not there."""
-        newest = self.checkpoint()
-        if newest is None or newest.step < self.steps:
+        if not self.is_done:
             self.check(self.start())
 
     def checkpoint(self) -> checkpoints.Checkpoint | None:
@@ -210,7 +215,8 @@ def run(folder: Path, kills: int, steps: int, seed: int, report: Callable[[str],
     while outcome.kills.total() < kills:
         place = Place(corpus, folder / f"killed-{outcome.trainings + 1}", steps)
         for kind in kinds(place):
-            if outcome.kills.total() == kills or not disturb(place, kind, session, draw):
+            enough = outcome.kills.total() == kills or place.is_done
+            if enough or not disturb(place, kind, session, draw):
                 break
             outcome.kills[kind] += 1
             newest = place.checkpoint()
