@@ -15,8 +15,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import Text2TextProblem
 from t2t_revival.training.checkpoints import restore_weights
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
-
-Scores = dict[str, float]
+from t2t_revival.training.session import Scores
 
 
 class SplitScores:
