@@ -1,0 +1,1 @@
+"""The paper's tables and figures, made again: what `t2t-reproduce` runs."""
