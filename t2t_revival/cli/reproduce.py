@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from t2t_revival.reproduction.report import Table
     from t2t_revival.reproduction.runs import Runs
 
+Maker = Callable[["Runs", flags.FlagValues], None]
+PAIRS = "a folder with train.en train.de dev.en dev.de, or sample"
 USAGE = """
 t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
 t2t-reproduce --table=1|2|3|4 --figure=3|4|5 [--scale=paper|cpu]
@@ -96,8 +99,9 @@ def _reproduce(values: flags.FlagValues) -> None:
 
 def _table3(runs: Runs, values: flags.FlagValues) -> None:
     from t2t_revival.reproduction import table3
+    from t2t_revival.reproduction.runs import TRANSLATION
 
-    _check_source(runs, "translate_ende")
+    _check_source(runs, TRANSLATION, PAIRS)
     table, found = table3.tables(runs, values.rows, say)
     picture = runs.folder / "table3.png"
     _show(runs.folder, table, found)
@@ -105,10 +109,31 @@ def _table3(runs: Runs, values: flags.FlagValues) -> None:
     print(f"picture  {picture}")
 
 
-def _check_source(runs: Runs, problem: str) -> None:
+def _table4(runs: Runs, values: flags.FlagValues) -> None:
+    from t2t_revival.reproduction import table4
+
+    runs = dataclasses.replace(runs, data_source=values.data_source)
+    _check_source(runs, table4.ALONE, "a treebank's folder, or sample")
+    _show(runs.folder, table4.table(runs, values.auto_trees, say))
+
+
+def _figure(number: int) -> Maker:
+    def draw(runs: Runs, values: flags.FlagValues) -> None:
+        from t2t_revival.reproduction import figures
+        from t2t_revival.reproduction.runs import TRANSLATION
+
+        _check_source(runs, TRANSLATION, PAIRS)
+        makers = {3: figures.figure3, 4: figures.figure4, 5: figures.figure5}
+        picture, page = makers[number](runs, say)
+        print(f"picture  {picture}\npage     {page}")
+
+    return draw
+
+
+def _check_source(runs: Runs, problem: str, wanted: str) -> None:
     """A source must be named once: what is made knows it from then on."""
     if runs.data_source is None and not registry.problem(problem).has_data(runs.data_dir):
-        raise T2TError("--data_source is missing: a folder with train.en train.de dev.en dev.de, or sample")
+        raise T2TError(f"--data_source is missing: {wanted}")
 
 
 def _show(folder: Path, *tables: Table) -> None:
@@ -120,7 +145,11 @@ def _show(folder: Path, *tables: Table) -> None:
         print(f"table    {text}\ndata     {data}")
 
 
-MAKERS: dict[str, Callable[[Runs, flags.FlagValues], None]] = {"table 3": _table3}
+MAKERS: dict[str, Maker] = {
+    "table 3": _table3,
+    "table 4": _table4,
+    **{f"figure {number}": _figure(number) for number in (3, 4, 5)},
+}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from t2t_revival.reproduction.report import Cell
 
@@ -71,10 +72,13 @@ def compare(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> 
     systems = [(name, list(lines)) for name, lines in outputs.items()]
     test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
-    return {
-        name: Compared(result.score, result.ci, result.p_value)
-        for name, result in zip(outputs, results, strict=True)
-    }
+    scores = dict(zip(outputs, results, strict=True))
+    return {name: Compared(score.score, score.ci, _p(score, results[0])) for name, score in scores.items()}
+
+
+def _p(score: Any, base: Any) -> float | None:
+    """SacreBLEU's, which calls no difference at all significant."""
+    return 1.0 if score is not base and score.score == base.score else score.p_value
 
 
 def verdict(finding: Finding, base: Compared, row: Compared) -> str:
