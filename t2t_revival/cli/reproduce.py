@@ -51,6 +51,9 @@ def command_flags() -> flags.FlagValues:
         ("auto_trees", "Table 4: sentences that a parser parsed, for the semi-supervised row."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_float(
+        "gold_share", None, "Table 4: as of t2t-trainer, beside --auto_trees.", flag_values=values
+    )
     flags.DEFINE_list(
         "rows", [], "Table 3: only these rows and base, such as table3_a_h1,big.", flag_values=values
     )
@@ -114,7 +117,7 @@ def _table4(runs: Runs, values: flags.FlagValues) -> None:
 
     runs = dataclasses.replace(runs, data_source=values.data_source)
     _check_source(runs, table4.ALONE, "a treebank's folder, or sample")
-    _show(runs.folder, table4.table(runs, values.auto_trees, say))
+    _show(runs.folder, table4.table(runs, values.auto_trees, values.gold_share, say))
 
 
 def _figure(number: int) -> Maker:
