@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,9 @@ def _reproduce(values: flags.FlagValues) -> None:
             raise T2TError(f"there is no {what} to be made: there are {', '.join(MAKERS)}")
     scale = SCALES[values.scale]
     folder = Path(values.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise T2TError(f"cannot write to {folder}: {place} is no folder that you may write to")
     common.load_tensorflow(values)
     common.streams()
     chosen = {flag: values[flag].value for flag in ("precision", "strategy") if values[flag].value}
