@@ -31,7 +31,7 @@ from t2t_revival.model.attention import (
     scaled_dot_product_attention,
 )
 
-LEAST_BLOCK = 32  # positions; products of smaller matrices cost more than they save
+LEAST_BLOCK = 128  # positions; shorter blocks would save fewer products than what surrounds them costs
 OUTSIDE = 2 * MASKED  # hides more than padding: where all neighbours are padding, others stay hidden
 
 
