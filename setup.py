@@ -21,6 +21,7 @@ COMMANDS = (
     "make_tf_configs",
     "parseval",
     "query_server",
+    "reproduce",
     "trainer",
     "translate_all",
 )

@@ -30,6 +30,11 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     remarks: Sequence[str] = field(default_factory=tuple)
 
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"{self.name}: {len(row)} cells for {len(self.columns)} columns")
+
     def markdown(self) -> str:
         """Title, table and remarks; numbers stand to the right."""
         numbers = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,6 +52,31 @@ class Attended:
         heads = tuple(n for n in self.heads if head in (None, n))
         kept = np.ix_([self.layers.index(n) for n in layers], [self.heads.index(n) for n in heads])
         return dataclasses.replace(self, layers=layers, heads=heads, weights=self.weights[kept])
+
+    def looking_from(self, word: str) -> Attended:
+        """Only what one word looks at: the weights of all other positions are 0.
+
+        Raises:
+            T2TError: there is no such word.
+        """
+        places = self.places(word)
+        weights = np.zeros_like(self.weights)
+        weights[:, :, places] = self.weights[:, :, places]
+        return dataclasses.replace(self, weights=weights)
+
+    def places(self, word: str) -> list[int]:
+        """The queries that are the tokens of a word, where it first occurs.
+
+        Raises:
+            T2TError: there is no such word.
+        """
+        ends = np.cumsum([len(query) for query in self.queries])
+        letters = r"[^\W_]"  # T2T's pieces mark the end of a word by "_"
+        found = re.search(f"(?<!{letters}){re.escape(word)}(?!{letters})", "".join(self.queries))
+        if not found:
+            raise T2TError(f"there is no word {word!r} in {' '.join(self.queries)}")
+        first, last = np.searchsorted(ends, (found.start(), found.end() - 1), side="right")
+        return list(range(first, last + 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,117 @@
+"""Which of the paper's findings a table of runs confirms (section 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_revival.reproduction.report import Cell
+
+SAMPLES, LEVEL = 1000, 0.05  # resamplings of sacreBLEU's paired bootstrap; significance
+ABOUT_EQUAL = 0.5  # BLEU
+HOLDS, UNDECIDED, FAILS = "holds", "not decided", "does not hold"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the paper found of a row beside the base model.
+
+    Attributes:
+        text: in words.
+        row: an hparams set.
+        direction: -1: its BLEU is lower than the base model's, 1: higher, 0: about equal.
+    """
+
+    text: str
+    row: str
+    direction: int
+
+
+FINDINGS = (
+    Finding("one head is worse than eight", "table3_a_h1", -1),
+    Finding("too many heads are worse as well", "table3_a_h32", -1),
+    Finding("a small d_k hurts", "table3_b_dk16", -1),
+    Finding("fewer layers are worse", "table3_c_n2", -1),
+    Finding("fewer channels are worse", "table3_c_d256", -1),
+    Finding("more channels are better", "table3_c_d1024", 1),
+    Finding("a narrower feed-forward network is worse", "table3_c_ff1024", -1),
+    Finding("a wider feed-forward network is better", "table3_c_ff4096", 1),
+    Finding("no dropout is worse", "table3_d_drop0", -1),
+    Finding("no label smoothing is worse", "table3_d_ls0", -1),
+    Finding("learned positions are about equal", "table3_e_learned", 0),
+    Finding("the big model is better", "big", 1),
+)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """BLEU of a row beside the base model's, on the same sentences.
+
+    Attributes:
+        bleu: of the row.
+        interval: half of its 95% confidence interval, by bootstrap.
+        p: how likely so large a difference from the base model is by chance; None for the base model.
+    """
+
+    bleu: float
+    interval: float
+    p: float | None
+
+
+def compare(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
+    """SacreBLEU's paired bootstrap test of each row against the first.
+
+    Args:
+        outputs: of each row, one for each reference; the base model's first.
+        references: as many.
+    """
+    from sacrebleu.metrics import BLEU
+    from sacrebleu.significance import PairedTest
+
+    systems = [(name, list(lines)) for name, lines in outputs.items()]
+    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    results = test()[1]["BLEU"]
+    scores = dict(zip(outputs, results, strict=True))
+    return {name: Compared(score.score, score.ci, _p(score, results[0])) for name, score in scores.items()}
+
+
+def _p(score: Any, base: Any) -> float | None:
+    """SacreBLEU's, which calls no difference at all significant."""
+    return 1.0 if score is not base and score.score == base.score else score.p_value
+
+
+def verdict(finding: Finding, base: Compared, row: Compared) -> str:
+    """Whether a finding holds: the difference is significant and of its sign, or small where none is said."""
+    difference = row.bleu - base.bleu
+    significant = row.p is not None and row.p < LEVEL
+    if finding.direction == 0:
+        return HOLDS if abs(difference) <= ABOUT_EQUAL else FAILS if significant else UNDECIDED
+    if not significant:
+        return UNDECIDED
+    return HOLDS if difference * finding.direction > 0 else FAILS
+
+
+def rows(compared: Mapping[str, Compared], base: str, paper: Mapping[str, float]) -> list[list[Cell]]:
+    """A line for each finding whose row was measured.
+
+    Args:
+        compared: what was measured.
+        base: the name of the base model's row.
+        paper: BLEU in the paper, by row.
+    """
+    lines: list[list[Cell]] = []
+    for finding in FINDINGS:
+        if finding.row not in compared:
+            continue
+        row = compared[finding.row]
+        lines.append(
+            [
+                finding.text,
+                f"{paper[finding.row] - paper[base]:+.1f}",
+                f"{row.bleu - compared[base].bleu:+.2f}",
+                "" if row.p is None else f"{row.p:.3f}",
+                verdict(finding, compared[base], row),
+            ]
+        )
+    return lines

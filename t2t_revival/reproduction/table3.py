@@ -1,0 +1,205 @@
+"""Table 3 of the paper: variations of the base model, by parameters, perplexity and BLEU on dev."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.files import writing
+from t2t_revival.reproduction import findings
+from t2t_revival.reproduction.findings import Compared
+from t2t_revival.reproduction.report import Cell, Table
+from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_scores
+
+BASE, BIG = "base", "big"
+LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the paper's table.
+
+    Attributes:
+        group: "A" to "E", or empty.
+        differs: in what it differs from the base model.
+        perplexity: per subword, on newstest2013.
+        bleu: the same.
+        parameters: in millions.
+    """
+
+    group: str
+    differs: str
+    perplexity: float
+    bleu: float
+    parameters: float = LIKE_BASE
+
+
+ROWS = {
+    BASE: Row("", "", 4.92, 25.8),
+    "table3_a_h1": Row("A", "h = 1", 5.29, 24.9),
+    "table3_a_h4": Row("A", "h = 4", 5.00, 25.5),
+    "table3_a_h16": Row("A", "h = 16", 4.91, 25.8),
+    "table3_a_h32": Row("A", "h = 32", 5.01, 25.4),
+    "table3_b_dk16": Row("B", "d_k = 16", 5.16, 25.1, 58),
+    "table3_b_dk32": Row("B", "d_k = 32", 5.01, 25.4, 60),
+    "table3_c_n2": Row("C", "N = 2", 6.11, 23.7, 36),
+    "table3_c_n4": Row("C", "N = 4", 5.19, 25.3, 50),
+    "table3_c_n8": Row("C", "N = 8", 4.88, 25.5, 80),
+    "table3_c_d256": Row("C", "d_model = 256", 5.75, 24.5, 28),
+    "table3_c_d1024": Row("C", "d_model = 1024", 4.66, 26.0, 168),
+    "table3_c_ff1024": Row("C", "d_ff = 1024", 5.12, 25.4, 53),
+    "table3_c_ff4096": Row("C", "d_ff = 4096", 4.75, 26.2, 90),
+    "table3_d_drop0": Row("D", "P_drop = 0.0", 5.77, 24.6),
+    "table3_d_drop2": Row("D", "P_drop = 0.2", 4.95, 25.5),
+    "table3_d_ls0": Row("D", "e_ls = 0.0", 4.67, 25.3),
+    "table3_d_ls2": Row("D", "e_ls = 0.2", 5.47, 25.7),
+    "table3_e_learned": Row("E", "learned positions", 4.92, 25.7),
+    BIG: Row("", "big", 4.33, 26.4, 213),
+}
+COLUMNS = (
+    *("row", "paper's model", "trained as", "parameters (M), paper", "parameters (M)"),
+    *("PPL, paper", "PPL", "BLEU, paper", "BLEU", "95% interval", "to base, paper", "to base", "p"),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a row."""
+
+    parameters: int
+    perplexity: float
+    compared: Compared
+
+
+def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tuple[Table, Table]:
+    """Trains and decodes what is missing; gives table 3 and the findings of section 6.2.
+
+    As in the paper: beam search with the problem's options, and no averaging of checkpoints.
+
+    Args:
+        runs: where, and how.
+        names: of `ROWS`; none: all. The base model is always among them.
+        say: is told what comes next.
+
+    Raises:
+        T2TError: a name is unknown; or as `Runs`.
+    """
+    for name in names:
+        if name not in ROWS:
+            raise T2TError(did_you_mean(name, ROWS, "row"))
+    wanted = [name for name in ROWS if not names or name in (BASE, *names)]
+    vocabulary: dict[str, object] = {"vocab_size": runs.scale.vocab_size} if runs.scale.vocab_size else {}
+    runs.make_data(TRANSLATION, **vocabulary)
+    places: dict[str, Path] = {}
+    outputs: dict[str, list[str]] = {}
+    references: list[str] = []
+    for number, name in enumerate(wanted, 1):
+        say(f"table 3, row {number} of {len(wanted)}: {name}")
+        places[name] = runs.translator(name)
+        outputs[name], references = runs.outputs(places[name], "dev", average=False).lines()
+    say(f"comparing {len(wanted)} rows by {findings.SAMPLES:,} resamplings")
+    compared = findings.compare(outputs, references)
+    measured = {
+        name: Measured(_parameters(place), dev_scores(place)["perplexity"], compared[name])
+        for name, place in places.items()
+    }
+    return _table(runs, measured, len(references)), _findings(measured)
+
+
+def _table(runs: Runs, measured: dict[str, Measured], sentences: int) -> Table:
+    rows = [_cells(runs, name, measured) for name in measured]
+    remarks = (
+        runs.scale.about,
+        f"BLEU and perplexity per subword of {sentences:,} dev sentences, beam search, no averaging; "
+        "sacreBLEU, cased, 13a (the paper's: tokenised, newstest2013). 95% intervals and p (against base) by "
+        f"paired bootstrap over sentences, {findings.SAMPLES:,} samples; each row is one training, so that "
+        "chance between trainings is not in them.",
+    )
+    return Table("table3", "Table 3: variations of the Transformer", COLUMNS, rows, _paragraphs(remarks))
+
+
+def _cells(runs: Runs, name: str, measured: dict[str, Measured]) -> list[Cell]:
+    row, paper, base = measured[name], ROWS[name], measured[BASE].compared.bleu
+    bleu = row.compared.bleu
+    return [
+        f"({paper.group}) {name}" if paper.group else name,
+        paper.differs,
+        _difference(runs, name),
+        f"{paper.parameters:g}",
+        f"{row.parameters / 1e6:.2f}",
+        f"{paper.perplexity:.2f}",
+        f"{row.perplexity:.2f}",
+        f"{paper.bleu:.1f}",
+        f"{bleu:.2f}",
+        f"± {row.compared.interval:.2f}",
+        "" if name == BASE else f"{paper.bleu - ROWS[BASE].bleu:+.1f}",
+        "" if name == BASE else f"{bleu - base:+.2f}",
+        "" if row.compared.p is None else f"{row.compared.p:.3f}",
+    ]
+
+
+def _difference(runs: Runs, name: str) -> str:
+    """In what the trained set differs from the trained base model."""
+    base, row = (vars(runs.scale.adapted(registry.hparams(each))) for each in (BASE, name))
+    shown = row if name == BASE else {field: row[field] for field in row if row[field] != base[field]}
+    fields = ("num_hidden_layers", "hidden_size", "filter_size", "num_heads", "train_steps")
+    if name == BASE:
+        shown = {field: row[field] for field in fields}
+    return ", ".join(f"{field} {value}" for field, value in shown.items() if field != "average_checkpoints")
+
+
+def _findings(measured: dict[str, Measured]) -> Table:
+    compared = {name: row.compared for name, row in measured.items()}
+    rows = findings.rows(compared, BASE, {name: row.bleu for name, row in ROWS.items()})
+    counts = [sum(row[-1] == word for row in rows) for word in (findings.HOLDS, findings.UNDECIDED)]
+    remarks = (
+        f"{counts[0]} of {len(rows)} findings hold here, {counts[1]} are not decided "
+        f"(p of {findings.LEVEL} or more).",
+    )
+    columns = ("finding", "BLEU to base, paper", "BLEU to base", "p", "here it")
+    return Table("table3_findings", "What the paper found, and what holds here", columns, rows, remarks)
+
+
+def _paragraphs(remarks: Sequence[str]) -> list[str]:
+    return "\n\n".join(remarks).split("\n")
+
+
+def _parameters(place: Path) -> int:
+    """How many numbers the model of an output_dir learns."""
+    from t2t_revival.model import Transformer
+    from t2t_revival.training.run import load_hparams, load_vocabulary
+
+    return Transformer(load_hparams(place), load_vocabulary(place).size).count_params()
+
+
+def draw(measured: Table, path: Path) -> None:
+    """Draws each row's BLEU beside the base model's, in the paper and here, as PNG.
+
+    Args:
+        measured: of `tables`.
+        path: of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    columns = [measured.columns.index(name) for name in ("row", "to base, paper", "to base")]
+    rows = [[str(row[column]) for column in columns] for row in measured.rows]
+    rows = [row for row in rows if row[2]][::-1]
+    figure = Figure(figsize=(8, 1.2 + 0.3 * len(rows)), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(rows))
+    paper, here = ([float(row[column]) for row in rows] for column in (1, 2))
+    axes.axvline(0, color="#5c6670", linewidth=1)
+    for place, one, other in zip(places, paper, here, strict=True):
+        axes.plot([one, other], [place, place], color="#c8d0d8", linewidth=1.5, zorder=1)
+    axes.scatter(paper, places, color="#7a9cc6", label="paper", zorder=2)
+    axes.scatter(here, places, color="#c0562f", marker="s", label="here", zorder=2)
+    axes.set_yticks(list(places), [row[0] for row in rows])
+    axes.set_xlabel("BLEU on dev, difference from the base model")
+    axes.set_title(measured.title)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(frameon=False)
+    with writing(path) as file:
+        figure.savefig(file, format="png")

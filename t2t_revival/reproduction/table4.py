@@ -1,0 +1,83 @@
+"""Table 4 of the paper: F1 of parsers, by what they are trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.decoded import measure_of
+from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
+from t2t_revival.reproduction.report import Cell, Table
+from t2t_revival.reproduction.runs import Runs
+
+ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
+PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23; the problem that is the row here
+    ("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3, None),
+    ("Petrov et al. (2006)", "WSJ only, discriminative", 90.4, None),
+    ("Zhu et al. (2013)", "WSJ only, discriminative", 90.4, None),
+    ("Dyer et al. (2016)", "WSJ only, discriminative", 91.7, None),
+    ("Transformer (4 layers)", "WSJ only, discriminative", 91.3, ALONE),
+    ("Zhu et al. (2013)", "semi-supervised", 91.3, None),
+    ("Huang & Harper (2009)", "semi-supervised", 91.3, None),
+    ("McClosky et al. (2006)", "semi-supervised", 92.1, None),
+    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1, None),
+    ("Transformer (4 layers)", "semi-supervised", 92.7, SEMI),
+    ("Luong et al. (2015)", "multi-task", 93.0, None),
+    ("Dyer et al. (2016)", "generative", 93.3, None),
+)
+GOLD_SHARE = 0.5  # of the training examples of a small treebank beside parsed text
+
+
+def table(runs: Runs, auto_trees: str | None, say: Callable[[str], None]) -> Table:
+    """Trains and decodes what is missing; gives table 4.
+
+    The mean of the last checkpoints decodes the test split, or dev where there is none.
+
+    Args:
+        runs: where, and how; its data source is a treebank.
+        auto_trees: files of parsed text, for the semi-supervised row; None: it stays empty.
+        say: is told what comes next.
+
+    Raises:
+        T2TError: as `Runs`.
+    """
+    measured = {ALONE: _measured(runs, ALONE, say)}
+    if auto_trees or registry.problem(SEMI).has_data(runs.data_dir):
+        measured[SEMI] = _measured(runs, SEMI, say, auto_trees=auto_trees, gold_share=_gold_share(runs))
+    rows: list[list[Cell]] = []
+    for parser, training, f1, problem in PAPER:
+        found, how = measured.get(problem or "", ("", ""))
+        rows.append([parser, training, f"{f1:.1f}", found, how])
+    remarks = [
+        "The paper's F1 is of WSJ section 23. Here: sentences of all lengths, EVALB's rules, COLLINS.prm, "
+        f"beam {runs.scale.parsing_beam}, mean of the last checkpoints."
+    ]
+    if SEMI not in measured:
+        remarks += ["", "No semi-supervised parser: it needs --auto_trees, sentences that a parser parsed."]
+    columns = ("parser", "training", "F1, paper", "F1", "of")
+    return Table("table4", "Table 4: English constituency parsing", columns, rows, remarks)
+
+
+def _gold_share(runs: Runs) -> float | None:
+    """None: each tree comes once, as in the paper."""
+    return GOLD_SHARE if runs.scale.parsing_hparams else None
+
+
+def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[str, str]:
+    """F1 of a problem's parser, and what it is of."""
+    say(f"table 4: {name}")
+    runs.make_data(name, **flags)
+    hparams_set = runs.scale.parsing[name == SEMI]
+    overrides = runs.scale.parsing_hparams
+    hparams = registry.hparams(hparams_set, overrides)
+    place = runs.trained(name, hparams_set, hparams_set, hparams, {"hparams": overrides} if overrides else {})
+    problem = registry.problem(name)
+    measure = measure_of(problem)
+    if measure is None or not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"{name} is no problem of parsing")
+    split = TEST if TEST in problem.metadata(runs.data_dir).splits else DEV
+    decode_hparams = f"beam_size={runs.scale.parsing_beam}"
+    outputs, references = runs.outputs(place, split, average=True, decode_hparams=decode_hparams).lines()
+    score = measure.score(outputs, references).score
+    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"

@@ -1,0 +1,81 @@
+"""Findings of section 6.2: what is compared, and when it holds."""
+
+import random
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.reproduction.findings import (
+    FAILS,
+    FINDINGS,
+    HOLDS,
+    UNDECIDED,
+    Compared,
+    Finding,
+    compare,
+    rows,
+    verdict,
+)
+from t2t_revival.reproduction.table3 import ROWS
+
+BASE = Compared(30.0, 0.5, None)
+WORSE, BETTER, EQUAL = Finding("", "row", -1), Finding("", "row", 1), Finding("", "row", 0)
+
+
+@pytest.mark.parametrize(
+    ("finding", "bleu", "p", "expected"),
+    [
+        (WORSE, 28.0, 0.001, HOLDS),
+        (WORSE, 32.0, 0.001, FAILS),
+        (WORSE, 29.5, 0.2, UNDECIDED),
+        (BETTER, 32.0, 0.001, HOLDS),
+        (BETTER, 28.0, 0.001, FAILS),
+        (BETTER, 30.2, 0.2, UNDECIDED),
+        (EQUAL, 30.4, 0.01, HOLDS),
+        (EQUAL, 28.0, 0.001, FAILS),
+        (EQUAL, 29.0, 0.2, UNDECIDED),
+    ],
+)
+def test_a_finding_holds_if_the_difference_is_of_its_kind(finding, bleu, p, expected) -> None:
+    assert verdict(finding, BASE, Compared(bleu, 0.5, p)) == expected
+
+
+def test_findings_are_the_papers() -> None:
+    for finding in FINDINGS:
+        difference = ROWS[finding.row].bleu - ROWS["base"].bleu
+        if finding.direction:
+            assert difference * finding.direction > 0, finding
+        else:
+            assert abs(difference) < 0.11
+
+
+def test_rows_are_all_of_the_papers_sets() -> None:
+    assert set(ROWS) == {"base", "big"} | {n for n in registry.list_hparams() if n.startswith("table3_")}
+
+
+def test_a_worse_system_is_told_from_an_equal_one() -> None:
+    draw = random.Random(5)
+    words = [f"w{i}" for i in range(50)]
+    references = [" ".join(draw.choices(words, k=12)) for _ in range(80)]
+    good = [_with_errors(line, 2, draw) for line in references]
+    bad = [_with_errors(line, 6, draw) for line in references]
+    compared = compare({"base": good, "bad": bad, "same": list(good)}, references)
+    assert compared["base"].p is None
+    assert compared["bad"].bleu < compared["base"].bleu - 20
+    assert compared["bad"].p < 0.01
+    assert compared["same"].bleu == compared["base"].bleu
+    assert compared["same"].p > 0.9
+    assert 0 < compared["base"].interval < 10
+
+
+def _with_errors(line: str, errors: int, draw: random.Random) -> str:
+    tokens = line.split()
+    for place in draw.sample(range(len(tokens)), errors):
+        tokens[place] = "wrong"
+    return " ".join(tokens)
+
+
+def test_findings_of_rows_that_were_not_measured_are_left_out() -> None:
+    compared = {"base": BASE, "big": Compared(31.5, 0.4, 0.002)}
+    paper = {name: row.bleu for name, row in ROWS.items()}
+    assert rows(compared, "base", paper) == [["the big model is better", "+0.6", "+1.50", "0.002", "holds"]]
