@@ -117,7 +117,8 @@ def device() -> str:
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         return str(tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU"))
-    return f"CPU, {cores()} cores"
+    threads = tf.config.threading.get_intra_op_parallelism_threads() or cores()
+    return f"CPU, {cores()} cores, {threads} for one operation"
 
 
 def read_points(folder: Path) -> list[Point]:
