@@ -1,0 +1,133 @@
+"""Trainings of a reproduction: what is missing is run, what is finished is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_scores
+from t2t_revival.reproduction.scales import CPU, PAPER
+from t2t_revival.reproduction.table3 import ROWS, tables
+
+
+class Pretended:
+    """Stands for the commands: leaves what they leave, and remembers what was asked of them."""
+
+    def __init__(self, fail_at: int = -1) -> None:
+        self.asked: list[tuple[str, dict]] = []
+        self.fail_at = fail_at
+
+    def __call__(self, name: str, flags) -> None:
+        self.asked.append((name, dict(flags)))
+        if len(self.asked) - 1 == self.fail_at:
+            raise KeyboardInterrupt
+        if name == "t2t-trainer":
+            overrides = flags.get("hparams", "")
+            steps = registry.hparams(flags["hparams_set"], overrides).train_steps
+            flags["output_dir"].mkdir(parents=True)
+            rows = f"step,target_tokens,seconds,loss,perplexity,accuracy\n{steps // 2},1,1,3,20,0.3\n"
+            (flags["output_dir"] / "dev.csv").write_text(rows + f"{steps},2,2,2,8,0.5\n")
+        if name == "t2t-decoder":
+            flags["decode_to_file"].write_text("ein Hund\neine Katze\n")
+            flags["decode_to_file"].with_suffix(".targets").write_text("ein Hund\nzwei Katzen\n")
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.asked]
+
+
+def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
+    command = Pretended()
+    runs = Runs(tmp_path, CPU, command, "sample", {"precision": "mixed_bfloat16"})
+    place = runs.translator("table3_b_dk16")
+    assert place == tmp_path / "runs" / TRANSLATION / "table3_b_dk16"
+    assert command.asked == [
+        (
+            "t2t-trainer",
+            {
+                "problem": "translate_ende",
+                "hparams_set": "table3_b_dk16",
+                "data_dir": tmp_path / "data",
+                "output_dir": place,
+                "eval_bleu_sentences": 0,
+                "precision": "mixed_bfloat16",
+                "local_eval_frequency": 166,
+                "hparams": "num_hidden_layers=3,hidden_size=128,filter_size=512,attention_key_channels=32,"
+                "learning_rate_warmup_steps=400,batch_size=2048,effective_batch_size=0,train_steps=1666",
+            },
+        )
+    ]
+    assert dev_scores(place)["perplexity"] == 8
+    assert runs.translator("table3_b_dk16") == place
+    assert command.names() == ["t2t-trainer"]
+
+
+def test_the_papers_scale_trains_the_set_as_it_is(tmp_path) -> None:
+    command = Pretended()
+    Runs(tmp_path, PAPER, command).translator("big")
+    flags = command.asked[0][1]
+    assert "hparams" not in flags
+    assert "local_eval_frequency" not in flags
+
+
+def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
+    command = Pretended()
+    runs = Runs(tmp_path, CPU, command, "sample")
+    place = runs.translator("base")
+    plain, average = runs.outputs(place, "dev", average=False), runs.outputs(place, "dev", average=True)
+    assert plain.lines() == (["ein Hund", "eine Katze"], ["ein Hund", "zwei Katzen"])
+    assert plain.outputs != average.outputs
+    assert command.names()[1:] == ["t2t-decoder", "t2t-avg-all", "t2t-decoder"]
+    checkpoints = [flags["checkpoint_path"] for name, flags in command.asked if name == "t2t-decoder"]
+    assert checkpoints == [place / "model.ckpt-1666.npz", place / "averaged" / "model.ckpt-1666.npz"]
+    runs.outputs(place, "dev", average=True)
+    assert len(command.asked) == 4
+
+
+def test_what_is_missing_is_an_error_where_nothing_is_to_be_run(tmp_path) -> None:
+    runs = Runs(tmp_path, CPU, Pretended(), "sample", training=False)
+    with pytest.raises(T2TError, match=r"base: no run in .*base: train it, without --norun"):
+        runs.translator("base")
+    place = runs.place(TRANSLATION, "base")
+    place.mkdir(parents=True)
+    (place / "dev.csv").write_text("step,perplexity\n830,20\n")
+    with pytest.raises(T2TError, match=r"base: only 830 of 1,666 updates in .*base"):
+        runs.translator("base")
+    with pytest.raises(T2TError, match=r"dev.outputs: missing; make it"):
+        runs.outputs(place, "dev", average=False)
+
+
+def test_a_training_that_ends_early_is_an_error(tmp_path) -> None:
+    def stopped(name: str, flags) -> None:
+        flags["output_dir"].mkdir(parents=True)
+
+    with pytest.raises(T2TError, match="base has not come to its end: the same command goes on"):
+        Runs(tmp_path, CPU, stopped, "sample").translator("base")
+
+
+def test_an_interrupted_table_goes_on_at_its_row(tmp_path) -> None:
+    rows = ["table3_a_h1", "table3_d_ls0"]
+    first = Pretended(fail_at=4)
+    with pytest.raises(KeyboardInterrupt):
+        tables(Runs(tmp_path, CPU, first, "sample"), rows, _silent)
+    assert first.names() == ["t2t-datagen", "t2t-trainer", "t2t-decoder", "t2t-trainer", "t2t-decoder"]
+    second = Pretended(fail_at=4)
+    with pytest.raises(KeyboardInterrupt):
+        tables(Runs(tmp_path, CPU, second, "sample"), [*rows, "big"], _silent)
+    asked = [(name, Path(flags.get("output_dir", "")).name) for name, flags in second.asked[1:]]
+    assert asked == [
+        ("t2t-decoder", "table3_a_h1"),
+        ("t2t-trainer", "table3_d_ls0"),
+        ("t2t-decoder", "table3_d_ls0"),
+        ("t2t-trainer", "big"),
+    ]
+
+
+def test_an_unknown_row_is_named_with_its_neighbour(tmp_path) -> None:
+    with pytest.raises(T2TError, match="table3_a_h1"):
+        tables(Runs(tmp_path, CPU, Pretended(), "sample"), ["table3_a_h2"], _silent)
+    assert set(ROWS) > {"base", "big"}
+
+
+def _silent(text: str) -> None:
+    pass
