@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,9 @@ def command_flags() -> flags.FlagValues:
         ("auto_trees", "Table 4: sentences that a parser parsed, for the semi-supervised row."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_float(
+        "gold_share", None, "Table 4: as of t2t-trainer, beside --auto_trees.", flag_values=values
+    )
     flags.DEFINE_list(
         "rows", [], "Table 3: only these rows and base, such as table3_a_h1,big.", flag_values=values
     )
@@ -86,6 +90,9 @@ def _reproduce(values: flags.FlagValues) -> None:
             raise T2TError(f"there is no {what} to be made: there are {', '.join(MAKERS)}")
     scale = SCALES[values.scale]
     folder = Path(values.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise T2TError(f"cannot write to {folder}: {place} is no folder that you may write to")
     common.load_tensorflow(values)
     common.streams()
     chosen = {flag: values[flag].value for flag in ("precision", "strategy") if values[flag].value}
@@ -114,7 +121,7 @@ def _table4(runs: Runs, values: flags.FlagValues) -> None:
 
     runs = dataclasses.replace(runs, data_source=values.data_source)
     _check_source(runs, table4.ALONE, "a treebank's folder, or sample")
-    _show(runs.folder, table4.table(runs, values.auto_trees, say))
+    _show(runs.folder, table4.table(runs, values.auto_trees, values.gold_share, say))
 
 
 def _figure(number: int) -> Maker:

@@ -26,10 +26,9 @@ PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23; the
     ("Luong et al. (2015)", "multi-task", 93.0, None),
     ("Dyer et al. (2016)", "generative", 93.3, None),
 )
-GOLD_SHARE = 0.5  # of the training examples of a small treebank beside parsed text
 
 
-def table(runs: Runs, auto_trees: str | None, say: Callable[[str], None]) -> Table:
+def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Callable[[str], None]) -> Table:
     """Trains and decodes what is missing; gives table 4.
 
     The mean of the last checkpoints decodes the test split, or dev where there is none.
@@ -37,6 +36,7 @@ def table(runs: Runs, auto_trees: str | None, say: Callable[[str], None]) -> Tab
     Args:
         runs: where, and how; its data source is a treebank.
         auto_trees: files of parsed text, for the semi-supervised row; None: it stays empty.
+        gold_share: of the treebank in that row's training examples; None: each tree comes once.
         say: is told what comes next.
 
     Raises:
@@ -44,7 +44,7 @@ def table(runs: Runs, auto_trees: str | None, say: Callable[[str], None]) -> Tab
     """
     measured = {ALONE: _measured(runs, ALONE, say)}
     if auto_trees or registry.problem(SEMI).has_data(runs.data_dir):
-        measured[SEMI] = _measured(runs, SEMI, say, auto_trees=auto_trees, gold_share=_gold_share(runs))
+        measured[SEMI] = _measured(runs, SEMI, say, auto_trees=auto_trees, gold_share=gold_share)
     rows: list[list[Cell]] = []
     for parser, training, f1, problem in PAPER:
         found, how = measured.get(problem or "", ("", ""))
@@ -57,11 +57,6 @@ def table(runs: Runs, auto_trees: str | None, say: Callable[[str], None]) -> Tab
         remarks += ["", "No semi-supervised parser: it needs --auto_trees, sentences that a parser parsed."]
     columns = ("parser", "training", "F1, paper", "F1", "of")
     return Table("table4", "Table 4: English constituency parsing", columns, rows, remarks)
-
-
-def _gold_share(runs: Runs) -> float | None:
-    """None: each tree comes once, as in the paper."""
-    return GOLD_SHARE if runs.scale.parsing_hparams else None
 
 
 def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[str, str]:

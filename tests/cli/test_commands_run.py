@@ -1,0 +1,92 @@
+"""A command that runs others: what it shows, how they fail, and that signals reach them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_revival.cli.commands import run_command
+from t2t_revival.errors import T2TError
+
+WAITING = """
+import sys
+from t2t_revival.cli.commands import run_command
+try:
+    run_command("t2t-bleu", {{"translations_dir": {folder!r}, "reference": {reference!r}, "wait_minutes": 5}})
+except KeyboardInterrupt:
+    sys.exit("ended")
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name in ("out.de", "ref.de"):
+        (tmp_path / name).write_text("ein Hund läuft durch den Park\n")
+    (tmp_path / "translations").mkdir()
+    return tmp_path
+
+
+def test_a_command_runs_as_if_it_were_typed(files, capfd) -> None:
+    run_command(
+        "t2t-bleu", {"translation": files / "out.de", "reference": files / "ref.de", "bleu_variant": None}
+    )
+    captured = capfd.readouterr()
+    assert captured.err == f"$ t2t-bleu --translation={files}/out.de --reference={files}/ref.de\n"
+    assert "100.00" in captured.out
+
+
+def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
+    with pytest.raises(T2TError, match="t2t-bleu failed with status 1; what it said stands above"):
+        run_command("t2t-bleu", {"translation": files / "missing", "reference": files / "ref.de"})
+    assert "t2t-bleu: error:" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_passed_on(files, number) -> None:
+    code = WAITING.format(folder=str(files / "translations"), reference=str(files / "ref.de"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts
+    )
+    child = _child(process.pid)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert said.endswith("ended\n")
+    assert not _alive(child)
+
+
+def _hear_interrupts() -> None:
+    """A background job, as a test may run in, has SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _child(parent: int) -> int:
+    """The command's process, when it waits."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split()
+        if found and _heard(int(found[0])):
+            return int(found[0])
+        time.sleep(0.05)
+    raise AssertionError("the command has not started")
+
+
+def _heard(process: int) -> bool:
+    """Whether Python's handler of SIGINT stands, which is when its main module begins."""
+    with open(f"/proc/{process}/cmdline") as file:
+        if "t2t-bleu" not in file.read():
+            return False
+    with open(f"/proc/{process}/status") as file:
+        caught = next(line.split()[1] for line in file if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (signal.SIGINT - 1) & 1)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

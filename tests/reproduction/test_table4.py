@@ -1,0 +1,55 @@
+"""Table 4, run for real with a parser that is too small to be any good."""
+
+import pytest
+
+from t2t_revival.reproduction import table4
+from t2t_revival.reproduction.runs import Runs
+
+
+@pytest.fixture(scope="module")
+def made(tiny_runs, tmp_path_factory):
+    """Both regimes, and what was said."""
+    folder = tmp_path_factory.mktemp("treebank")
+    tree = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))\n(NP (DT a) (NN cat))\n"
+    for name, count in (("train", 20), ("dev", 5), ("auto", 40)):
+        (folder / f"{name}.trees").write_text(tree * count)
+    runs = Runs(tiny_runs.folder / "parsing", tiny_runs.scale, tiny_runs.command, str(folder))
+    return runs, table4.table(runs, str(folder / "auto.trees"), 0.5, _silent)
+
+
+def test_the_paper_stands_beside_what_was_measured(made) -> None:
+    _, table = made
+    transformer = [row for row in table.rows if row[0] == "Transformer (4 layers)"]
+    assert [row[1:3] for row in transformer] == [
+        ["WSJ only, discriminative", "91.3"],
+        ["semi-supervised", "92.7"],
+    ]
+    for row in transformer:
+        assert 0 <= float(row[3]) <= 100
+        assert row[4].startswith("parsing_small, ")
+    assert {row[3] for row in table.rows if row not in transformer} == {""}
+    assert max(table.rows, key=lambda row: float(row[2]))[0] == "Dyer et al. (2016)"
+
+
+def test_what_is_finished_is_not_run_again(made) -> None:
+    runs, table = made
+    again = Runs(runs.folder, runs.scale, _never, runs.data_source, training=False)
+    assert table4.table(again, None, None, _silent).rows == table.rows
+
+
+def test_without_parsed_text_a_row_is_missing(tiny_runs, made, tmp_path) -> None:
+    runs, _ = made
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "parse_wsj").symlink_to(runs.place("parse_wsj", "parsing_small").parent)
+    alone = Runs(tmp_path, runs.scale, tiny_runs.command, runs.data_source)
+    table = table4.table(alone, None, None, _silent)
+    assert [row[1] for row in table.rows if row[3]] == ["WSJ only, discriminative"]
+    assert "--auto_trees" in table.remarks[-1]
+
+
+def _never(name: str, flags) -> None:
+    raise AssertionError(name)
+
+
+def _silent(text: str) -> None:
+    pass
