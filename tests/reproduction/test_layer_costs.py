@@ -1,0 +1,127 @@
+"""Table 1."""
+
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_revival.errors import T2TError
+from t2t_revival.reproduction import layer_costs, layer_points
+from t2t_revival.reproduction.layer_points import Scale, read_points
+from t2t_revival.reproduction.layers import LAYER_TYPES
+
+TINY = Scale((4, 8), (64, 128), channels_held=64, length_held=4, rounds=3, turn=0.0)
+SIZES = [(4, 64), (4, 128), (8, 64)]
+
+
+@pytest.fixture(autouse=True)
+def tiny_scale(monkeypatch) -> None:
+    monkeypatch.setitem(layer_points.SCALES, "tiny", TINY)
+    monkeypatch.setattr(layer_costs, "PATH_LENGTHS", (4,))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder with all points of the scale."""
+    folder = tmp_path_factory.mktemp("measured")
+    layer_points.measure(folder, TINY, lambda news: None)
+    return folder
+
+
+@pytest.fixture
+def folder(measured, tmp_path):
+    """A copy of it that a test may change."""
+    (tmp_path / layer_points.FILE_NAME).write_bytes((measured / layer_points.FILE_NAME).read_bytes())
+    return tmp_path
+
+
+def cells(folder):
+    with (folder / layer_points.FILE_NAME).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_sizes_are_n_at_one_d_and_d_at_one_n_smallest_first() -> None:
+    assert TINY.sizes == SIZES
+
+
+def test_each_type_has_a_point_at_each_size(measured) -> None:
+    points = read_points(measured)
+    assert {(point.layer, point.size) for point in points} == {
+        (layer_type.name, size) for layer_type in LAYER_TYPES for size in SIZES
+    }
+    for point in points:
+        assert 0 < point.lower <= point.milliseconds <= point.upper
+        assert point.rounds == TINY.rounds
+
+
+def test_what_is_measured_is_not_measured_again(folder) -> None:
+    before = (folder / layer_points.FILE_NAME).read_text()
+    told: list[str] = []
+    layer_costs.table(folder, "tiny", told.append)
+    assert (folder / layer_points.FILE_NAME).read_text() == before
+    assert not [news for news in told if news.startswith("measuring")]
+
+
+def test_only_missing_and_damaged_points_are_measured(folder) -> None:
+    path = folder / layer_points.FILE_NAME
+    rows = path.read_text().splitlines()
+    kept, damaged = rows[:-3], rows[-1].split(",")[0] + ",4,six"
+    path.write_text("\n".join([*kept, damaged]) + "\n")
+    told: list[str] = []
+    points = layer_points.measure(folder, TINY, told.append)
+    assert len(points) == len(rows) - 1
+    assert path.read_text().startswith("\n".join(kept))
+    assert len([news for news in told if news.startswith("measuring 3 layer types")]) == 1
+
+
+def test_points_of_another_device_are_kept_and_not_used(folder, monkeypatch) -> None:
+    before = cells(folder)
+    monkeypatch.setattr(layer_points, "device", lambda: "another")
+    assert read_points(folder) == []
+    one = Scale((4,), (64,), 64, 4, 2, 0.0)
+    assert len(layer_points.measure(folder, one, lambda news: None)) == len(LAYER_TYPES)
+    assert cells(folder)[: len(before)] == before
+
+
+def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> None:
+    table = layer_costs.table(folder, "tiny", lambda news: None)
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    recurrent, convolution = rows["recurrent (LSTM)"], rows["convolutional (k = 3)"]
+    assert recurrent["operations (paper)"] == "O(n·d²)"
+    assert recurrent["exponent of n in operations"] == "1.00 (1.00)"
+    assert recurrent["exponent of d in operations"] == "2.00 (2.00)"
+    assert recurrent["counted at n = 8"] == 8
+    assert recurrent["computed at n = 4"] == "4"
+    assert convolution["computed at n = 4"] == "2; dilated: 2"
+    assert rows["self-attention, unprojected"]["exponent of n in operations"] == "2.00 (2.00)"
+    # 8 n d² + 4 n² d at n = 4, d = 64 and at n = 8: 2.03 as much, 2^1.02.
+    assert rows["self-attention"]["exponent of n in operations"] == "1.04 (1.04)"
+    assert len(set(table.columns)) == len(table.columns)
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 100), st.lists(st.integers(1, 10_000), min_size=2, unique=True))
+def test_the_exponent_of_a_power_is_found(power, factor, sizes) -> None:
+    values = [factor * size**power for size in sizes]
+    assert layer_costs.exponent(sizes, values) == pytest.approx(power, abs=1e-6)
+
+
+def test_the_exponent_is_that_of_least_squares() -> None:
+    # logarithms to base 2: sizes 0, 1, 2; values 0, 2, 2: the line's slope is 1.
+    assert layer_costs.exponent([1, 2, 4], [1, 4, 4]) == pytest.approx(1.0)
+
+
+def test_the_figure_is_a_png(folder) -> None:
+    (path,) = layer_costs.draw(folder, "tiny")
+    assert path.parent == folder
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw_is_an_error_that_says_what_to_do(tmp_path) -> None:
+    with pytest.raises(T2TError, match="t2t-reproduce --table=1"):
+        layer_costs.draw(tmp_path, "tiny")
+
+
+def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
+    with pytest.raises(T2TError, match="did you mean cpu"):
+        layer_costs.table(tmp_path, "cpus", lambda news: None)

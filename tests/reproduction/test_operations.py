@@ -1,0 +1,116 @@
+"""Operations counted from graphs, held to formulas."""
+
+import keras
+import pytest
+import tensorflow as tf
+
+from t2t_revival.reproduction.layers import LAYER_TYPES
+from t2t_revival.reproduction.operations import count
+from t2t_revival.reproduction.paths import traced
+
+K = 3  # kernel
+FORMULAS = {  # operations and sequential operations of n positions, d channels
+    "self-attention": lambda n, d: (8 * n * d * d + 4 * n * n * d, 1),
+    "self-attention, unprojected": lambda n, d: (4 * n * n * d, 1),
+    "recurrent (LSTM)": lambda n, d: (16 * n * d * d, n),
+    "convolutional (k = 3)": lambda n, d: (2 * K * n * d * d, 1),
+    "separable convolutional (k = 3)": lambda n, d: (2 * K * n * d + 2 * n * d * d, 1),
+}
+
+
+def counted(function, *shapes):
+    return count(tf.function(function).get_concrete_function(*map(tf.TensorSpec, shapes)))
+
+
+@pytest.mark.parametrize("layer_type", LAYER_TYPES, ids=lambda layer_type: layer_type.name)
+@pytest.mark.parametrize(("length", "channels"), [(5, 128), (12, 64)])
+def test_layers_cost_what_the_formula_says(layer_type, length, channels) -> None:
+    graph = traced(layer_type.make(channels), length, channels)
+    assert count(graph) == FORMULAS[layer_type.name](length, channels)
+
+
+def test_a_dilated_convolution_costs_what_a_plain_one_does() -> None:
+    dilated = next(t for t in LAYER_TYPES if t.name.startswith("convolutional")).make_dilated(64, 2)
+    assert count(traced(dilated, 18, 64)).operations == 2 * K * 18 * 64 * 64
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "operations"),
+    [
+        (lambda a, b: tf.matmul(a, b), [(2, 3), (3, 5)], 2 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_a=True), [(3, 2), (3, 5)], 2 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_b=True), [(4, 2, 3), (4, 5, 3)], 2 * 4 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_a=True), [(4, 3, 2), (4, 3, 5)], 2 * 4 * 2 * 3 * 5),
+        (lambda a, b: tf.einsum("bhqd,bhmd->bhqm", a, b), [(1, 2, 3, 4), (1, 2, 5, 4)], 2 * 2 * 3 * 4 * 5),
+        (lambda a: tf.einsum("ab->ba", a), [(2, 3)], 0),
+        (lambda a, b: tf.matmul(a, b), [(2, 3), (3, 1)], 0),
+        (lambda a, b: tf.nn.softmax(a + b), [(2, 3), (2, 3)], 0),
+    ],
+)
+def test_products(function, shapes, operations) -> None:
+    assert counted(function, *shapes).operations == operations
+
+
+def test_what_no_output_needs_is_not_counted() -> None:
+    def function(a):
+        tf.matmul(a, a)
+        return a + 1.0
+
+    assert counted(function, (3, 3)).operations == 0
+
+
+def test_a_node_that_serves_two_outputs_counts_once() -> None:
+    def function(a):
+        square = tf.matmul(a, a)
+        return square, square + a
+
+    assert counted(function, (3, 3)).operations == 2 * 27
+
+
+def test_loops_in_loops_multiply() -> None:
+    def inner(a):
+        return tf.while_loop(lambda a: True, lambda a: [tf.matmul(a, a)], [a], maximum_iterations=4)[0]
+
+    def outer(a):
+        return tf.while_loop(lambda a: True, lambda a: [inner(a)], [a], maximum_iterations=3)[0]
+
+    assert counted(outer, (5, 5)) == (3 * 4 * 2 * 125, 12)
+
+
+def test_functions_that_are_called_are_looked_into() -> None:
+    called = tf.function(lambda a: tf.matmul(a, a))
+    assert counted(lambda a: called(a) + called(a), (3, 3)).operations == 2 * 2 * 27
+
+
+def test_gradients_take_two_products_for_each() -> None:
+    def function(a, b):
+        with tf.GradientTape() as tape:
+            tape.watch([a, b])
+            product = tf.matmul(a, b)
+        return product, tape.gradient(product, [a, b])
+
+    assert counted(function, (2, 3), (3, 5)).operations == 3 * 2 * 2 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a: tf.while_loop(lambda a: tf.reduce_sum(a) < 9, lambda a: [a + 1], [a])[0], "how often"),
+        (
+            lambda a: tf.while_loop(
+                lambda a: True, lambda a: [a], [a], maximum_iterations=tf.cast(a[0, 0], "int32")
+            )[0],
+            "depends on the graph's inputs",
+        ),
+        (lambda a: tf.cond(a[0, 0] > 0, lambda: tf.matmul(a, a), lambda: a), "which branch"),
+        (lambda a: tf.matmul(tf.boolean_mask(a, a[:, 0] > 0), a), "its shape"),
+    ],
+)
+def test_what_cannot_be_counted_is_an_error(function, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        counted(function, (2, 2))
+
+
+def test_a_whole_keras_model_is_counted() -> None:
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), keras.layers.Dense(3)])
+    assert counted(model, (7, 6)).operations == 2 * 7 * (6 * 4 + 4 * 3)
