@@ -183,7 +183,7 @@ def _summaries(table: dict) -> dict[str, str]:
 
 
 def import_usr_dir(usr_dir: str) -> None:
-    """Imports a user's package, so that its registrations run (T2T's `--t2t_usr_dir`).
+    """Imports a user's package, so that its registrations run (T2T's `--t2t_usr_dir`); once in a process.
 
     This runs the user's code: it is the one door through which code outside this package runs.
 
@@ -193,8 +193,9 @@ def import_usr_dir(usr_dir: str) -> None:
     """
     global _importing
     folder = Path(usr_dir).expanduser().resolve()
+    if _PACKAGES.get(folder.name) == folder and folder.name in sys.modules:
+        return
     _check_package(folder, f"--t2t_usr_dir={usr_dir}")
-    _forget(folder.name)
     spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
@@ -205,7 +206,7 @@ def import_usr_dir(usr_dir: str) -> None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[folder.name]
+        _forget(folder.name)
         raise T2TError(users_fault(error) or f"--t2t_usr_dir={usr_dir}: {_said(error)}") from error
     finally:
         _importing = ""
@@ -229,10 +230,12 @@ def _check_package(folder: Path, flag: str) -> None:
 
 
 def _forget(package: str) -> None:
-    """Takes a package that is imported again out of the tables."""
+    """Takes away what a package that failed has left, so that it can be imported when it is mended."""
     for table in (_PROBLEMS, _HPARAMS):
         for name in [name for name, entry in table.items() if _package(entry) == package]:
             del table[name]
+    for module in [module for module in sys.modules if module.partition(".")[0] == package]:
+        del sys.modules[module]
 
 
 def users_fault(error: BaseException) -> str | None:
