@@ -64,7 +64,7 @@ class PairsFile(Source):
             "test": pairs[1::HELD_OUT],
         }
         if not all(splits.values()):
-            raise T2TError(f"{self._path}: {len(pairs)} pairs are too few for train, dev and test")
+            raise T2TError(f"{self._path}: too few pairs for train, dev and test: {len(pairs)}")
         return splits
 
     def _read(self) -> list[tuple[str, str]]:
