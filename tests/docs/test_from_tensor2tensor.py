@@ -1,7 +1,7 @@
 """docs/from_tensor2tensor.md names all that T2T had, and nothing of ours that does not exist.
 
-A row's first cell names T2T's side; its second says "the same", "gone", or names ours. T2T's names are those of
-`reference/names.json` and `hparams.json`; ours are looked up in the code.
+A row's first cell names T2T's side; its second says "the same", "gone", or names ours. T2T's names are those
+of `reference/names.json` and `hparams.json`; ours are looked up in the code.
 """
 
 from __future__ import annotations
