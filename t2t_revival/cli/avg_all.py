@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
+from t2t_revival import registry
 from t2t_revival.cli import common, run_flags, waiting
 from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
@@ -79,9 +80,10 @@ def _average(values: flags.FlagValues) -> None:
     written = checkpoints.average(found, output_dir)
     steps = ", ".join(str(checkpoint.step) for checkpoint in found)
     print(f"averaged {len(found)} checkpoint{'s' if len(found) > 1 else ''} (steps {steps}): {written.path}")
+    usr_dir = "" if run.problem in registry.list_problems() else " --t2t_usr_dir=YOUR_PACKAGE"
     print(
         f"next: t2t-decoder --problem={run.problem} --hparams_set={run.hparams_set} "
-        f"--output_dir={shlex.quote(str(output_dir))}"
+        f"--output_dir={shlex.quote(str(output_dir))}{usr_dir}"
     )
 
 

@@ -101,7 +101,7 @@ def _eval(values: flags.FlagValues) -> None:
     picture = table.path.with_suffix(".png")
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
-    _tell_best(output_dir, problem, shown)
+    _tell_best(output_dir, problem, shown, problem_flags.usr_dir_flag(values))
 
 
 def _settings(
@@ -220,7 +220,9 @@ def _asked(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[C
     return lambda: given
 
 
-def _tell_best(output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation]) -> None:
+def _tell_best(
+    output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation], usr_dir_flag: list[str]
+) -> None:
     from t2t_revival.evaluation.decoded import measure_of
 
     measure = measure_of(problem)
@@ -234,7 +236,9 @@ def _tell_best(output_dir: Path, problem: Text2TextProblem, rows: list[Evaluatio
     path = os.path.normpath(output_dir / best.checkpoint)
     print(
         "next: "
-        + shlex.join(["t2t-decoder", f"--output_dir={output_dir}", f"--checkpoint_path={path}"])
+        + shlex.join(
+            ["t2t-decoder", f"--output_dir={output_dir}", f"--checkpoint_path={path}", *usr_dir_flag]
+        )
         + " --decode_from_file=FILE"
     )
 

@@ -75,6 +75,7 @@ def _translate_all(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     model_dir, run = run_flags.open_run(values)
+    has_bleu = "bleu" in registry.problem(run.problem).eval_metrics()
     if not values.source:
         raise T2TError("--source=FILE is missing: the text to translate")
     text, options = _options(values, run)
@@ -93,7 +94,7 @@ def _translate_all(values: flags.FlagValues) -> None:
             f"no whole checkpoint{least} in {model_dir}: train with t2t-trainer, or --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
-    if "bleu" in registry.problem(run.problem).eval_metrics():
+    if has_bleu:
         print(f"next: {shlex.join(['t2t-bleu', f'--translations_dir={folder}', '--reference=REFERENCE'])}")
 
 
