@@ -16,7 +16,7 @@ from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_import.settings import T2TSettings
 from t2t_revival.t2t_import.variables import Checkpoint, places, vocab_size, weights
 from t2t_revival.training import checkpoints
-from t2t_revival.training.loop import build_model, compile_model
+from t2t_revival.training.compiling import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
 from t2t_revival.training.state import TrainingState
 
