@@ -56,6 +56,7 @@ def _attention(runs: Runs, sentence: str, say: Callable[[str], None]) -> tuple[A
     """Of the base model: all of it, and the encoder's layer that the paper shows."""
     from t2t_revival.decoding.translator import Translator
 
+    runs.make_translations()
     place = runs.translator("base")
     translator = Translator.load(place)
     say(f"attention of the model in {place}")

@@ -25,7 +25,7 @@ def tiny_scale() -> Scale:
         )
 
     return Scale(
-        name="tiny",
+        name="cpu",
         about="Tiny.",
         data_source="sample",
         vocab_size=400,
