@@ -99,7 +99,7 @@ def _again(old: Callable, new: Callable) -> bool:
     return old.__module__ == new.__module__ and _package(new) != _importing
 
 
-def _package(entry: Callable) -> str:
+def _package(entry: object) -> str:
     return entry.__module__.partition(".")[0]
 
 
