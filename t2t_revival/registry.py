@@ -99,7 +99,7 @@ def _again(old: Callable, new: Callable) -> bool:
     return old.__module__ == new.__module__ and _package(new) != _importing
 
 
-def _package(entry: Callable) -> str:
+def _package(entry: object) -> str:
     return entry.__module__.partition(".")[0]
 
 
@@ -225,7 +225,7 @@ def _check_package(folder: Path, flag: str) -> None:
     same_name = sys.modules.get(folder.name)
     spec = getattr(same_name, "__spec__", None) if same_name else importlib.util.find_spec(folder.name)
     origin = spec.origin if spec else None
-    if (same_name or origin) and origin != str(folder / "__init__.py"):
+    if (same_name or origin) and Path(origin or "").resolve() != (folder / "__init__.py").resolve():
         raise T2TError(f"{flag}: {folder.name!r} is the name of another module; rename the folder")
 
 

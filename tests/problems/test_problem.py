@@ -221,3 +221,17 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
         assert len(list(problem.text("train", tmp_path / "data"))) == 50
     finally:
         del registry._PROBLEMS["count_down"], sys.modules["my_problems"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({}, "problem translate_enxx: its class must say source_lang and target_lang, or make_source"),
+        ({"source_lang": "en"}, "its class must say source_lang and target_lang"),
+        ({"generate_samples": None}, "generate_samples is T2T's way; here make_source says where pairs come"),
+    ],
+)
+def test_a_class_that_does_not_say_what_it_reads(attributes, message, corpus, tmp_path):
+    bare = type("TranslateEnxx", (Text2TextProblem,), attributes)
+    with pytest.raises(T2TError, match=message):
+        bare(data_source=str(corpus)).generate_data(tmp_path / "data")

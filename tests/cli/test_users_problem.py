@@ -1,0 +1,79 @@
+"""Commands on a model of a problem from a user's package, with and without `--t2t_usr_dir`."""
+
+import dataclasses
+import sys
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import avg_all, decoder, translate_all
+from t2t_revival.training.run import Run
+
+SHOUTED = """
+from t2t_revival import registry
+from t2t_revival.problems import Text2TextProblem
+from t2t_revival.problems.problem import Finished
+
+@registry.register_problem
+class UsrShouted(Text2TextProblem):
+    source_lang, target_lang = "en", "de"
+
+    def finish(self, inputs, output):
+        return Finished(f"<{output}>!")
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """The user's package, which is imported by nothing that is left after the test."""
+    registry.list_hparams(), registry.list_problems()
+    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    folder = tmp_path / "usr_shouting"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(SHOUTED)
+    yield folder
+    sys.modules.pop(folder.name, None)
+
+
+@pytest.fixture
+def usr_out(out):
+    """The output_dir of a model of that problem."""
+    dataclasses.replace(Run.load(out), problem="usr_shouted").save(out)
+    return out
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_outputs_are_finished_where_the_problem_is_known(usr_out, package, tmp_path, capsys, given):
+    source = tmp_path / "in.en"
+    source.write_text("the dog\n")
+    flags = ["--decode_hparams=extra_length=3", *([f"--t2t_usr_dir={package}"] if given else [])]
+    assert (
+        decoder.main(["t2t-decoder", f"--output_dir={usr_out}", f"--decode_from_file={source}", *flags]) == 0
+    )
+    shown = capsys.readouterr()
+    line = shown.out.removesuffix("\n")
+    assert (line[:1] == "<" and line[-2:] == ">!") == given
+    warning = "warning: problem usr_shouted is not known"
+    assert (warning in shown.err) != given
+
+
+def test_all_checkpoints_are_not_translated_by_a_problem_that_is_not_known(
+    usr_out, package, tmp_path, capsys
+):
+    source = tmp_path / "in.en"
+    source.write_text("the dog\n")
+    assert translate_all.main(["t2t-translate-all", f"--model_dir={usr_out}", f"--source={source}"]) == 1
+    assert "unknown problem 'usr_shouted'" in capsys.readouterr().err
+    assert not (usr_out / "translations").exists()
+
+
+def test_the_next_command_asks_for_the_package(usr_out, package, capsys):
+    assert avg_all.main(["t2t-avg-all", f"--output_dir={usr_out}"]) == 0
+    assert capsys.readouterr().out.endswith(f" --output_dir={usr_out} --t2t_usr_dir=YOUR_PACKAGE\n")
+
+
+def test_a_command_that_takes_no_package_says_nothing_of_its_names(tmp_path, capsys):
+    flags = ["--problem=usr_shouted", "--hparams_set=usr_set", f"--output_dir={tmp_path}"]
+    assert avg_all.main(["t2t-avg-all", *flags]) == 1
+    assert f"no trained model in {tmp_path}: train one with t2t-trainer" in capsys.readouterr().err
