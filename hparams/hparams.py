@@ -34,6 +34,7 @@ class HParams:
     num_heads: int = 8  # h (3.2.2)
     attention_key_channels: int = 0  # h * d_k, channels of all heads together; 0: hidden_size
     attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
+    attention_window: int = 0  # r (4), tokens of a neighbourhood that self-attention sees; 0: all
     pos: str = "sinusoid"  # positions (3.5): "sinusoid" as printed, "timing" as T2T, "emb" learned
     use_target_space_embedding: bool = False  # a learned vector added at each source position (T2T)
     deterministic_attention: bool = False  # a parser's decoder is shown the word that comes next (6.3, ours)
@@ -107,6 +108,7 @@ class HParams:
             "num_heads": self.num_heads,
             "key_channels": self.key_channels,
             "value_channels": self.value_channels,
+            "attention_window": self.attention_window,
             "pos": self.pos,
             "use_target_space_embedding": self.use_target_space_embedding,
             "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
@@ -240,6 +242,7 @@ AT_LEAST_0 = (
     "num_decoder_layers",
     "attention_key_channels",
     "attention_value_channels",
+    "attention_window",
     "effective_batch_size",
 )
 ABOVE_0 = ("norm_epsilon", "optimizer_adam_epsilon", "learning_rate_constant")

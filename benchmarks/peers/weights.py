@@ -59,6 +59,8 @@ def settings(model: Transformer) -> dict[str, Any]:
 
 def refusal(peer: str, found: dict[str, Any]) -> str | None:
     """Why `peer` has no place for a model of these settings, in words; None where it has."""
+    if found["attention_window"]:
+        return f"this model has restricted attention, attention_window={found['attention_window']}"
     sizes = (found["key_channels"], found["value_channels"])
     if peer == "opennmt" and sizes != (found["hidden_size"],) * 2:
         return (

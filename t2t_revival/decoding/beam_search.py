@@ -30,6 +30,7 @@ from t2t_revival.decoding.hypotheses import (
 from t2t_revival.decoding.prefixes import PrefixConstraint, most_tokens
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState
+from t2t_revival.model.attention import MASKED
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.tree_constraint import TreeConstraint
@@ -192,6 +193,8 @@ class BeamSearch:
                 beams.said,
             )
             logits, after = self.model.decode_step(beams.last, position(beams), state)
+            if self.model.hparams.attention_window:
+                after = without_what_left(after)
             beams = beams._replace(self_caches=after.self_caches, self_bias=after.self_bias, said=after.said)
             allowed = None
             if constraint:
@@ -216,6 +219,16 @@ def settings_of(beam_size: int, alpha: float, extra_length: int, n: int) -> Sear
     """The same for all sentences, as scalars."""
     beams, extra, returned = (tf.constant(value, tf.int32) for value in (beam_size, extra_length, n))
     return SearchSettings(beams, tf.constant(alpha, tf.float32), extra, returned)
+
+
+def without_what_left(state: DecoderState) -> DecoderState:
+    """Without the first of memory that no hypothesis sees any more: it stays as long as the neighbourhood."""
+    seen = tf.reduce_any(state.self_bias > MASKED / 2, axis=[0, 1])  # [memory]
+    left = tf.argmax(tf.cast(seen, tf.int32), output_type=tf.int32)
+    return state._replace(
+        self_caches=tf.nest.map_structure(lambda x: x[:, :, left:], state.self_caches),
+        self_bias=state.self_bias[:, :, left:],
+    )
 
 
 def found(results: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:

@@ -55,6 +55,11 @@ def recorded_weights() -> Iterator[list[Any]]:
         _RECORD.reset(token)
 
 
+def recording() -> list[Any] | None:
+    """The list of the innermost `recorded_weights` that is open."""
+    return _RECORD.get()
+
+
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, dropout: Dropout | None = None, training: bool = False
 ) -> Any:
@@ -76,7 +81,7 @@ def scaled_dot_product_attention(
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     weights = ops.softmax(scores, axis=-1)
-    if (record := _RECORD.get()) is not None:
+    if (record := recording()) is not None:
         record.append(weights)
     if dropout is not None:
         weights = dropout(weights, training=training)

@@ -13,6 +13,7 @@ from t2t_revival.model.building import build_children
 from t2t_revival.model.feed_forward import FeedForward
 from t2t_revival.model.normalization import LayerNorm
 from t2t_revival.model.regularization import Dropout
+from t2t_revival.model.restricted_attention import Neighbourhood, self_attention
 
 
 class Residual(keras.layers.Layer):
@@ -50,7 +51,7 @@ class EncoderLayer(keras.layers.Layer):
 
     def __init__(self, hparams: HParams, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.self_attention = MultiHeadAttention(hparams, name="self_attention")
+        self.self_attention = self_attention(hparams, masked=False, name="self_attention")
         self.self_attention_residual = Residual(hparams, name="self_attention_residual")
         self.feed_forward = FeedForward(hparams, name="feed_forward")
         self.feed_forward_residual = Residual(hparams, name="feed_forward_residual")
@@ -60,7 +61,7 @@ class EncoderLayer(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Any, bias: Any, training: bool = False) -> Any:
-        """[batch, length, hidden], bias [batch, 1, 1, length] -> [batch, length, hidden]."""
+        """[batch, length, hidden] -> the same shape; bias: of the self-attention."""
         residual = self.self_attention_residual
         x = residual.after(x, self.self_attention(residual.before(x), bias=bias, training=training), training)
         residual = self.feed_forward_residual
@@ -72,7 +73,7 @@ class DecoderLayer(keras.layers.Layer):
 
     def __init__(self, hparams: HParams, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.self_attention = MultiHeadAttention(hparams, name="self_attention")
+        self.self_attention = self_attention(hparams, masked=True, name="self_attention")
         self.self_attention_residual = Residual(hparams, name="self_attention_residual")
         self.encoder_attention = MultiHeadAttention(hparams, over_encoder=True, name="encoder_attention")
         self.encoder_attention_residual = Residual(hparams, name="encoder_attention_residual")
@@ -89,7 +90,7 @@ class DecoderLayer(keras.layers.Layer):
         Args:
             x: [batch, target, hidden].
             encoded: [batch, source, hidden].
-            self_bias: [1, 1, target, target].
+            self_bias: [batch, 1, target, target]; of restricted attention, see `Neighbourhood.bias`.
             encoder_bias: [batch, 1, 1, source].
             training: whether dropout is active.
 
@@ -139,6 +140,7 @@ class Encoder(keras.layers.Layer):
     def __init__(self, hparams: HParams, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.layers = [EncoderLayer(hparams, name=f"layer_{i}") for i in range(hparams.encoder_layers)]
+        self.neighbourhood = Neighbourhood.of(hparams, masked=False)
         self.final_norm = LayerNorm(hparams, name="final_norm") if hparams.pre_norm else None
 
     def build(self, input_shape: Any = None) -> None:
@@ -147,6 +149,8 @@ class Encoder(keras.layers.Layer):
 
     def call(self, x: Any, bias: Any, training: bool = False) -> Any:
         """[batch, source, hidden], bias [batch, 1, 1, source] -> [batch, source, hidden]."""
+        if self.neighbourhood:
+            bias = self.neighbourhood.bias(bias)
         for layer in self.layers:
             x = layer(x, bias, training=training)
         return self.final_norm(x) if self.final_norm else x
@@ -158,6 +162,7 @@ class Decoder(keras.layers.Layer):
     def __init__(self, hparams: HParams, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.layers = [DecoderLayer(hparams, name=f"layer_{i}") for i in range(hparams.decoder_layers)]
+        self.neighbourhood = Neighbourhood.of(hparams, masked=True)
         self.final_norm = LayerNorm(hparams, name="final_norm") if hparams.pre_norm else None
 
     def build(self, input_shape: Any = None) -> None:
@@ -166,9 +171,7 @@ class Decoder(keras.layers.Layer):
 
     def call(self, x: Any, encoded: Any, encoder_bias: Any, training: bool = False) -> Any:
         """[batch, target, hidden], [batch, source, hidden], [batch, 1, 1, source] -> as the first."""
-        batch, length = ops.shape(x)[:2]
-        # One bias for all would do, but oneDNN adds one whose batch is 1 at a 200th of the speed.
-        self_bias = ops.broadcast_to(causal_bias(length), (batch, 1, length, length))
+        self_bias = self._self_bias(*ops.shape(x)[:2])
         for layer in self.layers:
             x = layer(x, encoded, self_bias, encoder_bias, training=training)
         return self.final_norm(x) if self.final_norm else x
@@ -200,3 +203,9 @@ class Decoder(keras.layers.Layer):
             x, cache = layer.step(x, beams, self_cache, self_bias, encoder_cache, encoder_bias)
             new_caches.append(cache)
         return (self.final_norm(x) if self.final_norm else x), new_caches
+
+    def _self_bias(self, batch: Any, length: Any) -> Any:
+        if self.neighbourhood:
+            return self.neighbourhood.bias(ops.zeros((batch, 1, 1, length), keras.config.floatx()))
+        # One bias for all would do, but oneDNN adds one whose batch is 1 at a 200th of the speed.
+        return ops.broadcast_to(causal_bias(length), (batch, 1, length, length))

@@ -23,7 +23,9 @@ class DecoderState(NamedTuple):
     Attributes:
         self_caches: of each layer, K and V of all beams at all positions so far,
             [batch, heads, memory, key or value].
-        self_bias: hides from each hypothesis what it does not descend from, float [batch, beams, memory].
+        self_bias: hides from each hypothesis what it does not descend from, and what has left its
+            neighbourhood where attention is restricted; float [batch, beams, memory]. The first places of
+            memory may be dropped, with those of the caches, once they are hidden from all.
             Who puts one hypothesis in another's place puts its bias there, and moves nothing else. The
             number of beams may change from position to position.
         encoder_caches: of each layer, K and V of the encoder's output, [batch, heads, source, key or value].
@@ -207,6 +209,8 @@ class Transformer(keras.Model):
             state = state._replace(said=said)
         own = ops.broadcast_to(own_bias(beams), (batch, beams, beams))
         bias = ops.concatenate([state.self_bias, own], axis=2)  # [batch, beams, memory]
+        if self.decoder.neighbourhood:
+            bias = self.decoder.neighbourhood.hide_left(bias)
         x, self_caches = self.decoder.step(
             x, beams, state.self_caches, bias[:, None], state.encoder_caches, state.encoder_bias
         )

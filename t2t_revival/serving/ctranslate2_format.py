@@ -68,6 +68,8 @@ def _spec(model: Transformer, positions: int) -> Any:
         raise T2TError(f"CTranslate2 has one size for keys and values, this model {sizes} channels")
     if h.deterministic_attention:
         raise T2TError("CTranslate2 has no deterministic attention, which this model has")
+    if h.attention_window:
+        raise T2TError("CTranslate2 has no restricted attention, which this model has (attention_window)")
     kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),

@@ -14,7 +14,13 @@ from t2t_revival.hparams.hparams import FILE_NAME, SCHEDULE_FACTORS
 
 FLAGS = "flags.txt"
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
-NOT_T2TS = ("effective_batch_size", "train_steps", "average_checkpoints")  # fields that T2T has as flags
+NOT_T2TS = (  # fields that T2T has as flags, or not at all
+    "attention_window",
+    "average_checkpoints",
+    "deterministic_attention",
+    "effective_batch_size",
+    "train_steps",
+)
 
 # What a model has to have that can be imported: setting -> values.
 SUPPORTED: dict[str, tuple[Any, ...]] = {

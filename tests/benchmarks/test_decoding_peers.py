@@ -87,6 +87,12 @@ def test_a_model_that_has_no_place_in_opennmt_is_refused():
     assert weights.refusal("opennmt", weights.settings(make_model())) is None
 
 
+@pytest.mark.parametrize("peer", PEERS)
+def test_restricted_attention_has_no_place_in_either(peer):
+    settings = weights.settings(make_model(attention_window=8))
+    assert "restricted attention" in (weights.refusal(peer, settings) or "")
+
+
 def test_outputs_come_back_in_the_order_of_their_lines():
     asked = []
 

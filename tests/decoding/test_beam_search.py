@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from tiny_models import EOS, PAD, TINY, all_outputs, compiled, scores_of, tiny, trimmed
 
-from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.beam_search import BeamSearch, without_what_left
 from t2t_revival.decoding.hypotheses import SearchSettings, length_penalty
 from t2t_revival.decoding.top_tokens import top_tokens
 from t2t_revival.model import Transformer
@@ -25,9 +25,9 @@ def test_a_beam_as_wide_as_all_prefixes_finds_the_exhaustive_optimum(vocab_size,
         assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-def test_scores_are_those_of_the_whole_model(beams):
-    model, search = tiny(5, scale=0.5)
+@pytest.mark.parametrize(("beams", "window"), [(1, 0), (3, 0), (1, 4), (3, 1), (3, 4)])
+def test_scores_are_those_of_the_whole_model(beams, window):
+    model, search = tiny(5, scale=0.5, hparams=TINY.replace(attention_window=window))
     source = [3, 2, 4, 1]
     ids, scores = search([source], beams, 0.6, 6, n=beams)
     np.testing.assert_allclose(scores[0], scores_of(model, source, ids[0], 0.6), rtol=1e-4)
@@ -120,8 +120,9 @@ def test_a_sentence_does_not_depend_on_its_batch():
         np.testing.assert_allclose(scores[index], alone_scores[0], rtol=1e-5)
 
 
-def test_each_sentence_has_its_own_limit():
-    model, search = tiny(11, seed=5)
+@pytest.mark.parametrize("window", [0, 1, 5])
+def test_each_sentence_has_its_own_limit(window):
+    model, search = tiny(11, seed=5, hparams=TINY.replace(attention_window=window))
     never_ends(model)
     batch = np.array([[5, 1, 0, 0, 0], [3, 4, 10, 6, 1]], np.int32)
     ids, scores = search(batch, 2, 0.6, 3)
@@ -139,6 +140,22 @@ def never_ends(model):
     embeddings = np.array(model.target_embedding.embeddings)
     embeddings[EOS] = -10
     model.target_embedding.embeddings.assign(embeddings)
+
+
+def test_restricted_attention_forgets_what_has_left_the_neighbourhood():
+    model, _ = tiny(9, hparams=TINY.replace(attention_window=5))
+    targets = np.random.default_rng(3).integers(2, 9, [1, 2, 8])
+    whole = [
+        np.array(model({"inputs": np.array([[3, 4, 1]]), "targets": targets[:, beam]})) for beam in (0, 1)
+    ]
+    state, last = model.start_decoding(np.array([[3, 4, 1]]), beams=2), np.zeros([1, 2], np.int32)
+    for place in range(8):
+        logits, state = model.decode_step(last, place, state)
+        for beam in (0, 1):
+            np.testing.assert_allclose(logits[:, beam], whole[beam][:, place], atol=1e-5)
+        state, last = without_what_left(state), targets[:, :, place]
+        memory = {x.shape[2] for x in (state.self_bias, *tf.nest.flatten(state.self_caches))}
+        assert memory == {2 * min(place + 1, 3)}
 
 
 @pytest.mark.parametrize("heads", [1, 2])

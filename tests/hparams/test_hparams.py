@@ -172,6 +172,7 @@ def test_load_of_a_damaged_file_names_it(content: bytes, tmp_path: Path) -> None
         ({"train_steps": -1}, "train_steps=-1 must be at least 1"),
         ({"num_encoder_layers": -1}, "num_encoder_layers=-1 must be at least 0"),
         ({"attention_value_channels": -8}, "attention_value_channels=-8 must be at least 0"),
+        ({"attention_window": -1}, "attention_window=-1 must be at least 0"),
         ({"effective_batch_size": -1}, "effective_batch_size=-1 must be at least 0"),
         ({"label_smoothing": 1.0}, "label_smoothing=1.0 must be at least 0 and below 1"),
         ({"attention_dropout": -0.1}, "attention_dropout=-0.1 must be at least 0 and below 1"),

@@ -120,8 +120,15 @@ NO_INFLUENCE: dict[str, str] = {
     "what is logged": "mlperf_mode summarize_grads summarize_vars",
 }
 
-# Ours: flags of t2t-trainer and t2t-avg-all there, and what makes micro-batches of an update.
-NOT_IN_T2T = {"deterministic_attention", "train_steps", "average_checkpoints", "effective_batch_size"}
+# Ours: what its `transformer` cannot be, flags of t2t-trainer and t2t-avg-all there, and what makes
+# micro-batches of an update.
+NOT_IN_T2T = {
+    "attention_window",
+    "deterministic_attention",
+    "train_steps",
+    "average_checkpoints",
+    "effective_batch_size",
+}
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "hparams.json").read_text())
 SETS = {name: {**REFERENCE["transformer_base"], **d} for name, d in REFERENCE["differences"].items()}

@@ -54,6 +54,15 @@ def multi_head(
     return np.concatenate(outputs, axis=-1) @ matrices["output"]
 
 
+def neighbourhoods(length: int, window: int, masked: bool) -> Array:
+    """Section 4: whether a position (row) sees another (column), bool [length, length]; window 0: all."""
+    visible = np.zeros((length, length), bool)
+    for i in range(length):
+        first, last = (i - window // 2, i + (window - 1) // 2) if window else (0, length)
+        visible[i, max(first, 0) : (i if masked else last) + 1] = True
+    return visible
+
+
 def feed_forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
     """Equation (2)."""
     return np.maximum(0, x @ w1 + b1) @ w2 + b2
@@ -113,7 +122,7 @@ class NumpyTransformer:
         self._records: dict[str, list[Array]] = defaultdict(list)
         shared = self.h.shared_embedding_and_softmax_weights
         into, out = ("target", "target") if shared else ("source", "softmax")
-        visible = np.broadcast_to(source != 0, (len(source), len(source)))
+        visible = (source != 0) & neighbourhoods(len(source), self.h.attention_window, masked=False)
         x = self._embed(source, into) + self._positions("source", len(source))
         encoded = self._stack("encoder", x, visible)
         x = self._embed(targets, "target")
@@ -121,7 +130,7 @@ class NumpyTransformer:
         x = x + self._positions("target", len(targets))
         if self.h.deterministic_attention:
             x = x + self._next_words(source, targets, encoded)
-        earlier = np.tril(np.ones((len(targets), len(targets)), bool))
+        earlier = neighbourhoods(len(targets), self.h.attention_window, masked=True)
         encoder_visible = np.broadcast_to(source != 0, (len(targets), len(source)))
         x = self._stack("decoder", x, earlier, encoded, encoder_visible)
         self.attended = {name: np.stack(layers) for name, layers in self._records.items()}

@@ -45,9 +45,12 @@ def test_imports_only_keras_and_itself(file: Path) -> None:
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed: pip install t2t_revival[jax]"
 )
-def test_it_computes_and_trains_the_same_under_jax(tmp_path: Path, tiny_hparams: HParams) -> None:
+@pytest.mark.parametrize("window", [0, 2])
+def test_it_computes_and_trains_the_same_under_jax(
+    window: int, tmp_path: Path, tiny_hparams: HParams
+) -> None:
     """The subprocess computes the same logits from the same weights, then trains (`train_in_jax.py`)."""
-    hparams = tiny_hparams.replace(deterministic_attention=True)
+    hparams = tiny_hparams.replace(deterministic_attention=True, attention_window=window)
     model = Transformer(hparams, 11)
     assert model.deterministic_attention is not None
     marks = np.zeros((11, 3), "float32")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from numpy_transformer import NumpyTransformer
+from numpy_transformer import NumpyTransformer, neighbourhoods
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
@@ -22,6 +22,7 @@ VARIANTS = {
     "learned positions": {"pos": "emb", "max_length": 16},
     "three matrices": {"shared_embedding_and_softmax_weights": False},
     "deterministic attention": {"deterministic_attention": True, **PRE},
+    "restricted attention": {"attention_window": 4},
     "narrow keys": {"attention_key_channels": 4, "attention_value_channels": 12, **PRE},
 }
 MARKS = np.zeros((VOCAB, 3), "float32")  # begins a word, ends one, stands for one
@@ -72,18 +73,18 @@ def test_attention_weights_equal_numpy(model: Transformer) -> None:
             np.testing.assert_allclose(stack[b], numpy_model.attended[name], atol=1e-5)
 
 
-def test_attention_weights_sum_to_1_and_leave_out_padding_and_what_is_later(model: Transformer) -> None:
-    encoder, decoder, encoder_decoder = map(ops.convert_to_numpy, model.attention_weights(IDS))
-    for weights in (encoder, decoder, encoder_decoder):
+def test_attention_weights_sum_to_1_and_leave_out_what_cannot_be_seen(model: Transformer) -> None:
+    """That is padding, what is later, and what is no neighbour."""
+    window = model.hparams.attention_window
+    real = SOURCE[:, None, :] != 0
+    visible = (
+        real & neighbourhoods(5, window, masked=False),
+        neighbourhoods(4, window, masked=True)[None],
+        np.broadcast_to(real, (2, 4, 5)),
+    )
+    for weights, seen in zip(map(ops.convert_to_numpy, model.attention_weights(IDS)), visible, strict=True):
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
-    padding = SOURCE == 0
-    for weights in (encoder, encoder_decoder):
-        of_memory = np.moveaxis(weights, -1, 1)  # [batch, memory, layers, heads, query]
-        assert (of_memory[padding] == 0).all()
-        assert (of_memory[~padding] > 0).all()
-    later = np.triu(np.ones((4, 4), bool), 1)
-    assert (decoder[..., later] == 0).all()
-    assert (decoder[..., ~later] > 0).all()
+        np.testing.assert_array_equal(weights > 0, np.broadcast_to(seen[:, None, None], weights.shape))
 
 
 def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hparams: HParams) -> None:

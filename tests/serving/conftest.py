@@ -25,11 +25,11 @@ def vocabulary(vocabulary_file):
 
 @pytest.fixture(scope="module")
 def make_translator(vocabulary):
-    """A translator with random weights, always the same: (options, max_length)."""
+    """A translator with random weights, always the same: (options, max_length, hparams)."""
 
-    def make(options, max_length=None):
+    def make(options, max_length=None, **changes):
         keras.utils.set_random_seed(3)
-        hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+        hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, **changes)
         return Translator(Transformer(hparams, vocabulary.size), vocabulary, options, max_length)
 
     return make

@@ -107,6 +107,7 @@ def test_long_inputs_have_positions(vocabulary, tmp_path):
     [
         ({"attention_key_channels": 8}, "one size for keys and values, this model 8 and 16"),
         ({"deterministic_attention": True}, "no deterministic attention"),
+        ({"attention_window": 8}, "no restricted attention"),
     ],
 )
 def test_a_model_that_has_no_place_there(vocabulary, tmp_path, changes, message):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.export import export
 from t2t_revival.serving.module import BLANK, NO_OUTPUT, ServingModule
 
 LINES = [
@@ -119,3 +120,13 @@ def test_options_that_do_not_fit_are_invalid_arguments(module, changes, message)
         module.translate_with_options(
             tf.constant(LINES[:3]), **{k: tf.constant(v) for k, v in options.items()}
         )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:line 5")
+def test_restricted_attention_is_served(make_translator, tmp_path):
+    translator = make_translator(OPTIONS, max_length=30, attention_window=5)
+    version = export(translator, tmp_path, "translate_ende")
+    found = tf.saved_model.load(str(version)).signatures["serving_default"](inputs=tf.constant(LINES))
+    for row, expected in enumerate(translator.nbest(LINES)):
+        check(found, row, expected)

@@ -160,8 +160,10 @@ def test_settings_of_the_training(t2t, tmp_path, changes, expected, notes):
 
 
 def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
-    t2t({"ffn_layer": "conv_relu_conv", "proximity_bias": True, "my_gate": 3})
-    with pytest.raises(T2TError, match=r"ffn_layer='conv_relu_conv', my_gate=3, proximity_bias=True: not"):
+    """Ours too, where T2T has no such thing."""
+    t2t({"ffn_layer": "conv_relu_conv", "proximity_bias": True, "my_gate": 3, "attention_window": 8})
+    named = r"attention_window=8, ffn_layer='conv_relu_conv', my_gate=3, proximity_bias=True: not"
+    with pytest.raises(T2TError, match=named):
         imported(tmp_path)
     t2t({"my_gate": 3})
     assert imported(tmp_path, ignored_hparams=("my_gate",)).step == 7

@@ -11,11 +11,13 @@ from t2t_revival.training.session import Settings, Step
 
 
 @pytest.mark.slow
-def test_losses_are_those_without_xla(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [0, 3])
+def test_losses_are_those_without_xla(window: int, tmp_path: Path) -> None:
     """Two buckets, so that two shapes are compiled; the last batch of an epoch is filled up."""
     shards = write_shards(tmp_path, shards=1, examples=200)
     hparams = HPARAMS.replace(
         layer_prepostprocess_dropout=0.0,
+        attention_window=window,
         train_steps=10,
         max_length=9,
         min_length_bucket=6,

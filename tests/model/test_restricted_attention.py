@@ -1,0 +1,203 @@
+"""Section 4: self-attention over a neighbourhood, against full attention of which only a band is seen."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+from numpy_transformer import multi_head, neighbourhoods, self_matrices
+
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer, restricted_attention
+from t2t_revival.model.attention import MultiHeadAttention, recorded_weights
+from t2t_revival.model.restricted_attention import Neighbourhood, RestrictedSelfAttention, self_attention
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
+RNG = np.random.default_rng(8)
+SIZES = HParams(hidden_size=8, num_heads=2)
+PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+
+
+def built(window: int, masked: bool, **changes: int) -> RestrictedSelfAttention:
+    layer = self_attention(SIZES.replace(attention_window=window, **changes), masked, name="a")
+    assert isinstance(layer, RestrictedSelfAttention)
+    layer.build()
+    return layer
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def padding(lengths: list[int], longest: int) -> np.ndarray:
+    """A bias as `padding_bias` gives it."""
+    return np.where(np.arange(longest) < np.array(lengths)[:, None], 0, -1e9)[:, None, None].astype("float32")
+
+
+def attend(layer: RestrictedSelfAttention, x: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    bias = padding([x.shape[1]] * len(x), x.shape[1]) if bias is None else bias
+    return ops.convert_to_numpy(layer(x, bias=layer.neighbourhood.bias(ops.convert_to_tensor(bias))))
+
+
+NOBODY_ELSE = ["x....", ".x...", "..x..", "...x.", "....x"]
+NEIGHBOURS = {
+    (1, False): NOBODY_ELSE,
+    (2, False): ["x....", "xx...", ".xx..", "..xx.", "...xx"],
+    (3, False): ["xx...", "xxx..", ".xxx.", "..xxx", "...xx"],
+    (4, False): ["xx...", "xxx..", "xxxx.", ".xxxx", "..xxx"],
+    (5, False): ["xxx..", "xxxx.", "xxxxx", ".xxxx", "..xxx"],
+    (9, False): ["xxxxx"] * 5,
+    (1, True): NOBODY_ELSE,
+    (2, True): ["x....", "xx...", ".xx..", "..xx.", "...xx"],
+    (3, True): ["x....", "xx...", ".xx..", "..xx.", "...xx"],
+    (4, True): ["x....", "xx...", "xxx..", ".xxx.", "..xxx"],
+    (9, True): ["x....", "xx...", "xxx..", "xxxx.", "xxxxx"],
+}
+
+
+@pytest.mark.parametrize(("window", "masked"), NEIGHBOURS)
+@pytest.mark.parametrize("least", [1, 2, 3, 32])
+def test_who_sees_whom(window: int, masked: bool, least: int) -> None:
+    layer = built(window, masked)
+    with mock.patch.object(restricted_attention, "LEAST_BLOCK", least), recorded_weights() as recorded:
+        attend(layer, normal(2, 5, 8))
+    (weights,) = map(ops.convert_to_numpy, recorded)
+    assert weights.shape == (2, 2, 5, 5)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+    expected = np.array([list(row) for row in NEIGHBOURS[window, masked]]) == "x"
+    np.testing.assert_array_equal(weights > 0, np.broadcast_to(expected, weights.shape))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.integers(1, 40),
+    window=st.integers(1, 90),
+    masked=st.booleans(),
+    least=st.integers(1, 33),
+    data=st.data(),
+)
+def test_equals_full_attention_of_which_a_band_is_seen(
+    length: int, window: int, masked: bool, least: int, data: st.DataObject
+) -> None:
+    """Of any length, so of any last block; where a position sees nothing but padding, nobody looks."""
+    layer = built(window, masked, attention_key_channels=6)
+    matrices = self_matrices(
+        {w.path: np.array(w, "float64") for w in layer.weights}, "a", SIZES.replace(attention_key_channels=6)
+    )
+    x = normal(2, length, 8)
+    lengths = [length, data.draw(st.integers(1, length))]
+    with mock.patch.object(restricted_attention, "LEAST_BLOCK", least):
+        got = attend(layer, x, padding(lengths, length))
+    assert np.isfinite(got).all()
+    for b in range(2):
+        visible = neighbourhoods(length, window, masked) & (np.arange(length) < lengths[b])
+        looks = visible.any(1)
+        expected = multi_head(x[b], x[b], matrices, 2, visible | ~looks[:, None])
+        np.testing.assert_allclose(got[b][looks], expected[looks], atol=5e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("length", "window"), [(5, 3), (70, 1), (256, 2), (300, 9), (401, 64), (523, 301)])
+def test_outputs_and_gradients_equal_those_of_a_band_of_biases(
+    length: int, window: int, masked: bool
+) -> None:
+    """With the blocks' own sizes; padded positions too: what is far is hidden more than padding."""
+    layer, full = built(window, masked), MultiHeadAttention(SIZES, name="a")
+    full.build()
+    full.set_weights(layer.get_weights())
+    hidden = padding([length, length * 2 // 3], length)
+    band = np.where(neighbourhoods(length, window, masked), 0, -2e9).astype("float32")
+    x, weights = tf.constant(normal(2, length, 8)), normal(2, length, 8)
+
+    def output_and_gradients(layer: MultiHeadAttention, bias: object) -> list[np.ndarray]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, bias=bias)
+            value = tf.reduce_sum(output * weights)
+        return [output.numpy(), *(g.numpy() for g in tape.gradient(value, [x, *layer.trainable_weights]))]
+
+    got = output_and_gradients(layer, layer.neighbourhood.bias(tf.constant(hidden)))
+    expected = output_and_gradients(full, hidden + band)
+    assert len(got) == 4
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5 * max(1, np.abs(other).max()))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_is_no_neighbour_has_no_influence_at_all(masked: bool) -> None:
+    layer, x = built(6, masked), normal(1, 300, 8)
+    before = attend(layer, x)
+    for place in (0, 40, 149, 150, 299):
+        changed = x.copy()
+        changed[0, place] += 5
+        differs = (attend(layer, changed) != before).any(axis=2)[0]
+        np.testing.assert_array_equal(differs, neighbourhoods(300, 6, masked)[:, place])
+
+
+def test_one_graph_serves_all_lengths() -> None:
+    layer = built(5, masked=False)
+    with mock.patch.object(restricted_attention, "LEAST_BLOCK", 4):
+        graph = tf.function(
+            lambda x, bias: layer(x, bias=layer.neighbourhood.bias(bias)),
+            input_signature=[tf.TensorSpec([None, None, 8]), tf.TensorSpec([None, 1, 1, None])],
+        )
+        for length in (1, 3, 4, 7, 8, 9, 23, 24):
+            x, hidden = normal(2, length, 8), padding([length, (length + 1) // 2], length)
+            np.testing.assert_allclose(graph(x, hidden), attend(layer, x, hidden), atol=2e-6)
+        assert graph(np.zeros((0, 9, 8), "float32"), np.zeros((0, 1, 1, 9), "float32")).shape == (0, 9, 8)
+
+
+def elements(layer: RestrictedSelfAttention, length: int) -> list[int]:
+    """Of each tensor in the graph of a layer and its gradient."""
+
+    def loss(x: tf.Tensor) -> tf.Tensor:
+        hidden = layer.neighbourhood.bias(tf.zeros([1, 1, 1, length]))
+        return tf.gradients(tf.reduce_sum(layer(x, bias=hidden) ** 2), [x])[0]
+
+    graph = tf.function(loss).get_concrete_function(tf.TensorSpec([1, length, 8])).graph
+    tensors = [tensor for operation in graph.get_operations() for tensor in operation.outputs]
+    return [tensor.shape.num_elements() or 0 for tensor in tensors]
+
+
+@pytest.mark.parametrize(("window", "masked"), [(16, False), (128, False), (128, True)])
+def test_twice_the_length_takes_twice_the_elements(window: int, masked: bool) -> None:
+    """In all tensors together; and none has an element for each pair of positions."""
+    layer = built(window, masked)
+    short, long = elements(layer, 1024), elements(layer, 2048)
+    assert sum(long) < 2.02 * sum(short)
+    block = max(window // 2, restricted_attention.LEAST_BLOCK)
+    heads, reach = 2, window if not masked else window // 2
+    assert max(long) <= heads * 2048 * (block + reach)
+    assert max(long) >= heads * 2048 * block  # the scores, so that these were counted
+
+
+@pytest.mark.parametrize("changes", [{}, PRE])
+def test_a_window_of_twice_the_length_is_full_attention(tiny_hparams: HParams, changes: dict) -> None:
+    ids = {"inputs": RNG.integers(2, 11, (2, 40)), "targets": RNG.integers(2, 11, (2, 50))}
+    full = Transformer(tiny_hparams.replace(**changes), 11)
+    logits = ops.convert_to_numpy(full(ids))
+    for window in (100, 1000, 12):
+        model = Transformer(full.hparams.replace(attention_window=window), 11)
+        model.set_weights(full.get_weights())
+        difference = np.abs(ops.convert_to_numpy(model(ids)) - logits).max()
+        assert difference < 2e-5 if window >= 100 else difference > 0.01
+
+
+def test_weights_have_the_names_of_full_attention(tiny_hparams: HParams) -> None:
+    full, restricted = (Transformer(tiny_hparams.replace(attention_window=w), 11) for w in (0, 3))
+    assert [(w.path, w.shape) for w in restricted.weights] == [(w.path, w.shape) for w in full.weights]
+
+
+def test_what_has_left_the_neighbourhood_of_a_hypothesis_is_hidden() -> None:
+    """Memory has 1, 2, 2 and 2 beams of positions 0 to 3."""
+    near, hidden = Neighbourhood(before=2, after=0), -1e9
+    grown = np.array([[[0, 0, hidden, hidden, 0, 0, hidden], [0, 0, hidden, 0, hidden, hidden, 0]]])
+    got = ops.convert_to_numpy(near.hide_left(ops.convert_to_tensor(grown.astype("float32"))))
+    expected = grown.copy()
+    expected[:, :, 0] = hidden
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(near.hide_left(ops.convert_to_tensor(got)), expected)
+    np.testing.assert_array_equal(near.hide_left(ops.zeros((2, 1, 3))), np.zeros((2, 1, 3)))
