@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
+from t2t_revival.model.restricted_attention import LEAST_BLOCK
 from t2t_revival.reproduction.layer_points import (
     Point,
     Report,
@@ -184,6 +185,9 @@ def _remarks(plan: Scale, points: list[Point]) -> list[str]:
         "with have it (GNMT, Deep-Att): eight products with d x d, where a plain recurrent layer has two.",
         f"- The paper leaves k and r open; here k = {KERNEL} and r = {WINDOW}. Convolutions are causal, as "
         "the recurrent layer, and padded to keep n; what they multiply by that padding is counted.",
+        "- Restricted self-attention is `attention_window` of the encoder: n is cut into blocks of "
+        f"{LEAST_BLOCK} positions or more, and each meets its own positions and those that r reaches beside "
+        f"it. Up to n = {2 * LEAST_BLOCK - 1} there is one block, which costs what full attention does.",
         "- Longest path: how many layers it takes until the last output depends on the first input, times "
         "the sequential operations of one. Which output depends on which input, a layer's derivative says.",
         _finding(points),
