@@ -35,7 +35,7 @@ from t2t_revival.reproduction.paths import path_length
 from t2t_revival.reproduction.report import Cell, Table
 
 FIGURE_FILE = "layer_costs.png"
-FIGURE: dict[str, Any] = {"figsize": (11, 4.8), "dpi": 120, "layout": "constrained"}
+FIGURE: dict[str, Any] = {"figsize": (13, 4.8), "dpi": 120, "layout": "constrained"}
 PATH_LENGTHS = (8, 32, 128)  # n of which path lengths are computed
 
 
@@ -101,7 +101,9 @@ def draw(folder: Path, scale: str) -> list[Path]:
     by_length.set_ylabel("milliseconds of a call")
     _draw_panel(by_channels, points, plan.of_channels, 1)
     by_channels.set_xlabel(f"d, channels (n = {plan.length_held})")
-    by_channels.legend(frameon=False, fontsize="small")
+    figure.legend(
+        *by_length.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize="small"
+    )
     path = folder / FIGURE_FILE
     with writing(path) as file:
         figure.savefig(file, format="png")
