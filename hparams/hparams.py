@@ -122,8 +122,11 @@ class HParams:
         """A copy with some fields changed.
 
         Raises:
-            T2TError: a value does not fit.
+            T2TError: there is no such field (the nearest is named), or a value does not fit.
         """
+        known = [field.name for field in dataclasses.fields(self)]
+        if unknown := [name for name in changes if name not in known]:
+            raise T2TError(did_you_mean(unknown[0], known, "hparam"))
         return dataclasses.replace(self, **changes)
 
     def override(self, text: str) -> HParams:

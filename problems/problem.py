@@ -166,8 +166,17 @@ class Text2TextProblem(Problem):
         """The pairs behind a `--data_source`.
 
         Raises:
-            T2TError: there is no such source, or it cannot be read.
+            T2TError: there is no such source, or it cannot be read; the class does not say which languages.
         """
+        if hasattr(self, "generate_samples"):
+            raise T2TError(
+                f"problem {self.name}: generate_samples is T2T's way; here make_source says where pairs come "
+                "from, as in examples/my_problem"
+            )
+        if not (hasattr(self, "source_lang") and hasattr(self, "target_lang")):
+            raise T2TError(
+                f"problem {self.name}: its class must say source_lang and target_lang, or make_source"
+            )
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
     def default_vocab_size(self, data_source: Source) -> int:

@@ -87,6 +87,16 @@ def is_file_name(name: str) -> bool:
     return name.isprintable() and name not in ("", ".", "..") and not set(name) & set('/\\"')
 
 
+def check_file_name(path: Path) -> None:
+    """Checks that a file may lie under its own name in another folder, and be named in a file there.
+
+    Raises:
+        T2TError: see `is_file_name`.
+    """
+    if not is_file_name(path.name):
+        raise T2TError(f"{path}: {path.name!r} cannot be the name of a copy of it; rename it")
+
+
 def text_lines(content: bytes, where: str) -> list[str]:
     """The lines of UTF-8 text, without line ends and byte order mark; only a line feed ends a line.
 

@@ -12,13 +12,16 @@ package is imported, which happens at the first look-up.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_revival.errors import T2TError, did_you_mean
@@ -34,6 +37,13 @@ HParamsFunction = TypeVar("HParamsFunction", bound="Callable[[], HParams]")
 
 _PROBLEMS: dict[str, type[Problem]] = {}
 _HPARAMS: dict[str, Callable[[], HParams]] = {}
+_PLACES: dict[Callable, str] = {}  # where each was registered: file and line
+_PACKAGES: dict[str, Path] = {}  # the user's, by name
+_importing = ""  # the package of the user's that is being imported
+PORTING = (
+    "tensor2tensor's names are in t2t_revival: registry, hparams.HParams, problems.Text2TextProblem; "
+    "see docs/from_tensor2tensor.md"
+)
 
 
 def snake_case(name: str) -> str:
@@ -42,13 +52,25 @@ def snake_case(name: str) -> str:
 
 
 def register_problem(cls: ProblemType) -> ProblemType:
-    """Class decorator: makes a `Problem` known by its class name in snake_case."""
+    """Class decorator: makes a `Problem` known by its class name in snake_case.
+
+    Raises:
+        T2TError: another class has this name.
+    """
+    if not isinstance(cls, type):
+        raise T2TError("register_problem takes a class, which names the problem: @registry.register_problem")
     _add(_PROBLEMS, snake_case(cls.__name__), cls, "problem")
     return cls
 
 
 def register_hparams(function: HParamsFunction) -> HParamsFunction:
-    """Function decorator: makes a function that returns `HParams` known by its name."""
+    """Function decorator: makes a function that returns `HParams` known by its name.
+
+    Raises:
+        T2TError: another function has this name.
+    """
+    if not inspect.isroutine(function):
+        raise T2TError("register_hparams takes a function, which names the set: @registry.register_hparams")
     _add(_HPARAMS, function.__name__, function, "hparams set")
     return function
 
@@ -56,20 +78,43 @@ def register_hparams(function: HParamsFunction) -> HParamsFunction:
 def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     if not is_file_name(name):
         raise T2TError(f"{kind} {name!r}: folders and files have its name, and cannot have this one")
-    if name in table and table[name].__module__ != entry.__module__:
-        raise T2TError(f"{kind} {name!r} is registered twice: {table[name].__module__}, {entry.__module__}")
+    place = _place(inspect.currentframe())
+    if name in table and not _again(table[name], entry):
+        raise T2TError(
+            f"{kind} {name!r} is registered twice: {_PLACES[table[name]]} and {place}; rename one of them"
+        )
     table[name] = entry
+    _PLACES[entry] = place
+
+
+def _place(frame: FrameType | None) -> str:
+    """The line that called `register_...`, which called what has this frame."""
+    for _ in range(2):
+        frame = frame and frame.f_back
+    return f"{frame.f_code.co_filename}, line {frame.f_lineno}" if frame else "a place unknown"
+
+
+def _again(old: Callable, new: Callable) -> bool:
+    """Whether an entry is an old one whose module is loaded again, as in a notebook."""
+    return old.__module__ == new.__module__ and _package(new) != _importing
+
+
+def _package(entry: Callable) -> str:
+    return entry.__module__.partition(".")[0]
 
 
 def problem(name: str, **settings: Any) -> Problem:
     """The problem of that name, built with `settings` (such as `data_source="sample"`).
 
     Raises:
-        T2TError: there is no such problem, and the message names the near ones; or it has no such setting.
+        T2TError: there is no such problem, and the message names the near ones; it lacks methods; or it has
+            no such setting.
     """
     importlib.import_module("t2t_revival.problems")
     if name not in _PROBLEMS:
-        raise T2TError(did_you_mean(name, _PROBLEMS, "problem"))
+        raise T2TError(_unknown(name, _PROBLEMS, "problem"))
+    if missing := sorted(getattr(_PROBLEMS[name], "__abstractmethods__", ())):
+        raise T2TError(f"problem {name!r} ({_PLACES[_PROBLEMS[name]]}) lacks {', '.join(missing)}")
     _check_settings(name, settings)
     return _PROBLEMS[name](**settings)
 
@@ -86,12 +131,39 @@ def hparams(name: str, overrides: str = "") -> HParams:
     """The hparams set of that name, with `overrides` such as "batch_size=2048,num_heads=4".
 
     Raises:
-        T2TError: there is no such set, or an override is wrong.
+        T2TError: there is no such set, its function fails, or an override is wrong.
     """
     importlib.import_module("t2t_revival.hparams")
     if name not in _HPARAMS:
-        raise T2TError(did_you_mean(name, _HPARAMS, "hparams set"))
-    return _HPARAMS[name]().override(overrides)
+        raise T2TError(_unknown(name, _HPARAMS, "hparams set"))
+    return _made(name).override(overrides)
+
+
+def _made(name: str) -> HParams:
+    """What the function of an hparams set gives."""
+    from t2t_revival.hparams.hparams import HParams
+
+    who = f"hparams set {name!r} ({_PLACES[_HPARAMS[name]]})"
+    try:
+        made = _HPARAMS[name]()
+    except dataclasses.FrozenInstanceError as error:
+        raise T2TError(f"{who}: {error}: a set is not changed; return one.replace(name=value)") from error
+    except T2TError as error:
+        raise T2TError(f"{who}: {error}") from error
+    if not isinstance(made, HParams):
+        raise T2TError(f"{who}: its function returns {type(made).__name__}, not HParams")
+    return made
+
+
+def _unknown(name: str, table: dict, kind: str) -> str:
+    """Says that there is no such name, and what may be the reason."""
+    message = did_you_mean(name, table, kind)
+    if not _PACKAGES:
+        return f"{message} (one of your own needs --t2t_usr_dir)"
+    own = {_package(entry) for entry in (*_PROBLEMS.values(), *_HPARAMS.values())}
+    if idle := [str(folder) for package, folder in _PACKAGES.items() if package not in own]:
+        return f"{message} ({idle[0]} registers nothing: its __init__.py must import the modules that do)"
+    return message
 
 
 def list_problems() -> dict[str, str]:
@@ -111,29 +183,80 @@ def _summaries(table: dict) -> dict[str, str]:
 
 
 def import_usr_dir(usr_dir: str) -> None:
-    """Imports a user's package, so that its registrations run (T2T's `--t2t_usr_dir`).
+    """Imports a user's package, so that its registrations run (T2T's `--t2t_usr_dir`); once in a process.
 
     This runs the user's code: it is the one door through which code outside this package runs.
 
     Raises:
-        T2TError: the folder is missing, has no `__init__.py`, is named as a module that is in use, or
-            fails while it is imported.
+        T2TError: the folder is missing, is no package, is named as another module, or fails while it is
+            imported; then file and line are named.
     """
+    global _importing
     folder = Path(usr_dir).expanduser().resolve()
-    if not (folder / "__init__.py").is_file():
-        raise T2TError(f"--t2t_usr_dir={usr_dir}: no __init__.py there; it must be a Python package")
-    same_name = sys.modules.get(folder.name)
-    if same_name is not None and getattr(same_name, "__file__", None) != str(folder / "__init__.py"):
-        raise T2TError(f"--t2t_usr_dir={usr_dir}: {folder.name!r} is a module in use; rename the folder")
+    if _PACKAGES.get(folder.name) == folder and folder.name in sys.modules:
+        return
+    _check_package(folder, f"--t2t_usr_dir={usr_dir}")
     spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[folder.name] = module
+    _PACKAGES[folder.name] = folder
+    _importing = folder.name
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[folder.name]
-        if isinstance(error, T2TError):
-            raise
-        raise T2TError(f"--t2t_usr_dir={usr_dir}: {type(error).__name__}: {error}") from error
+        _forget(folder.name)
+        raise T2TError(users_fault(error) or f"--t2t_usr_dir={usr_dir}: {_said(error)}") from error
+    finally:
+        _importing = ""
+
+
+def _check_package(folder: Path, flag: str) -> None:
+    """Checks that a folder is a package which hides no other module."""
+    if not folder.exists():
+        raise T2TError(f"{flag}: no such folder ({folder})")
+    if not folder.is_dir():
+        raise T2TError(f"{flag}: a file; give the folder that it is in: {folder.parent}")
+    if not (folder / "__init__.py").is_file():
+        raise T2TError(f"{flag}: no __init__.py there; it must be a Python package")
+    if "." in folder.name:
+        raise T2TError(f"{flag}: a package's name has no dot; rename the folder")
+    same_name = sys.modules.get(folder.name)
+    spec = getattr(same_name, "__spec__", None) if same_name else importlib.util.find_spec(folder.name)
+    origin = spec.origin if spec else None
+    if (same_name or origin) and origin != str(folder / "__init__.py"):
+        raise T2TError(f"{flag}: {folder.name!r} is the name of another module; rename the folder")
+
+
+def _forget(package: str) -> None:
+    """Takes away what a package that failed has left, so that it can be imported when it is mended."""
+    for table in (_PROBLEMS, _HPARAMS):
+        for name in [name for name, entry in table.items() if _package(entry) == package]:
+            del table[name]
+    for module in [module for module in sys.modules if module.partition(".")[0] == package]:
+        del sys.modules[module]
+
+
+def users_fault(error: BaseException) -> str | None:
+    """What went wrong in the code of a user's package, with file and line; None: it was not there."""
+    if isinstance(error, SyntaxError) and _is_users(error.filename):
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    if not frames:
+        return None
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    return _said(error) if place in str(error) else f"{place}: {_said(error)}"
+
+
+def _is_users(file: str | None) -> bool:
+    return file is not None and any(folder in Path(file).parents for folder in _PACKAGES.values())
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, T2TError):
+        return str(error)
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "tensor2tensor":
+        return f"{text}; {PORTING}"
+    return text

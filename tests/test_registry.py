@@ -1,5 +1,6 @@
 """Names of problems and hparams sets, and a user's own package."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry.list_hparams(), registry.list_problems()
     monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
     monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
+    monkeypatch.setattr(registry, "_PACKAGES", {})
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
@@ -69,8 +71,10 @@ def test_registering_a_name_twice() -> None:
     def base() -> HParams:
         return HParams()
 
-    with pytest.raises(T2TError, match=r"hparams set 'base' is registered twice: .*hparams\.base"):
+    with pytest.raises(T2TError) as raised:
         registry.register_hparams(base)
+    places = r"\S+/hparams/base\.py, line \d+ and \S+/test_registry\.py, line \d+; rename one of them"
+    assert re.fullmatch(f"hparams set 'base' is registered twice: {places}", str(raised.value))
 
 
 def test_a_module_may_be_loaded_again() -> None:
@@ -116,19 +120,126 @@ def test_a_users_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("code", "line", "message"),
     [
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("def (", "SyntaxError: "),
-        ("import usr_nowhere", "ModuleNotFoundError: No module named 'usr_nowhere'"),
+        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
+        ("\ndef (", 2, "SyntaxError: invalid syntax"),
+        ("import usr_nowhere", 1, "ModuleNotFoundError: No module named 'usr_nowhere'"),
+        (
+            "\nfrom tensor2tensor.utils import registry",
+            2,
+            "ModuleNotFoundError: No module named 'tensor2tensor",
+        ),
+        (
+            "from t2t_revival.hparams import HParams\nHParams(num_heads=3)",
+            2,
+            "hparams: attention_key_channels=512",
+        ),
+        (
+            "from t2t_revival.hparams import HParams\nHParams().replace(num_head=3)",
+            2,
+            "unknown hparam 'num_head'",
+        ),
+        (
+            "from t2t_revival import registry\n@registry.register_problem('x')\nclass X: pass",
+            2,
+            "register_problem",
+        ),
+        ("from t2t_revival import registry\n\n@registry.register_hparams()\ndef x(): pass", 3, "TypeError: "),
     ],
 )
-def test_a_users_package_that_fails(code: str, message: str, tmp_path: Path) -> None:
-    folder = package(tmp_path / "usr_broken", code)
+@pytest.mark.parametrize("inner", [True, False])
+def test_a_users_package_that_fails(code: str, line: int, message: str, inner: bool, tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_broken", "from . import inner" if inner else code)
+    file = Path(folder) / ("inner.py" if inner else "__init__.py")
+    file.write_text(code)
     with pytest.raises(T2TError) as raised:
         registry.import_usr_dir(folder)
-    assert str(raised.value).startswith(f"--t2t_usr_dir={folder}: {message}")
+    assert str(raised.value).startswith(f"{file}, line {line}: {message}")
     assert "usr_broken" not in sys.modules
+
+
+def test_tensor2tensors_names_are_elsewhere(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_old", "from tensor2tensor.data_generators import text_problems")
+    with pytest.raises(
+        T2TError, match=r"tensor2tensor's names are in t2t_revival: .* docs/from_tensor2tensor.md"
+    ):
+        registry.import_usr_dir(folder)
+
+
+def test_a_name_twice_in_a_users_package(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_twice", "from . import one, two")
+    (tmp_path / "usr_twice" / "one.py").write_text(MINE)
+    (tmp_path / "usr_twice" / "two.py").write_text(MINE.replace("usr_set", "another"))
+    with pytest.raises(
+        T2TError, match=r"problem 'usr_problem' .* twice: .*one\.py, line 1\d and .*two\.py, line 1\d"
+    ):
+        registry.import_usr_dir(folder)
+
+
+def test_a_name_twice_in_one_file_of_a_user(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_twice", MINE + MINE)
+    with pytest.raises(
+        T2TError, match=r"hparams set 'usr_set' .* twice: .*, line 6 and .*, line 20; rename one"
+    ):
+        registry.import_usr_dir(folder)
+
+
+def test_a_package_that_failed_can_be_mended(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_mended", "from . import inner\n1 / 0")
+    (tmp_path / "usr_mended" / "inner.py").write_text(MINE)
+    with pytest.raises(T2TError, match="ZeroDivisionError"):
+        registry.import_usr_dir(folder)
+    assert "usr_set" not in registry.list_hparams()
+    (tmp_path / "usr_mended" / "__init__.py").write_text("from . import inner")
+    (tmp_path / "usr_mended" / "inner.py").write_text(MINE.replace("num_heads=2", "num_heads=16"))
+    registry.import_usr_dir(folder)
+    assert registry.hparams("usr_set").num_heads == 16
+
+
+def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_bare", MINE.replace("Text2TextProblem", "Problem"))
+    registry.import_usr_dir(folder)
+    with pytest.raises(
+        T2TError, match=r"problem 'usr_problem' \(.*__init__\.py, line 11\) lacks approx_vocab_size, "
+    ):
+        registry.problem("usr_problem")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "h = HParams(); h.num_heads = 4; return h",
+            "cannot assign to field 'num_heads': a set is not changed",
+        ),
+        ("HParams()", "its function returns NoneType, not HParams"),
+        ("return HParams(num_heads=3)", "hparams: attention_key_channels=512"),
+    ],
+)
+def test_an_hparams_set_that_fails(body: str, message: str, tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_sets", MINE.replace("return HParams(num_heads=2)", body))
+    registry.import_usr_dir(folder)
+    with pytest.raises(T2TError) as raised:
+        registry.hparams("usr_set")
+    assert str(raised.value).startswith(f"hparams set 'usr_set' ({folder}/__init__.py, line 6): {message}")
+
+
+def test_a_name_of_a_package_that_is_not_imported() -> None:
+    with pytest.raises(
+        T2TError, match=r"unknown problem 'usr_problem'.* \(one of your own needs --t2t_usr_dir\)"
+    ):
+        registry.problem("usr_problem")
+
+
+def test_a_package_that_registers_nothing(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_idle", "")
+    (tmp_path / "usr_idle" / "inner.py").write_text(MINE)
+    registry.import_usr_dir(folder)
+    with pytest.raises(
+        T2TError, match=rf"\({folder} registers nothing: its __init__\.py must import the modules"
+    ):
+        registry.problem("usr_problem")
 
 
 def test_a_users_package_may_not_take_a_built_in_name(tmp_path: Path) -> None:
@@ -137,18 +248,25 @@ def test_a_users_package_may_not_take_a_built_in_name(tmp_path: Path) -> None:
         registry.import_usr_dir(folder)
 
 
-def test_a_users_package_named_as_a_module_in_use(tmp_path: Path) -> None:
-    json_module = sys.modules["json"]
-    folder = package(tmp_path / "json", "")
-    with pytest.raises(T2TError, match="'json' is a module in use; rename the folder"):
+@pytest.mark.parametrize("name", ["json", "this"])
+def test_a_users_package_named_as_another_module(name: str, tmp_path: Path) -> None:
+    before = sys.modules.get(name)
+    folder = package(tmp_path / name, "")
+    with pytest.raises(T2TError, match=f"'{name}' is the name of another module; rename the folder"):
         registry.import_usr_dir(folder)
-    assert sys.modules["json"] is json_module
+    assert sys.modules.get(name) is before
 
 
-@pytest.mark.parametrize("make", [True, False])
-def test_no_package_there(make: bool, tmp_path: Path) -> None:
-    folder = tmp_path / "usr_none"
-    if make:
-        folder.mkdir()
+def test_a_users_package_whose_name_has_a_dot(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match="a package's name has no dot"):
+        registry.import_usr_dir(package(tmp_path / "usr_v1.2", ""))
+
+
+def test_no_package_there(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match=f"--t2t_usr_dir=usr_none: no such folder \\({Path.cwd()}/usr_none\\)"):
+        registry.import_usr_dir("usr_none")
     with pytest.raises(T2TError, match=r"no __init__\.py there"):
-        registry.import_usr_dir(str(folder))
+        registry.import_usr_dir(str(tmp_path))
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(T2TError, match=f"a file; give the folder that it is in: {tmp_path}"):
+        registry.import_usr_dir(str(tmp_path / "mine.py"))

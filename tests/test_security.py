@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,17 @@ import t2t_revival.hparams
 import t2t_revival.problems
 from t2t_revival import registry
 from t2t_revival.cli import exporter, run_flags
+from t2t_revival.data.generation import Recipe, generate
 from t2t_revival.data.metadata import Counts, Metadata
+from t2t_revival.data.sources import SampleSource
 from t2t_revival.data.vocabulary import Vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.translations import LastStep
 from t2t_revival.hparams import HParams
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.training import checkpoints
 from t2t_revival.training.run import Run, load_vocabulary
 
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
@@ -72,6 +77,67 @@ def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: 
             Metadata.load(path)
     whole.save(path)
     assert Metadata.load(path) == whole
+
+
+@pytest.mark.parametrize("number", ["/../../x", "3", None, 3.5])
+def test_a_number_in_metadata_of_which_names_are_made_is_one(tmp_path: Path, number: object) -> None:
+    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": Counts()})
+    path = tmp_path / "p.meta.json"
+    for change in ({"vocab_size": number}, {"pairs": {"train": number}}):
+        dataclasses.replace(whole, **change).save(path)  # type: ignore[arg-type]
+        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is no number\)"):
+            Metadata.load(path)
+
+
+@pytest.mark.parametrize("number", ["/../../x", "7", 7.0, None, True])
+def test_the_step_in_a_checkpoint_of_which_names_are_made_is_a_number(tmp_path: Path, number: object) -> None:
+    path = tmp_path / "model.ckpt-7.npz"
+    checkpoints.save(path, {}, {"step": number})
+    with pytest.raises(T2TError, match=r"model\.ckpt-7\.npz: not a checkpoint of format 1"):
+        checkpoints.to_decode(tmp_path, str(path))
+
+
+@pytest.mark.parametrize("suffix", ["/../../x", "..", "/etc/passwd"])
+def test_the_note_of_the_last_scored_step_stays_in_its_folder(tmp_path: Path, suffix: str) -> None:
+    LastStep(tmp_path, suffix).write(3)
+    (written,) = tmp_path.iterdir()
+    assert written.is_file()
+    assert LastStep(tmp_path, suffix).read() == 3
+
+
+@pytest.mark.parametrize("split", ["../dev", "/dev", "", "a\nb"])
+def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: str) -> None:
+    class Outside(SampleSource):
+        def splits(self) -> tuple[str, ...]:
+            return ("train", split)
+
+        def count(self, split: str) -> int:
+            return 20
+
+    recipe = Recipe("p", "sample", "sample", lambda name, tmp: Outside("en", "de"), 300, lambda source: 300)
+    with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: its files cannot be named so"):
+        generate(recipe, tmp_path / "a" / "data", None, None)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "a", tmp_path / "a" / "data"]
+
+
+@pytest.mark.parametrize("name", ['v".spm', "v\n.spm", "v\\.spm"])
+def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
+    tmp_path: Path, name: str
+) -> None:
+    given = tmp_path / name
+    given.touch()
+    recipe = Recipe(
+        "p",
+        "sample",
+        "sample",
+        lambda name, tmp: SampleSource("en", "de"),
+        0,
+        lambda source: 0,
+        vocab_file=given,
+    )
+    with pytest.raises(T2TError, match="cannot be the name of a copy of it; rename it"):
+        generate(recipe, tmp_path / "data", None, None)
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("name", ["A/b", "../B", "A\nb"])

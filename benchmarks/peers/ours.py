@@ -13,7 +13,7 @@ from contestant import Config, Contestant, serve
 
 from t2t_revival.cli import common
 from t2t_revival.hparams import HParams
-from t2t_revival.training.loop import build_model, compile_model
+from t2t_revival.training.compiling import build_model, compile_model
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
+from t2t_revival import registry
 from t2t_revival.cli import common, run_flags, waiting
 from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
@@ -68,20 +69,29 @@ def _average(values: flags.FlagValues) -> None:
         if values[flag].present:
             raise T2TError(f"--{flag} is for an average of each checkpoint: give --model_dir")
     from t2t_revival.training import checkpoints
+    from t2t_revival.training.checkpoint_file import GoneError
     from t2t_revival.training.run import load_hparams
 
     output_dir, run = run_flags.open_run(values)
     count = values.n or load_hparams(output_dir).average_checkpoints
-    listed = checkpoints.list_checkpoints(output_dir)
-    found = checkpoints.newest_whole(listed, count, run_flags.warn_of_damage)
-    if not found:
-        raise T2TError(f"no {'whole ' if listed else ''}checkpoint in {output_dir}: train with t2t-trainer")
-    written = checkpoints.average(found, output_dir)
+    while True:
+        listed = checkpoints.list_checkpoints(output_dir)
+        found = checkpoints.newest_whole(listed, count, run_flags.warn_of_damage)
+        if not found:
+            raise T2TError(
+                f"no {'whole ' if listed else ''}checkpoint in {output_dir}: train with t2t-trainer"
+            )
+        try:
+            written = checkpoints.average(found, output_dir)
+            break
+        except GoneError:
+            say("the training has removed a checkpoint meanwhile: once more")
     steps = ", ".join(str(checkpoint.step) for checkpoint in found)
     print(f"averaged {len(found)} checkpoint{'s' if len(found) > 1 else ''} (steps {steps}): {written.path}")
+    usr_dir = "" if run.problem in registry.list_problems() else " --t2t_usr_dir=YOUR_PACKAGE"
     print(
         f"next: t2t-decoder --problem={run.problem} --hparams_set={run.hparams_set} "
-        f"--output_dir={shlex.quote(str(output_dir))}"
+        f"--output_dir={shlex.quote(str(output_dir))}{usr_dir}"
     )
 
 
@@ -120,8 +130,8 @@ def _moving(values: flags.FlagValues) -> None:
 
 def _say_gap(checkpoint: Checkpoint) -> None:
     say(
-        f"warning: step {checkpoint.step} has no average, since the training has removed a checkpoint before "
-        "it: give t2t-trainer a larger --keep_checkpoint_max"
+        f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
+        "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from absl import flags
 
+from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
 
 HELP_WIDTH = 100  # columns
@@ -76,6 +77,11 @@ def run(
         if values.debug:
             traceback.print_exc()
         return _fail(name, str(error), EXIT_ERROR)
+    except Exception as error:
+        fault = registry.users_fault(error)
+        if values.debug or fault is None:
+            raise
+        return _fail(name, f"{fault} (--debug shows the whole traceback)", EXIT_ERROR)
     return status or 0
 
 

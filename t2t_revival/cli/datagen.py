@@ -134,9 +134,7 @@ def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> str
     words = ["t2t-trainer", f"--problem={values.problem}", f"--hparams_set={hparams_set}"]
     if values.data_dir != problem_flags.DATA_DIR:
         words.append(f"--data_dir={values.data_dir}")
-    if values.t2t_usr_dir:
-        words.append(f"--t2t_usr_dir={values.t2t_usr_dir}")
-    return shlex.join(words)
+    return shlex.join([*words, *problem_flags.usr_dir_flag(values)])
 
 
 if __name__ == "__main__":

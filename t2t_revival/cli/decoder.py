@@ -168,6 +168,11 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     assert checkpoint is not None
     average = ", an average" if checkpoint.averaged else ""
     say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
+    if translator.problem is None:
+        say(
+            f"warning: problem {run.problem} is not known, so that inputs and outputs stay as they are; if "
+            "it changes them, give --t2t_usr_dir"
+        )
     return translator
 
 

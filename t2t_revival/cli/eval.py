@@ -101,7 +101,7 @@ def _eval(values: flags.FlagValues) -> None:
     picture = table.path.with_suffix(".png")
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
-    _tell_best(output_dir, problem, shown)
+    _tell_best(output_dir, problem, shown, problem_flags.usr_dir_flag(values))
 
 
 def _settings(
@@ -159,7 +159,7 @@ class _Evaluator:
 
     def all(self) -> list[Evaluation]:
         """The rows of all checkpoints that were asked for; damaged ones are named."""
-        from t2t_revival.training.checkpoint_file import DamagedError
+        from t2t_revival.training.checkpoint_file import DamagedError, GoneError
 
         shown: list[Evaluation] = []
         where = self._values.checkpoint_path or self._output_dir
@@ -171,10 +171,9 @@ class _Evaluator:
             except DamagedError as error:
                 run_flags.say_left_out(error)
                 continue
-            except T2TError:
-                if checkpoint.path.exists():
-                    raise
-                continue  # removed by the trainer
+            except GoneError:
+                say(f"step {checkpoint.step}: removed by the training meanwhile, left out")
+                continue
             if not shown:
                 print("  ".join(["    step", *(f"{name:>10}" for name in self._names)]))
             shown.append(row)
@@ -220,7 +219,9 @@ def _asked(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[C
     return lambda: given
 
 
-def _tell_best(output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation]) -> None:
+def _tell_best(
+    output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation], usr_dir_flag: list[str]
+) -> None:
     from t2t_revival.evaluation.decoded import measure_of
 
     measure = measure_of(problem)
@@ -231,12 +232,14 @@ def _tell_best(output_dir: Path, problem: Text2TextProblem, rows: list[Evaluatio
     else:
         best = min(rows, key=lambda row: (math.isnan(row.scores["loss"]), row.scores["loss"]))
         print(f"lowest loss: step {best.step}, {best.scores['loss']:.4g}")
-    path = os.path.normpath(output_dir / best.checkpoint)
-    print(
-        "next: "
-        + shlex.join(["t2t-decoder", f"--output_dir={output_dir}", f"--checkpoint_path={path}"])
-        + " --decode_from_file=FILE"
-    )
+    path = Path(os.path.normpath(output_dir / best.checkpoint))
+    words = ["t2t-decoder", f"--output_dir={output_dir}"]
+    if path.exists():
+        words.append(f"--checkpoint_path={path}")
+    else:
+        print(f"{path} is gone: t2t-trainer keeps more with a larger --keep_checkpoint_max")
+    words += usr_dir_flag
+    print(f"next: {shlex.join(words)} --decode_from_file=FILE")
 
 
 if __name__ == "__main__":

@@ -124,6 +124,11 @@ def text_problem(values: flags.FlagValues) -> Text2TextProblem:
     return problem
 
 
+def usr_dir_flag(values: flags.FlagValues) -> list[str]:
+    """`--t2t_usr_dir` as it was given, for the command that is to be typed next."""
+    return [f"--t2t_usr_dir={values.t2t_usr_dir}"] if values.t2t_usr_dir else []
+
+
 def data_dir(values: flags.FlagValues) -> Path:
     """`--data_dir`, with ~ resolved.
 

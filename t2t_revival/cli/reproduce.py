@@ -56,7 +56,13 @@ def command_flags() -> flags.FlagValues:
         "gold_share", None, "Table 4: as of t2t-trainer, beside --auto_trees.", flag_values=values
     )
     flags.DEFINE_list(
-        "rows", [], "Table 3: only these rows and base, such as table3_a_h1,big.", flag_values=values
+        "rows",
+        [],
+        "Table 3: only these rows and base, such as table3_a_h1,big. Table 2: only base, or big.",
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "problems", [], "Table 2: translate_ende, translate_enfr or, by default, both.", flag_values=values
     )
     flags.DEFINE_bool(
         "run", True, "Train what is missing; with --norun, missing runs are an error.", flag_values=values
@@ -102,6 +108,22 @@ def _reproduce(values: flags.FlagValues) -> None:
     for what in wanted:
         say(f"{what}, scale {scale.name}, in {folder}")
         MAKERS[what](runs, values)
+
+
+def _table1(runs: Runs, values: flags.FlagValues) -> None:
+    from t2t_revival.reproduction import layer_costs
+
+    _show(runs.folder, layer_costs.table(runs.folder, runs.scale.name, say))
+    for picture in layer_costs.draw(runs.folder, runs.scale.name):
+        print(f"picture  {picture}")
+
+
+def _table2(runs: Runs, values: flags.FlagValues) -> None:
+    from t2t_revival.reproduction import table2
+
+    for problem in values.problems or table2.PROBLEMS:
+        _check_source(runs, problem, PAIRS)
+    _show(runs.folder, table2.table(runs, values.problems, values.rows, say))
 
 
 def _table3(runs: Runs, values: flags.FlagValues) -> None:
@@ -153,6 +175,8 @@ def _show(folder: Path, *tables: Table) -> None:
 
 
 MAKERS: dict[str, Maker] = {
+    "table 1": _table1,
+    "table 2": _table2,
     "table 3": _table3,
     "table 4": _table4,
     **{f"figure {number}": _figure(number) for number in (3, 4, 5)},

@@ -98,7 +98,7 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
 
     if "t2t_usr_dir" in values and values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    if not (folder / FILE_NAME).exists():
+    if not (folder / FILE_NAME).exists() and "t2t_usr_dir" in values:  # else it may be a user's problem
         _check_names(values, folder)
     run = Run.load(folder)
     for flag, found in (("problem", run.problem), ("hparams_set", run.hparams_set)):

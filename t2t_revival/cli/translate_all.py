@@ -75,6 +75,7 @@ def _translate_all(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     model_dir, run = run_flags.open_run(values)
+    has_bleu = "bleu" in registry.problem(run.problem).eval_metrics()
     if not values.source:
         raise T2TError("--source=FILE is missing: the text to translate")
     text, options = _options(values, run)
@@ -93,7 +94,7 @@ def _translate_all(values: flags.FlagValues) -> None:
             f"no whole checkpoint{least} in {model_dir}: train with t2t-trainer, or --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
-    if "bleu" in registry.problem(run.problem).eval_metrics():
+    if has_bleu:
         print(f"next: {shlex.join(['t2t-bleu', f'--translations_dir={folder}', '--reference=REFERENCE'])}")
 
 
@@ -158,7 +159,7 @@ class _Translations:
 
     def all(self) -> list[int]:
         """The steps of those that are there now."""
-        from t2t_revival.training.checkpoint_file import DamagedError
+        from t2t_revival.training.checkpoint_file import DamagedError, GoneError
         from t2t_revival.training.checkpoints import list_checkpoints
 
         steps = []
@@ -174,21 +175,21 @@ class _Translations:
             except DamagedError as error:
                 run_flags.say_left_out(error)
                 continue
-            except (T2TError, FileNotFoundError):
-                if checkpoint.path.exists():
-                    raise
+            except GoneError:
                 say(f"step {checkpoint.step}: removed by the training meanwhile, left out")
                 continue
             steps.append(checkpoint.step)
         return steps
 
     def _make(self, checkpoint: Checkpoint) -> None:
+        from t2t_revival.training.checkpoint_file import written_at
+
         path = self._folder / f"{self._stem}-{checkpoint.step}"
         if path.exists():
             print(f"step {checkpoint.step}: {path}, there already", flush=True)
             return
         say(f"step {checkpoint.step}: translating")
-        time = checkpoint.path.stat().st_mtime_ns
+        time = written_at(checkpoint.path)
         first = self._translator is None
         translator = self._with(checkpoint)
         outputs = translate(translator, self._lines, self._values.source, warn_of_cuts=first)

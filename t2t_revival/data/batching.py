@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Pairs, chunks, interleave, parse
 from t2t_revival.data.position import Position, adapted, cut_settings
 from t2t_revival.data.records import read_shard
@@ -29,21 +30,6 @@ HISTORY = 4096  # produced batches whose position is remembered
 BEGINNING = Position()
 
 Element = tuple[np.ndarray, np.ndarray, np.float32]  # inputs, targets, weight of a target token
-
-
-def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_step: float) -> list[int]:
-    """Upper bounds in tokens of the length buckets, ascending; the last is `max_length` (T2T's rule)."""
-    bounds = []
-    bound = min_length_bucket
-    while bound < max_length:
-        bounds.append(bound)
-        bound = max(bound + 1, int(bound * length_bucket_step))
-    return [*bounds, max_length]
-
-
-def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
-    """Examples per replica of each bucket: what `batch_size` tokens hold at its bound, at least one."""
-    return [max(1, batch_size // bound) for bound in bounds]
 
 
 class Progress(NamedTuple):

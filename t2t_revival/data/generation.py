@@ -23,7 +23,7 @@ from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
 from t2t_revival.data.workers import Engine, Folders, Task, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.files import is_file_name, only_one, writing
+from t2t_revival.files import check_file_name, is_file_name, only_one, writing
 
 Progress = Callable[[str, int, int], None]
 MISSING = "missing"
@@ -82,10 +82,12 @@ def generate(
 
     Raises:
         T2TError: the source cannot be read, or has changed; the data_dir cannot be written, holds data of
-            another source or vocabulary, or another process is at work there; the name is none for a file.
+            another source or vocabulary, or another process is at work there; a name is none for a file.
     """
     if not is_file_name(recipe.name):
         raise T2TError(f"problem {recipe.name!r}: its files cannot be named so")
+    if recipe.vocab_file:
+        check_file_name(recipe.vocab_file)
     report = progress or (lambda stage, done, total: None)
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -154,7 +156,10 @@ def _found(recipe: Recipe, data_dir: Path) -> Metadata | None:
 
 def _planned(recipe: Recipe, data_dir: Path, source: Source, plan: Metadata | None) -> Metadata:
     """The plan that was found, or a new one, not yet on the disk."""
-    pairs = {split: source.count(split) for split in source.splits()}
+    splits = source.splits()
+    if strange := [split for split in splits if not is_file_name(split)]:
+        raise T2TError(f"{source.name}: split {strange[0]!r}: its files cannot be named so")
+    pairs = {split: source.count(split) for split in splits}
     if plan and plan.pairs != pairs:
         raise T2TError(
             f"{source.name} has changed since {data_dir} was begun: it had {plan.pairs} pairs and "

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides
 
 if TYPE_CHECKING:
@@ -117,6 +117,10 @@ class DecodeHParams:
             T2TError: an unknown name (the nearest is named), a name given twice, a value that does not fit.
         """
         types = {field.name: field.type for field in dataclasses.fields(cls)}
+        if unknown := [name for name in defaults or {} if name not in types]:
+            raise T2TError(
+                f"decode_hparams of the problem: {did_you_mean(unknown[0], types, 'decode_hparam')}"
+            )
         try:
             return cls(**{**(defaults or {}), **parse_overrides(text, types)})
         except (T2TError, TypeError) as error:

@@ -28,6 +28,7 @@ from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Score, Scorer
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.training.checkpoint_file import GoneError
 from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weights, to_decode
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
@@ -139,7 +140,12 @@ class Translator:
         checkpoint = to_decode(folder, checkpoint_path, on_damaged)
         with precision_policy(precision):
             model = Transformer(hparams, vocabulary.size)
-        restore_weights(model, checkpoint.path)
+        while True:
+            try:
+                restore_weights(model, checkpoint.path)
+                break
+            except GoneError:  # a training has removed it meanwhile, and written another one
+                checkpoint = to_decode(folder, checkpoint_path, on_damaged)
         problem = _problem(run.problem, options)
         frozen = frozen and precision == "float32"
         translator = cls(model, vocabulary, options, streams=streams, frozen=frozen, problem=problem)

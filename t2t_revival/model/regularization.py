@@ -11,6 +11,15 @@ LEVELS = 256  # of one random byte
 HALF_WORD = 2**31
 
 
+def random_bytes(shape: Any, seed: keras.random.SeedGenerator) -> Any:
+    """int8 of that shape, each value as likely as the others."""
+    *rows, channels = shape
+    groups = (channels + 3) // 4
+    words = keras.random.randint((*rows, groups, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=seed)
+    levels = ops.view(words, "int8")  # [..., groups, 4]: four to a word
+    return ops.reshape(levels, (*rows, 4 * groups))[..., :channels]
+
+
 class Dropout(keras.layers.Layer):
     """Dropout that spends 8 random bits on an element.
 
@@ -35,13 +44,7 @@ class Dropout(keras.layers.Layer):
     def call(self, x: Any, training: bool = False) -> Any:
         if not training or not self.rate:
             return x
-        *rows, channels = ops.shape(x)
-        groups = (channels + 3) // 4
-        words = keras.random.randint(
-            (*rows, groups, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=self.seed_generator
-        )
-        levels = ops.view(words, "int8")  # [..., groups, 4]: four to a word
-        levels = ops.reshape(levels, (*rows, 4 * groups))[..., :channels]
+        levels = random_bytes(ops.shape(x), self.seed_generator)
         rounding = keras.random.uniform((), seed=self.seed_generator)
         threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
         # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.

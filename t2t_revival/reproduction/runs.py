@@ -60,11 +60,25 @@ class Runs:
                 {"problem": problem, "data_dir": self.data_dir, "data_source": self.data_source, **flags},
             )
 
-    def translator(self, hparams_set: str, problem: str = TRANSLATION) -> Path:
-        """The output_dir of a set of the paper, adapted to the scale and trained."""
-        hparams = registry.hparams(hparams_set)
+    def make_translations(self, problem: str = TRANSLATION) -> None:
+        """`make_data` of a problem of translation, with the scale's vocabulary."""
+        size = self.scale.vocab_size
+        self.make_data(problem, **({"vocab_size": size} if size else {}))
+
+    def translator(self, hparams_set: str, problem: str = TRANSLATION, changes: str = "") -> Path:
+        """The output_dir of a set of the paper, adapted to the scale and trained.
+
+        Args:
+            hparams_set: its name.
+            problem: what it learns.
+            changes: to the set, as `--hparams` takes them.
+
+        Raises:
+            T2TError: as `trained`.
+        """
+        hparams = registry.hparams(hparams_set, changes)
         flags: dict[str, object] = {}
-        if overrides := self.scale.overrides(hparams):
+        if overrides := ",".join(filter(None, (changes, self.scale.overrides(hparams)))):
             flags["hparams"] = overrides
         return self.trained(problem, hparams_set, hparams_set, self.scale.adapted(hparams), flags)
 

@@ -12,7 +12,7 @@ from t2t_revival.files import writing
 from t2t_revival.reproduction import findings
 from t2t_revival.reproduction.findings import Compared
 from t2t_revival.reproduction.report import Cell, Table
-from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_scores
+from t2t_revival.reproduction.runs import Runs, dev_scores
 
 BASE, BIG = "base", "big"
 LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty
@@ -91,8 +91,7 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
         if name not in ROWS:
             raise T2TError(did_you_mean(name, ROWS, "row"))
     wanted = [name for name in ROWS if not names or name in (BASE, *names)]
-    vocabulary: dict[str, object] = {"vocab_size": runs.scale.vocab_size} if runs.scale.vocab_size else {}
-    runs.make_data(TRANSLATION, **vocabulary)
+    runs.make_translations()
     places: dict[str, Path] = {}
     outputs: dict[str, list[str]] = {}
     references: list[str] = []

@@ -10,13 +10,13 @@ from t2t_revival import registry
 from t2t_revival.data.subwords import SubwordVocabulary
 from t2t_revival.data.vocabularies import SUBWORDS
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.files import check_file_name, writing
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_import.settings import T2TSettings
 from t2t_revival.t2t_import.variables import Checkpoint, places, vocab_size, weights
 from t2t_revival.training import checkpoints
-from t2t_revival.training.loop import build_model, compile_model
+from t2t_revival.training.compiling import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
 from t2t_revival.training.state import TrainingState
 
@@ -92,6 +92,7 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
     hparams, notes = settings.hparams(source.ignored_hparams)
     names = places(checkpoint, hparams)
     vocabulary = SubwordVocabulary(source.vocab_file or _vocab_file(checkpoint.prefix.parent, settings))
+    check_file_name(vocabulary.path)
     padding = _padding(vocabulary, size, settings.vocab_divisor)
     problem = _problem(source, settings, vocabulary.path)
     hparams_set = source.hparams_set or _known_set(settings.flags.get("hparams_set"))

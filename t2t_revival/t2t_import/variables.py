@@ -100,16 +100,34 @@ class Checkpoint:
 
 def _prefix(path: Path) -> Path:
     if path.is_dir():
-        newest = tf.train.latest_checkpoint(str(path))
-        if newest is None:
-            raise T2TError(
-                f"no tensor2tensor checkpoint in {path}: there is no file `checkpoint` that names one"
-            )
-        return Path(newest)
+        return _newest(path)
     prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
-    if not prefix.with_name(f"{prefix.name}.index").is_file():
+    if not _index(prefix).is_file():
         raise T2TError(f"no tensor2tensor checkpoint {prefix}: there is no {prefix.name}.index")
     return prefix
+
+
+def _newest(folder: Path) -> Path:
+    """What the folder's file `checkpoint` names, in this folder: paths there may be of another machine."""
+    try:
+        state = tf.train.get_checkpoint_state(str(folder))
+    except ValueError:  # it names nothing
+        state = None
+    if state is None:
+        raise T2TError(
+            f"no tensor2tensor checkpoint in {folder}: there is no file `checkpoint` that names one"
+        )
+    prefix = folder / Path(state.model_checkpoint_path).name
+    if not _index(prefix).is_file():
+        raise T2TError(
+            f"no tensor2tensor checkpoint in {folder}: its file `checkpoint` names "
+            f"{state.model_checkpoint_path}, and there is no {_index(prefix)}"
+        )
+    return prefix
+
+
+def _index(prefix: Path) -> Path:
+    return prefix.with_name(f"{prefix.name}.index")
 
 
 def vocab_size(checkpoint: Checkpoint) -> int:

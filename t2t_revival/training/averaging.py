@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoint_file import MODEL, DamagedError, verify
+from t2t_revival.training.checkpoint_file import MODEL, DamagedError, GoneError, verify, written_at
 from t2t_revival.training.checkpoints import (
     Checkpoint,
     OnDamaged,
@@ -66,7 +66,8 @@ def open_folder(folder: Path, model_dir: Path, count: int) -> None:
     check_same(folder, run, hparams)
     vocabulary = model_dir / run.vocabulary
     save_run(folder, run, hparams, vocabulary)
-    _copy_time(vocabulary, folder / run.vocabulary)
+    time = vocabulary.stat().st_mtime_ns
+    os.utime(folder / run.vocabulary, ns=(time, time))
 
 
 def moving_averages(
@@ -98,18 +99,14 @@ def moving_averages(
         except DamagedError as error:
             on_damaged(error)
             continue
-        except T2TError:
-            if checkpoint.path.exists():
-                raise
-            continue  # removed by the trainer
+        except GoneError:
+            continue
         window = [*window, checkpoint][-count:]
         if len(window) < count:
             continue
         try:
             average = _average(window, folder)
-        except T2TError:
-            if all(member.path.exists() for member in window):
-                raise
+        except GoneError:
             on_gap(checkpoint)
             continue
         yield average
@@ -117,25 +114,19 @@ def moving_averages(
 
 def _average(window: list[Checkpoint], folder: Path) -> MovingAverage:
     newest = window[-1]
-    path = folder / newest.path.name
-    if _is_average_of(window, path):
+    path, time = folder / newest.path.name, written_at(newest.path)
+    if _is_average_of(window, path, time):
         return MovingAverage(newest.step, path, made=False)
     write_average(window, folder)
-    _copy_time(newest.path, path)
+    os.utime(path, ns=(time, time))
     return MovingAverage(newest.step, path, made=True)
 
 
-def _is_average_of(window: list[Checkpoint], path: Path) -> bool:
-    if not path.exists() or path.stat().st_mtime_ns != window[-1].path.stat().st_mtime_ns:
+def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
+    if not path.exists() or path.stat().st_mtime_ns != time:
         return False
     try:
         names = verify(path, prefixes=(MODEL,)).get("averaged")
     except DamagedError:
         return False
     return names == [member.path.name for member in window]
-
-
-def _copy_time(source: Path, target: Path) -> None:
-    """Has a file say that it is as old as what it was made from, for curves over time."""
-    time = source.stat().st_mtime_ns
-    os.utime(target, ns=(time, time))

@@ -45,6 +45,13 @@ class DamagedError(T2TError):
         super().__init__(f"{self.fault}; use another, such as the one before it")
 
 
+class GoneError(T2TError):
+    """A checkpoint is not there: it never was, or the training has removed it meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"no checkpoint {path}")
+
+
 def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
     """Writes a checkpoint under a temporary name, forces it to the disk and gives it its name.
 
@@ -76,7 +83,8 @@ def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[di
         The arrays by name, and the meta data.
 
     Raises:
-        T2TError: the file is missing, not to be read, or of a format that this version does not know.
+        T2TError: the file cannot be read, or is of a format that this version does not know.
+        GoneError: there is no such file.
         DamagedError: it is truncated or damaged.
     """
     with _opened(path) as (archive, meta):
@@ -103,6 +111,18 @@ def fingerprint(path: Path) -> str:
         return f"{zlib.crc32(json.dumps(weights, sort_keys=True).encode()):08x}"
 
 
+def written_at(path: Path) -> int:
+    """Nanoseconds since 1970 at which a checkpoint was written; what is made of it gets the same.
+
+    Raises:
+        GoneError: it is not there.
+    """
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        raise GoneError(path) from None
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
     """The zip and the meta data of a checkpoint, whose list of arrays is as it was written."""
@@ -121,7 +141,7 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
                 raise ValueError("its arrays are not those that were written")
             yield archive, meta
     except FileNotFoundError:
-        raise T2TError(f"no checkpoint {path}") from None
+        raise GoneError(path) from None
     except (T2TError, MemoryError):
         raise
     except Exception as error:  # a damaged zip can end in almost any of them

@@ -18,7 +18,15 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import temporary_name
-from t2t_revival.training.checkpoint_file import MODEL, OPTIMIZER, DamagedError, load, save, verify
+from t2t_revival.training.checkpoint_file import (
+    MODEL,
+    OPTIMIZER,
+    DamagedError,
+    GoneError,
+    load,
+    save,
+    verify,
+)
 
 AVERAGED = "averaged"
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
@@ -70,6 +78,8 @@ def to_decode(
 ) -> Checkpoint:
     """The checkpoint that is decoded: the given, or else the newest whole one; at the same step, the average.
 
+    A training may go on, and write and remove checkpoints meanwhile.
+
     Args:
         output_dir: of the training.
         checkpoint_path: a checkpoint's file, with or without ".npz", or a folder of checkpoints.
@@ -77,6 +87,7 @@ def to_decode(
 
     Raises:
         T2TError: there is none; the given file is damaged.
+        GoneError: there is no such file.
     """
     if checkpoint_path:
         path = Path(checkpoint_path).expanduser()
@@ -84,17 +95,18 @@ def to_decode(
             output_dir = path
         else:
             return _given(path)
-    found = list_checkpoints(output_dir) + list_averaged(output_dir)
-    whole = newest_whole(found, 1, on_damaged)
-    if not whole:
-        raise T2TError(f"no {'whole ' if found else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
-    return whole[0]
+    while True:
+        found = list_checkpoints(output_dir) + list_averaged(output_dir)
+        if whole := newest_whole(found, 1, on_damaged):
+            return whole[0]
+        if all(checkpoint.path.exists() for checkpoint in found):
+            raise T2TError(f"no {'whole ' if found else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
 
 
 def newest_whole(
     checkpoints: Iterable[Checkpoint], most: int, on_damaged: OnDamaged | None = None
 ) -> list[Checkpoint]:
-    """The newest `most` checkpoints whose weights verify, oldest first.
+    """The newest `most` checkpoints that are still there and whose weights verify, oldest first.
 
     Args:
         checkpoints: in any order.
@@ -107,6 +119,8 @@ def newest_whole(
             verify(checkpoint.path, prefixes=(MODEL,))
         except DamagedError as error:
             (on_damaged or _warn)(error)
+            continue
+        except GoneError:
             continue
         whole.append(checkpoint)
         if len(whole) == most:
@@ -139,7 +153,7 @@ def _given(path: Path) -> Checkpoint:
         if candidate.is_file():
             step = verify(candidate, prefixes=(MODEL,))["step"]
             return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
-    raise T2TError(f"no checkpoint {path}")
+    raise GoneError(path)
 
 
 def remove_unfinished(output_dir: Path) -> None:

@@ -15,21 +15,18 @@ import tensorflow as tf
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.model.building import precision_policy
 from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
+from t2t_revival.training.compiling import build_model, compile_model
 from t2t_revival.training.curves import DEV, Curves, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
 from t2t_revival.training.lock import only_trainer
-from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.session import Evaluate, Note, Report, Scores, Session, Settings
 from t2t_revival.training.state import Seen, TrainingState
 from t2t_revival.training.workers import Workers, lost_worker
 
-PRECISIONS = ("float32", "mixed_bfloat16")
 ENDLESS = sys.maxsize  # the session says when the last update is done: some may be left out
 
 
@@ -54,47 +51,6 @@ class Result:
     scores: Scores = field(default_factory=dict)
     left_out: int = 0
     chief: bool = True
-
-
-def build_model(
-    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
-) -> TrainingTransformer:
-    """A `TrainingTransformer` that computes in `precision`; weights stay float32.
-
-    Raises:
-        T2TError: not one of `PRECISIONS`.
-    """
-    if precision not in PRECISIONS:
-        raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
-    with precision_policy(precision):
-        return TrainingTransformer(hparams, vocab_size, streams=streams)
-
-
-def compile_model(
-    model: TrainingTransformer, hparams: HParams, accumulate: int = 1, xla: bool = False
-) -> TrainingTransformer:
-    """Compiles as the trainer does: the paper's loss and optimizer.
-
-    Args:
-        model: to be compiled.
-        hparams: reads `label_smoothing` and what `make_optimizer` reads.
-        accumulate: micro-batches of one update.
-        xla: whether XLA compiles the training step.
-
-    Returns:
-        The model.
-    """
-    model.compile(
-        optimizer=make_optimizer(hparams, accumulate),
-        loss=TokenCrossEntropy(hparams.label_smoothing),
-        jit_compile=xla,
-    )
-    model.optimizer.build(model.trainable_variables)
-    # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
-    # several replicas.
-    logits = keras.ops.zeros((1, 1, model.vocab_size))
-    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits, training=False)
-    return model
 
 
 class Training:

@@ -55,6 +55,22 @@ def test_by_default_beside_the_checkpoints_and_as_many_as_the_hparams_say(out, c
     assert len(checkpoints.list_checkpoints(out)) == 11
 
 
+def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monkeypatch, write_checkpoint):
+    write_checkpoint(out, 8)
+    average = checkpoints.average
+
+    def removed_once(found, folder):
+        if len(found) == 2:
+            found[0].path.unlink()
+        return average(found, folder)
+
+    monkeypatch.setattr(checkpoints, "average", removed_once)
+    assert run(f"--output_dir={out}", "--n=2") == 0
+    captured = capsys.readouterr()
+    assert "averaged 1 checkpoint (steps 8)" in captured.out
+    assert "the training has removed a checkpoint meanwhile: once more" in captured.err
+
+
 def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
     times = [(out / "model.ckpt-7.npz").stat().st_ctime]
 

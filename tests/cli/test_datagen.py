@@ -82,7 +82,7 @@ def fails(capsys, status, *flags):
         (["--problem=translate_ende", "--vocab_size=-1"], 2, "vocab_size"),
         (["--problem=translate_ende", "--vocab_size=many"], 2, "vocab_size"),
         (["--problem=translate_ende", "stray"], 2, "unexpected argument 'stray'"),
-        (["--problem=translate_ende", "--t2t_usr_dir=/nowhere"], 1, "no __init__.py there"),
+        (["--problem=translate_ende", "--t2t_usr_dir=/nowhere"], 1, "no such folder"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(flags, status, message, capsys, tmp_path):

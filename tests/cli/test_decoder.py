@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from t2t_revival.cli import decoder, exporter
+from t2t_revival.decoding import translator
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training import checkpoints
 
@@ -50,6 +51,26 @@ def test_standard_streams(out, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\nsees\n")))
     assert decode(out, "--decode_from_file=-") == 0
     assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_the_training_removes_the_checkpoint_while_it_is_loaded(
+    out, tmp_path, capsys, monkeypatch, write_checkpoint
+):
+    restore_weights = translator.restore_weights
+
+    def removed_once(model, path):
+        if path.name == "model.ckpt-7.npz":
+            write_checkpoint(out, 9)
+            path.unlink()
+        return restore_weights(model, path)
+
+    monkeypatch.setattr(translator, "restore_weights", removed_once)
+    (tmp_path / "in").write_text("the dog\n")
+    assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
+    assert "model.ckpt-9.npz (step 9)" in capsys.readouterr().err
+    (out / "model.ckpt-9.npz").rename(out / "model.ckpt-7.npz")
+    given = f"--checkpoint_path={out / 'model.ckpt-7.npz'}"
+    refused(capsys, decode(out, given, f"--decode_from_file={tmp_path / 'in'}"), "no checkpoint")
 
 
 def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):

@@ -133,6 +133,27 @@ def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys,
     assert len(table(out)) == 2, "the row of a checkpoint that training has removed stays"
 
 
+def test_what_the_training_removes_meanwhile_is_left_out_and_not_recommended(
+    out, scored, capsys, monkeypatch, write_checkpoint
+):
+    write_checkpoint(out, 8)
+    score = split_scores.CheckpointScores.__call__
+
+    def removed(scores, path):
+        if path.name == "model.ckpt-8.npz":
+            path.unlink()
+        found = score(scores, path)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(split_scores.CheckpointScores, "__call__", removed)
+    assert run(out) == 0
+    captured = capsys.readouterr()
+    assert "step 8: removed by the training meanwhile, left out" in captured.err
+    assert "model.ckpt-7.npz is gone: t2t-trainer keeps more with" in captured.out
+    assert f"next: t2t-decoder --output_dir={out} --decode_from_file=FILE" in captured.out
+
+
 def test_other_ways_of_measuring_have_rows_of_their_own(out, scored, capsys):
     assert run(out) == 0
     assert run(out, "--eval_bleu_sentences=0") == 0

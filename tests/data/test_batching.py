@@ -17,10 +17,9 @@ from t2t_revival.data.batching import (
     Position,
     Progress,
     TrainingBatches,
-    bucket_batch_sizes,
-    bucket_boundaries,
     evaluation_batches,
 )
+from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 

@@ -9,6 +9,13 @@ def test_defaults_are_the_papers():
     assert (h.beam_size, h.alpha, h.extra_length, h.outputs) == (4, 0.6, 50, 1)
 
 
+def test_a_name_that_a_problem_has_wrong():
+    with pytest.raises(
+        T2TError, match="of the problem: unknown decode_hparam 'beam'; did you mean beam_size"
+    ):
+        DecodeHParams.parse("", {"beam": 1})
+
+
 def test_overrides_stand_above_the_problems_defaults():
     h = DecodeHParams.parse(
         "beam_size=8, return_beams=True,write_beam_scores=true", {"beam_size": 21, "alpha": 0.3}

@@ -66,7 +66,7 @@ def test_a_word_that_is_not_there_is_an_error(encoder) -> None:
 
 
 def test_figures_of_a_trained_model(tiny_runs) -> None:
-    tiny_runs.make_data("translate_ende", vocab_size=tiny_runs.scale.vocab_size)
+    tiny_runs.make_translations()
     said: list[str] = []
     for make in (figures.figure3, figures.figure4, figures.figure5):
         picture, page = make(tiny_runs, said.append)

@@ -74,6 +74,34 @@ def test_a_target_space_of_ones_own(t2t, tmp_path):
     np.testing.assert_allclose(found[0], logits(arrays, settings, SOURCE[1], TARGETS[1], 15), atol=1e-4)
 
 
+@pytest.mark.parametrize("named", ["../elsewhere/model.ckpt-7", "{}/elsewhere/model.ckpt-7", "..", ""])
+def test_a_checkpoint_outside_of_the_folder_is_not_read(t2t, tmp_path, named):
+    t2t()
+    state, elsewhere = tmp_path / "t2t" / "checkpoint", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for path in (tmp_path / "t2t").glob("model.ckpt-7.*"):
+        path.rename(elsewhere / path.name)
+    state.write_text(f'model_checkpoint_path: "{named.format(tmp_path)}"\n')
+    with pytest.raises(T2TError, match=f"no tensor2tensor checkpoint in {tmp_path / 't2t'}: "):
+        imported(tmp_path)
+
+
+@pytest.mark.parametrize("named", ["/of/another/machine/model.ckpt-7", "model.ckpt-7"])
+def test_a_folder_that_was_copied_from_elsewhere_is_read(t2t, tmp_path, named):
+    t2t()
+    (tmp_path / "t2t" / "checkpoint").write_text(f'model_checkpoint_path: "{named}"\n')
+    assert imported(tmp_path).step == 7
+
+
+def test_a_vocabulary_whose_copy_could_not_be_named_is_refused_before_anything_is_written(t2t, tmp_path):
+    t2t()
+    vocabulary = tmp_path / "t2t" / "vocab.translate_ende_toy.64.subwords"
+    strange = vocabulary.rename(vocabulary.with_name('vocab."x".subwords'))
+    with pytest.raises(T2TError, match="cannot be the name of a copy of it; rename it"):
+        imported(tmp_path, vocab_file=strange, problem="translate_ende")
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_left_in_output_dir(t2t, tmp_path, subwords_file):
     t2t({"learning_rate_constant": 0.5})
     result = imported(tmp_path)

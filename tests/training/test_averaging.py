@@ -109,6 +109,24 @@ def test_a_checkpoint_that_the_training_removed(model_dir: Path, tmp_path: Path)
     assert [checkpoint.step for checkpoint in gaps] == [3]
 
 
+def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
+    model_dir: Path, tmp_path: Path, monkeypatch
+) -> None:
+    for step in (1, 2):
+        write(model_dir, step, step)
+    write_average = checkpoints.write_average
+
+    def and_removed(window: list[checkpoints.Checkpoint], folder: Path) -> Path:
+        path = write_average(window, folder)
+        window[-1].path.unlink()
+        return path
+
+    monkeypatch.setattr("t2t_revival.training.averaging.write_average", and_removed)
+    averages, _, gaps = run(model_dir, tmp_path / "avg", 2)
+    assert [(average.step, average.path.stat().st_mtime) for average in averages] == [(2, 1e9 + 2)]
+    assert gaps == []
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [("model", "the training's own folder"), ("other", "no average"), ("avg", "averages of 2 checkpoints")],

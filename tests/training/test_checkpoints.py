@@ -233,6 +233,22 @@ def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None
     assert [checkpoint.step for checkpoint in whole] == [1, 2]
 
 
+def test_beside_a_training_that_removes_what_is_looked_at(tmp_path: Path, monkeypatch) -> None:
+    verify, looked_at = checkpoints.verify, []
+
+    def removed_once(path: Path, prefixes: tuple[str, ...]) -> dict:
+        looked_at.append(path)
+        if len(looked_at) == 1:
+            write(tmp_path, 2)
+            path.unlink()
+        return verify(path, prefixes)
+
+    monkeypatch.setattr(checkpoints, "verify", removed_once)
+    gone = write(tmp_path, 1)
+    assert checkpoints.to_decode(tmp_path).step == 2
+    assert looked_at == [gone, tmp_path / "model.ckpt-2.npz"]
+
+
 def test_without_a_whole_one_there_is_none_to_decode(tmp_path: Path) -> None:
     damage(write(tmp_path, 1))
     with pytest.raises(T2TError, match=f"no whole checkpoint in {tmp_path}"):

@@ -1,0 +1,114 @@
+"""Batches of random ids in the few shapes that a compiler is asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+from t2t_revival.errors import T2TError
+
+FIRST_TOKEN = 2  # 0 is padding, 1 the end
+BATCHES = 16  # that come again and again
+BUCKET_STEP = 2.0  # T2T's 1.1 is some 30 shapes, each of which is compiled
+BUCKETS = 4
+TYPICAL, SPREAD = 0.4, 0.5  # log-normal: median as a share of the longest, standard deviation
+EXPANSION = 0.2  # a source is shorter or longer than its target by up to this share
+
+
+class Batch(NamedTuple):
+    """One micro-batch.
+
+    Attributes:
+        inputs: source ids, int32 [rows, length].
+        targets: target ids, int32 [rows, length].
+        weights: 1 / (target tokens of the batch) at each of them, 0 at padding, float32 [rows, length].
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def source_lengths(self) -> np.ndarray:
+        """int [rows]."""
+        return (self.inputs != 0).sum(axis=1)
+
+    @property
+    def target_lengths(self) -> np.ndarray:
+        """int [rows]."""
+        return (self.targets != 0).sum(axis=1)
+
+
+def constant(tokens: int, length: int, vocab_size: int, seed: int = 1) -> list[Batch]:
+    """Full sentences: no padding, one shape.
+
+    Args:
+        tokens: target tokens of a batch, at most.
+        length: of each sentence.
+        vocab_size: ids are below.
+        seed: decides the ids.
+
+    Raises:
+        T2TError: `tokens` are less than a sentence.
+    """
+    _check(tokens, length)
+    random = np.random.default_rng(seed)
+    lengths = np.full(tokens // length, length)
+    return [_batch(lengths, lengths, length, vocab_size, random) for _ in range(BATCHES)]
+
+
+def mixed(tokens: int, longest: int, vocab_size: int, seed: int = 1) -> list[Batch]:
+    """Log-normal lengths, cut into a few buckets as a training's are; at least a batch of each bucket.
+
+    Args:
+        tokens: positions of a batch, padding included, at most.
+        longest: tokens of the longest sentence.
+        vocab_size: ids are below.
+        seed: decides lengths, ids and order.
+
+    Raises:
+        T2TError: `tokens` are less than a sentence.
+    """
+    _check(tokens, longest)
+    random = np.random.default_rng(seed)
+    bounds = bucket_boundaries(longest, max(2, longest // 2 ** (BUCKETS - 1)), BUCKET_STEP)
+    rows = bucket_batch_sizes(bounds, tokens)
+    targets = _lengths(np.exp(random.normal(np.log(longest * TYPICAL), SPREAD, 2**16)), longest)
+    sources = _lengths(targets * random.uniform(1 - EXPANSION, 1 + EXPANSION, len(targets)), longest)
+    buckets = np.searchsorted(bounds, np.maximum(sources, targets))
+    # As many batches of a bucket as its share of the positions.
+    shares = np.bincount(buckets, minlength=len(bounds)) * bounds
+    counts = np.maximum(1, np.rint(BATCHES * shares / shares.sum()).astype(int))
+    batches = []
+    for bucket, (bound, size, count) in enumerate(zip(bounds, rows, counts, strict=True)):
+        members = np.flatnonzero(buckets == bucket)
+        for _ in range(count if len(members) else 0):
+            drawn = random.choice(members, size)
+            batches.append(_batch(sources[drawn], targets[drawn], bound, vocab_size, random))
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def _check(tokens: int, length: int) -> None:
+    if tokens < length:
+        raise T2TError(f"{tokens} tokens of a micro-batch are less than a sentence of {length}")
+
+
+def _lengths(wanted: np.ndarray, longest: int) -> np.ndarray:
+    return np.clip(wanted.astype(int), 2, longest)
+
+
+def _batch(
+    sources: np.ndarray, targets: np.ndarray, width: int, vocab_size: int, random: np.random.Generator
+) -> Batch:
+    inputs, labels = (_ids(lengths, width, vocab_size, random) for lengths in (sources, targets))
+    mask = labels != 0
+    return Batch(inputs, labels, (mask / np.float32(mask.sum())).astype(np.float32))
+
+
+def _ids(lengths: np.ndarray, width: int, vocab_size: int, random: np.random.Generator) -> np.ndarray:
+    ids = random.integers(FIRST_TOKEN, vocab_size, (len(lengths), width))
+    positions = np.arange(width)
+    ids[positions == lengths[:, None] - 1] = 1
+    return (ids * (positions < lengths[:, None])).astype(np.int32)

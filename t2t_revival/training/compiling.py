@@ -1,0 +1,55 @@
+"""A model that is ready to be trained, as every training has it; under any Keras backend."""
+
+from __future__ import annotations
+
+import keras
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model.building import precision_policy
+from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.optimizer import make_optimizer
+
+PRECISIONS = ("float32", "mixed_bfloat16")
+
+
+def build_model(
+    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
+) -> TrainingTransformer:
+    """A `TrainingTransformer` that computes in `precision`; weights stay float32.
+
+    Raises:
+        T2TError: not one of `PRECISIONS`.
+    """
+    if precision not in PRECISIONS:
+        raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
+    with precision_policy(precision):
+        return TrainingTransformer(hparams, vocab_size, streams=streams)
+
+
+def compile_model(
+    model: TrainingTransformer, hparams: HParams, accumulate: int = 1, xla: bool = False
+) -> TrainingTransformer:
+    """Compiles as the trainer does: the paper's loss and optimizer.
+
+    Args:
+        model: to be compiled.
+        hparams: reads `label_smoothing` and what `make_optimizer` reads.
+        accumulate: micro-batches of one update.
+        xla: whether XLA compiles the training step.
+
+    Returns:
+        The model.
+    """
+    model.compile(
+        optimizer=make_optimizer(hparams, accumulate),
+        loss=TokenCrossEntropy(hparams.label_smoothing),
+        jit_compile=xla,
+    )
+    model.optimizer.build(model.trainable_variables)
+    # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
+    # several replicas.
+    logits = keras.ops.zeros((1, 1, model.vocab_size))
+    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits, training=False)
+    return model

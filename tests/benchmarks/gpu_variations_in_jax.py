@@ -1,0 +1,72 @@
+"""Run by test_gpu_train.py under KERAS_BACKEND=jax: what each variation computes of the same weights."""
+
+import sys
+from pathlib import Path
+
+import jax
+import keras
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from gpu import examples, variations
+
+from t2t_revival.hparams import HParams
+from t2t_revival.training.compiling import build_model, compile_model
+
+VOCAB = 30
+H = HParams(
+    num_hidden_layers=1, hidden_size=16, filter_size=32, num_heads=2, layer_prepostprocess_dropout=0.0
+)
+CHOSEN = [{}, {"attention": "xla"}, {"loss": "logits"}, {"norm": "derived"}]
+
+
+def loss_and_gradients() -> tuple[float, list[np.ndarray]]:
+    """Of sentences of several lengths."""
+    keras.utils.set_random_seed(3)
+    model = compile_model(build_model(H, VOCAB), H)
+    batch = examples.mixed(60, 12, VOCAB)[0]
+    inputs = {"inputs": batch.inputs, "targets": batch.targets}
+    others = [[v.value for v in group] for group in (model.non_trainable_variables, model.metrics_variables)]
+
+    def loss(weights: list[jax.Array]) -> jax.Array:
+        arguments = (*others, inputs, batch.targets, batch.weights)
+        state = [v.value for v in model.optimizer.variables]
+        return model.compute_loss_and_updates(weights, *arguments, training=True, optimizer_variables=state)[
+            0
+        ]
+
+    value, gradients = jax.jit(jax.value_and_grad(loss))([v.value for v in model.trainable_variables])
+    return float(value), [np.asarray(gradient) for gradient in gradients]
+
+
+def main() -> None:
+    kept = {
+        name: getattr(*place[:2]) for places in variations.CHOICES.values() for name, place in places.items()
+    }
+    found = []
+    for chosen in CHOSEN:
+        variations.choose(chosen)
+        found.append(loss_and_gradients())
+        for places in variations.CHOICES.values():
+            for name, (module, function, _) in places.items():
+                setattr(module, function, kept[name])
+    (expected, gradients), *rest = found
+    assert 2 < expected < 6
+    for value, others in rest:
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+        for gradient, other in zip(gradients, others, strict=True):
+            np.testing.assert_allclose(other, gradient, atol=1e-5)
+    for generator in ("threefry2x32", "rbg"):
+        seed = keras.random.SeedGenerator(7)
+        first, second = (np.array(variations.jax_bytes(generator)((40, 30, 7), seed)) for _ in range(2))
+        assert first.dtype == np.int8
+        assert first.shape == (40, 30, 7)
+        assert (first != second).mean() > 0.9
+        assert set(first.ravel()) == set(range(-128, 128))
+        assert abs(first.mean() + 0.5) < 4  # 5 standard errors
+    print("the same")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""examples/my_problem: what its README says, typed as it stands there; and what it says of wrong input."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import datagen, trainer
+from t2t_revival.errors import T2TError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PACKAGE = EXAMPLES / "my_problem"
+
+
+@pytest.fixture(autouse=True)
+def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Registrations and imports of a test end with it."""
+    registry.list_hparams(), registry.list_problems()
+    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith((PACKAGE.name, "usr_")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def registered() -> None:
+    registry.import_usr_dir(str(PACKAGE))
+
+
+def readme_script() -> str:
+    blocks = re.findall(r"```sh\n(.*?)```", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 5, "data, training, decoding, scores, export"
+    return "\n".join(["set -eu -o pipefail", *blocks])
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", readme_script()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "PATH": path, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    outputs = (tmp_path / "dates/test.outputs").read_text(encoding="utf-8").splitlines()
+    targets = (tmp_path / "dates/test.targets").read_text(encoding="utf-8").splitlines()
+    right = sum(output == target for output, target in zip(outputs, targets, strict=True))
+    assert len(outputs) == 600
+    assert right / len(outputs) > 0.8, "dates that were not seen in training"
+    assert "\nthe fourteenth of July eighteen eighty-nine\n" in done.stdout, "decoded"
+    assert done.stdout.endswith("\nthe fourth of May twenty thirty-one\n"), "by the exported model"
+    assert re.search(r"^BLEU_cased *= *\d\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^    step        loss    accuracy        bleu$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("1800-01-01", "the first of January eighteen hundred"),
+        ("1905-02-12", "the twelfth of February nineteen oh five"),
+        ("2000-03-20", "the twentieth of March two thousand"),
+        ("2009-05-21", "the twenty-first of May two thousand and nine"),
+        ("2010-06-13", "the thirteenth of June twenty ten"),
+        ("2099-12-31", "the thirty-first of December twenty ninety-nine"),
+    ],
+)
+def test_dates_are_said_so(written: str, spoken: str) -> None:
+    from datetime import date
+
+    maker = runpy.run_path(str(PACKAGE / "make_corpus.py"))
+    assert maker["spoken"](date.fromisoformat(written)) == spoken
+
+
+def corpus(folder: Path, text: str) -> str:
+    file = folder / "dates.tsv"
+    file.write_bytes(text.encode("latin-1"))
+    return str(file)
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_is_held_out_is_in_no_other_split(tmp_path: Path) -> None:
+    file = corpus(tmp_path, "# comment\n" + "".join(f"{n}\tn{n}\n" for n in range(100)))
+    problem = registry.problem("spoken_dates", data_source=file)
+    metadata = problem.generate_data(tmp_path / "data")
+    assert {split: counts.examples for split, counts in metadata.splits.items()} == {
+        "train": 90,
+        "dev": 5,
+        "test": 5,
+    }
+    source = problem.make_source(file, None)
+    pairs = [pair for split in source.splits() for pair in source.pairs(split, 0, source.count(split))]
+    assert sorted(pairs) == sorted((str(n), f"n{n}") for n in range(100))
+    assert list(source.pairs("dev", 1, 3)) == [("20", "n20"), ("40", "n40")]
+
+
+@pytest.mark.usefixtures("registered")
+def test_digits_are_pieces_and_the_vocabulary_is_small(tmp_path: Path) -> None:
+    file = corpus(tmp_path, "".join(f"19{n:02}\tnineteen {n}\n" for n in range(100)) * 3)
+    problem = registry.problem("spoken_dates", data_source=file)
+    problem.generate_data(tmp_path / "data")
+    vocabulary = problem.vocabulary(tmp_path / "data")
+    assert vocabulary.size <= problem.approx_vocab_size == 450
+    assert len(vocabulary.encode("1984")) == 4
+    assert vocabulary.decode(vocabulary.encode("1984")) == "1984"
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("command", [datagen, trainer])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no such file; make one by python make_corpus.py > dates.tsv"),
+        ("", "dates.tsv: too few pairs for train, dev and test: 0"),
+        ("# comment\n1\tone\n2 two\n", "dates.tsv, line 3: no tab; expected WRITTEN TAB SPOKEN"),
+        ("1\tone\n2\tf\xfcnf\n", "dates.tsv: line 2 is not UTF-8 text: convert the file to UTF-8"),
+    ],
+)
+def test_a_corpus_that_cannot_be_read(text, message, command, tmp_path: Path, capsys) -> None:
+    file = corpus(tmp_path, text) if text is not None else str(tmp_path / "nowhere.tsv")
+    flags = ["--problem=spoken_dates", f"--data_dir={tmp_path / 'data'}", f"--data_source={file}"]
+    flags += [f"--t2t_usr_dir={PACKAGE}"]
+    if command is trainer:
+        flags += ["--hparams_set=spoken_dates_tiny", f"--output_dir={tmp_path / 'model'}"]
+    assert command.main(["t2t-command", *flags]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("t2t-command: error: ")
+    assert last.endswith(message)
+
+
+@pytest.mark.usefixtures("registered")
+def test_no_corpus_is_named(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match="--data_source is missing: a file with WRITTEN TAB SPOKEN"):
+        registry.problem("spoken_dates").generate_data(tmp_path)
+
+
+def test_a_fault_in_the_users_code_is_one_line(tmp_path: Path, capsys) -> None:
+    package = tmp_path / "usr_faulty"
+    shutil.copytree(PACKAGE, package)
+    code = (package / "my_problem.py").read_text(encoding="utf-8")
+    code = code.replace("SpokenDates", "UsrFaulty").replace("def spoken_dates_tiny", "def usr_faulty_tiny")
+    (package / "my_problem.py").write_text(code.replace("len(self._pairs[split])", "self.pears"))
+    line = code[: code.index("len(self._pairs[split])")].count("\n") + 1
+    file = corpus(tmp_path, "".join(f"{n}\tn{n}\n" for n in range(100)))
+    flags = [f"--t2t_usr_dir={package}", "--problem=usr_faulty", f"--data_source={file}"]
+    assert datagen.main(["t2t-datagen", *flags, f"--data_dir={tmp_path / 'data'}"]) == 1
+    shown = capsys.readouterr().err.splitlines()[-1]
+    fault = "AttributeError: 'PairsFile' object has no attribute 'pears' (--debug shows the whole traceback)"
+    assert shown == f"t2t-datagen: error: {package}/my_problem.py, line {line}: {fault}"

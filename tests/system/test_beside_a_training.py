@@ -1,0 +1,177 @@
+"""Commands that look at a training while it goes on, and removes its old checkpoints."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.training import checkpoints
+
+pytestmark = pytest.mark.slow
+TIMEOUT = 300
+SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=512,max_length=64"
+SENTENCES = 8
+
+
+class Command:
+    """A command in a process of its own, whose output is read while it runs."""
+
+    def __init__(self, log: Path, name: str, *flags: str) -> None:
+        self._log = log
+        module = name.removeprefix("t2t-").replace("-", "_")
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"t2t_revival.cli.{module}", *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+            )
+
+    @property
+    def said(self) -> str:
+        """On both streams, so far."""
+        return self._log.read_text(encoding="utf-8")
+
+    def wait_for(self, pattern: str, times: int = 1) -> None:
+        """Until it has said something so often."""
+        until = time.monotonic() + TIMEOUT
+        while len(re.findall(pattern, self.said, re.MULTILINE)) < times:
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < until, self.said
+            time.sleep(0.05)
+
+    def end(self, status: int = 0) -> str:
+        """Waits until it ends, as it should, and gives what it has said."""
+        assert self.process.wait(TIMEOUT) == status, self.said
+        assert "Traceback" not in self.said
+        return self.said
+
+    def interrupt(self) -> str:
+        """Ctrl-C, which it has to say in its last line."""
+        self.process.send_signal(signal.SIGINT)
+        said = self.end(130)
+        assert said.splitlines()[-1].endswith(": error: interrupted")
+        return said
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """With a corpus."""
+    for split, count in (("train", 200), ("dev", SENTENCES)):
+        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
+            lines = (words.format(number) for number in range(count))
+            (tmp_path / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def training(place: Path) -> Iterator[Command]:
+    """One that goes on, writes a checkpoint each second or so, and keeps two."""
+    command = Command(
+        place / "trainer.log",
+        "t2t-trainer",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--hparams={SIZES}",
+        f"--data_source={place}",
+        "--vocab_size=290",
+        f"--data_dir={place / 'data'}",
+        f"--output_dir={place / 'model'}",
+        "--train_steps=1000000",
+        "--local_eval_frequency=0",
+        "--save_checkpoints_secs=1",
+        "--keep_checkpoint_max=2",
+        "--log_step_count_steps=1000",
+    )
+    yield command
+    command.process.kill()
+    command.process.wait()
+
+
+def beside(place: Path, wait: int) -> dict[str, tuple[str, ...]]:
+    """The commands that follow a training, and their flags."""
+    model, translations = place / "model", place / "model" / "translations"
+    return {
+        "t2t-eval": (f"--output_dir={model}", f"--eval_timeout_mins={wait}", "--eval_bleu_sentences=2"),
+        "t2t-avg-all": (f"--model_dir={model}", "--n=1", f"--wait_minutes={wait}"),
+        "t2t-translate-all": (
+            f"--model_dir={model}",
+            f"--source={place / 'dev.en'}",
+            "--decode_hparams=beam_size=1,extra_length=2",
+            f"--wait_minutes={wait}",
+        ),
+        "t2t-bleu": (
+            f"--translations_dir={translations}",
+            f"--reference={place / 'dev.de'}",
+            f"--event_dir={place / 'events'}",
+            f"--wait_minutes={wait}",
+        ),
+    }
+
+
+HANDLED = {
+    "t2t-eval": r"^ +(\d+) .*\d$",
+    "t2t-avg-all": r"^step (\d+): ",
+    "t2t-translate-all": r"^step (\d+): /",
+    "t2t-bleu": r"^ +(\d+) .*translate_ende-\d+$",
+}
+
+
+def handled(name: str, said: str) -> list[int]:
+    """The steps that a command has taken, in its order."""
+    return [int(step) for step in re.findall(HANDLED[name], said, re.MULTILINE)]
+
+
+def steps_there(place: Path) -> list[int]:
+    return [checkpoint.step for checkpoint in checkpoints.list_checkpoints(place / "model")]
+
+
+def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, training: Command) -> None:
+    training.wait_for(r"^step \d+  saved ")
+    first = steps_there(place)
+    running = {
+        name: Command(place / f"{name}.log", name, *flags) for name, flags in beside(place, wait=5).items()
+    }
+    for name, command in running.items():
+        command.wait_for(HANDLED[name], times=2)
+    decoder = Command(
+        place / "decoder.log",
+        "t2t-decoder",
+        f"--output_dir={place / 'model'}",
+        f"--decode_from_file={place / 'dev.en'}",
+        "--decode_hparams=beam_size=1,extra_length=2",
+        f"--decode_to_file={place / 'decoded'}",
+    )
+    before = {name: handled(name, command.interrupt()) for name, command in running.items()}
+    assert f"{SENTENCES} sentences" in decoder.end()
+    assert len((place / "decoded").read_text(encoding="utf-8").splitlines()) == SENTENCES
+    training.process.send_signal(signal.SIGINT)
+    assert "next: the same command goes on from here" in training.end(130)
+    there = steps_there(place)
+    assert len(there) == 2
+    assert not set(first) & set(there), "the training has removed the first ones meanwhile"
+
+    after = {
+        name: handled(name, Command(place / f"{name}.log", name, *flags).end())
+        for name, flags in beside(place, wait=0).items()
+    }
+    for name, steps in before.items():
+        assert steps == sorted(set(steps)), f"{name} takes each once, in order"
+    assert after["t2t-eval"] == after["t2t-avg-all"] == after["t2t-translate-all"] == there
+    assert min(after["t2t-bleu"]) > max(before["t2t-bleu"])
+    assert after["t2t-bleu"][-1] == there[-1]
+    with (place / "model" / "eval-dev.csv").open(newline="") as file:
+        rows = [int(row["step"]) for row in csv.DictReader(file)]
+    assert rows == sorted({*before["t2t-eval"], *there}), "one row each; those of removed checkpoints stay"
+    averages = [checkpoint.step for checkpoint in checkpoints.list_checkpoints(place / "model" / "avg")]
+    assert averages == sorted({*before["t2t-avg-all"], *there})
