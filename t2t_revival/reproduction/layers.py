@@ -22,7 +22,7 @@ HEAD = 64  # channels of a head, as in the paper's base and big models
 KERNEL = 3  # k, positions that a convolution looks at
 WINDOW = 64  # r, positions of a neighbourhood
 
-Layer = Callable[[Any], Any]
+Layer = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def _full(kind: type[MultiHeadAttention], channels: int) -> Layer:
 def _restricted(kind: type[RestrictedSelfAttention], channels: int) -> Layer:
     hparams = attention_hparams(channels, WINDOW)
     neighbourhood = Neighbourhood.of(hparams, masked=False)
+    assert neighbourhood is not None
     layer = _built(kind(hparams, neighbourhood), channels)
     return lambda x: layer(x, bias=neighbourhood.bias(ops.zeros((x.shape[0], 1, 1, x.shape[1]))))
 
