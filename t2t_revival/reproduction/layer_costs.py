@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
+from t2t_revival.model.restricted_attention import LEAST_BLOCK
 from t2t_revival.reproduction.layer_points import (
     Point,
     Report,
@@ -25,6 +26,7 @@ from t2t_revival.reproduction.layers import (
     KERNEL,
     LAYER_TYPES,
     RECURRENT,
+    RESTRICTED,
     UNPROJECTED,
     WINDOW,
     LayerType,
@@ -33,7 +35,7 @@ from t2t_revival.reproduction.paths import path_length
 from t2t_revival.reproduction.report import Cell, Table
 
 FIGURE_FILE = "layer_costs.png"
-FIGURE: dict[str, Any] = {"figsize": (11, 4.8), "dpi": 120, "layout": "constrained"}
+FIGURE: dict[str, Any] = {"figsize": (13, 4.8), "dpi": 120, "layout": "constrained"}
 PATH_LENGTHS = (8, 32, 128)  # n of which path lengths are computed
 
 
@@ -57,10 +59,10 @@ def table(folder: Path, scale: str, report: Report) -> Table:
     columns = (
         "layer type",
         "operations (paper)",
-        "exponent of n in operations",
-        "in time",
-        "exponent of d in operations",
-        "in time ",
+        "n: exponent of operations",
+        "n: exponent of time",
+        "d: exponent of operations",
+        "d: exponent of time",
         f"MFLOP at n = {largest[0]:,}, d = {largest[1]:,}",
         "ms (quartiles)",
         "sequential operations (paper)",
@@ -99,7 +101,9 @@ def draw(folder: Path, scale: str) -> list[Path]:
     by_length.set_ylabel("milliseconds of a call")
     _draw_panel(by_channels, points, plan.of_channels, 1)
     by_channels.set_xlabel(f"d, channels (n = {plan.length_held})")
-    by_channels.legend(frameon=False, fontsize="small")
+    figure.legend(
+        *by_length.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize="small"
+    )
     path = folder / FIGURE_FILE
     with writing(path) as file:
         figure.savefig(file, format="png")
@@ -138,8 +142,8 @@ def _row(layer_type: LayerType, plan: Scale, points: list[Point]) -> list[Cell]:
         _exponents(by_length, 0, lambda point: point.milliseconds),
         _exponents(by_channels, 1, lambda point: point.operations),
         _exponents(by_channels, 1, lambda point: point.milliseconds),
-        largest.operations / 1e6,
-        f"{largest.milliseconds:.3g} ({largest.lower:.3g} to {largest.upper:.3g})",
+        round(largest.operations / 1e6),
+        f"{_short(largest.milliseconds)} ({_short(largest.lower)} to {_short(largest.upper)})",
         layer_type.sequential,
         largest.sequential,
         layer_type.path,
@@ -156,6 +160,10 @@ def _at(points: list[Point], name: str, sizes: list[Size]) -> list[Point]:
 def _exponents(points: list[Point], along: int, value: Callable[[Point], float]) -> str:
     sizes, values = [point.size[along] for point in points], [value(point) for point in points]
     return f"{exponent(sizes, values):.2f} ({exponent(sizes[-2:], values[-2:]):.2f})"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _paths(layer_type: LayerType) -> str:
@@ -184,13 +192,17 @@ def _remarks(plan: Scale, points: list[Point]) -> list[str]:
         "with have it (GNMT, Deep-Att): eight products with d x d, where a plain recurrent layer has two.",
         f"- The paper leaves k and r open; here k = {KERNEL} and r = {WINDOW}. Convolutions are causal, as "
         "the recurrent layer, and padded to keep n; what they multiply by that padding is counted.",
+        "- Restricted self-attention is `attention_window` of the encoder: n is cut into blocks of "
+        f"{LEAST_BLOCK} positions or more, and each meets its own positions and those that r reaches beside "
+        f"it. Up to n = {2 * LEAST_BLOCK - 1} there is one block, which costs what full attention does.",
         "- Longest path: how many layers it takes until the last output depends on the first input, times "
         "the sequential operations of one. Which output depends on which input, a layer's derivative says.",
-        _finding(points),
+        _against_recurrent(points),
+        _against_full(plan, points),
     ]
 
 
-def _finding(points: list[Point]) -> str:
+def _against_recurrent(points: list[Point]) -> str:
     """What section 4 says of self-attention and recurrent layers, held against what was measured."""
     of = {(point.layer, point.size): point for point in points}
     shorter = {point.size for point in points if point.length < point.channels}
@@ -204,4 +216,16 @@ def _finding(points: list[Point]) -> str:
         f"takes less time at {less(ATTENTION, lambda point: point.milliseconds)}, fewer operations at "
         f"{less(ATTENTION, lambda point: point.operations)} "
         f"({less(UNPROJECTED, lambda point: point.operations)} without projections)."
+    )
+
+
+def _against_full(plan: Scale, points: list[Point]) -> str:
+    """Where restricted self-attention is quicker, as section 4 hopes for very long sequences."""
+    pairs = zip(
+        _at(points, RESTRICTED, plan.of_lengths), _at(points, ATTENTION, plan.of_lengths), strict=True
+    )
+    quicker = [f"{full.length:,}" for own, full in pairs if own.milliseconds < full.milliseconds]
+    return (
+        f"- Restricted self-attention takes less time than full at n = {', '.join(quicker) or 'none'} "
+        f"(d = {plan.channels_held})."
     )

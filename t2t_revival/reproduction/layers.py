@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import keras
@@ -15,12 +16,13 @@ from keras import ops
 from t2t_revival import registry
 from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.restricted_attention import Neighbourhood, RestrictedSelfAttention
 
 HEAD = 64  # channels of a head, as in the paper's base and big models
 KERNEL = 3  # k, positions that a convolution looks at
-WINDOW = 32  # r, positions of a neighbourhood
+WINDOW = 64  # r, positions of a neighbourhood
 
-Layer = Callable[[Any], Any]
+Layer = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,26 @@ class Unprojected(MultiHeadAttention):
         return ops.tile(x, (1, kernel.shape[1] // x.shape[1]))
 
 
-def attention_hparams(channels: int) -> HParams:
-    """Of a model of so many channels, with heads of `HEAD` channels."""
-    return registry.hparams("base").replace(hidden_size=channels, num_heads=max(1, channels // HEAD))
+class UnprojectedRestricted(Unprojected, RestrictedSelfAttention):
+    """`RestrictedSelfAttention` without projections."""
 
 
-def _self_attention(channels: int) -> Layer:
-    return _built(MultiHeadAttention(attention_hparams(channels)), channels)
+def attention_hparams(channels: int, window: int = 0) -> HParams:
+    """Of a model of so many channels, with heads of `HEAD` channels and `window` for `attention_window`."""
+    heads = max(1, channels // HEAD)
+    return registry.hparams("base").replace(hidden_size=channels, num_heads=heads, attention_window=window)
 
 
-def _unprojected(channels: int) -> Layer:
-    return _built(Unprojected(attention_hparams(channels)), channels)
+def _full(kind: type[MultiHeadAttention], channels: int) -> Layer:
+    return _built(kind(attention_hparams(channels)), channels)
+
+
+def _restricted(kind: type[RestrictedSelfAttention], channels: int) -> Layer:
+    hparams = attention_hparams(channels, WINDOW)
+    neighbourhood = Neighbourhood.of(hparams, masked=False)
+    assert neighbourhood is not None
+    layer = _built(kind(hparams, neighbourhood), channels)
+    return lambda x: layer(x, bias=neighbourhood.bias(ops.zeros((x.shape[0], 1, 1, x.shape[1]))))
 
 
 def _recurrent(channels: int) -> Layer:
@@ -89,10 +100,11 @@ def _built(layer: Any, channels: int) -> Layer:
 
 
 ATTENTION, UNPROJECTED, RECURRENT = "self-attention", "self-attention, unprojected", "recurrent (LSTM)"
+RESTRICTED = f"restricted self-attention (r = {WINDOW})"
 STACKED = "O(n/k), dilated O(log_k(n))"
 LAYER_TYPES = (
-    LayerType(ATTENTION, "O(n²·d)", "O(1)", "O(1)", _self_attention),
-    LayerType(UNPROJECTED, "O(n²·d)", "O(1)", "O(1)", _unprojected),
+    LayerType(ATTENTION, "O(n²·d)", "O(1)", "O(1)", partial(_full, MultiHeadAttention)),
+    LayerType(UNPROJECTED, "O(n²·d)", "O(1)", "O(1)", partial(_full, Unprojected)),
     LayerType(RECURRENT, "O(n·d²)", "O(n)", "O(n)", _recurrent),
     LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution, _convolution),
     LayerType(
@@ -102,5 +114,13 @@ LAYER_TYPES = (
         STACKED,
         _separable,
         _separable,
+    ),
+    LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_restricted, RestrictedSelfAttention)),
+    LayerType(
+        f"{RESTRICTED}, unprojected",
+        "O(r·n·d)",
+        "O(1)",
+        "O(n/r)",
+        partial(_restricted, UnprojectedRestricted),
     ),
 )

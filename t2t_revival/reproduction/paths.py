@@ -54,12 +54,12 @@ def layers_to_reach(influences: Iterable[np.ndarray]) -> int:
 
 def _reached(influences: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """After each layer, which positions depend on the first input."""
-    before = np.zeros(0, bool)
-    for influence_of_layer in influences:
-        reached = before if before.size else np.arange(len(influence_of_layer)) == 0
-        before = (influence_of_layer & reached).any(axis=1)
-        yield before
-        if (before <= reached).all():
+    reached: np.ndarray | None = None
+    for looks_at in influences:
+        before = np.arange(len(looks_at)) == 0 if reached is None else reached
+        reached = np.asarray((looks_at & before).any(axis=1))
+        yield reached
+        if not (reached & ~before).any():
             return
 
 

@@ -89,14 +89,14 @@ def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> No
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     recurrent, convolution = rows["recurrent (LSTM)"], rows["convolutional (k = 3)"]
     assert recurrent["operations (paper)"] == "O(n·d²)"
-    assert recurrent["exponent of n in operations"] == "1.00 (1.00)"
-    assert recurrent["exponent of d in operations"] == "2.00 (2.00)"
+    assert recurrent["n: exponent of operations"] == "1.00 (1.00)"
+    assert recurrent["d: exponent of operations"] == "2.00 (2.00)"
     assert recurrent["counted at n = 8"] == 8
     assert recurrent["computed at n = 4"] == "4"
     assert convolution["computed at n = 4"] == "2; dilated: 2"
-    assert rows["self-attention, unprojected"]["exponent of n in operations"] == "2.00 (2.00)"
+    assert rows["self-attention, unprojected"]["n: exponent of operations"] == "2.00 (2.00)"
     # 8 n d² + 4 n² d at n = 4, d = 64 and at n = 8: 2.03 as much, 2^1.02.
-    assert rows["self-attention"]["exponent of n in operations"] == "1.04 (1.04)"
+    assert rows["self-attention"]["n: exponent of operations"] == "1.04 (1.04)"
     assert len(set(table.columns)) == len(table.columns)
 
 

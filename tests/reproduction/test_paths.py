@@ -9,7 +9,7 @@ import pytest
 from t2t_revival.reproduction.layers import LAYER_TYPES
 from t2t_revival.reproduction.paths import influence, layers_to_reach, path_length
 
-TYPES = {layer_type.name.split(" (")[0]: layer_type for layer_type in LAYER_TYPES}
+TYPES = {t.name.split(" (")[0]: t for t in LAYER_TYPES if not t.name.endswith("), unprojected")}
 K = 3  # kernel
 CAUSAL = np.tri(9, dtype=bool)
 
@@ -25,6 +25,8 @@ CAUSAL = np.tri(9, dtype=bool)
         ("convolutional", True, 10, math.ceil(math.log(10, K))),
         ("separable convolutional", False, 6, math.ceil(5 / (K - 1))),
         ("separable convolutional", True, 6, math.ceil(math.log(6, K))),
+        ("restricted self-attention", False, 33, 1),
+        ("restricted self-attention", False, 97, 3),  # r = 64: 32 positions with each layer
     ],
 )
 def test_the_paper_s_path_lengths(name, dilated, length, path) -> None:
@@ -37,10 +39,11 @@ def test_the_paper_s_path_lengths(name, dilated, length, path) -> None:
         ("self-attention", np.ones((9, 9), bool)),
         ("recurrent", CAUSAL),
         ("convolutional", CAUSAL & ~np.tri(9, k=-K, dtype=bool)),
+        ("restricted self-attention", np.tri(80, k=31, dtype=bool) & ~np.tri(80, k=-33, dtype=bool)),
     ],
 )
 def test_influence_is_what_a_layer_looks_at(name, expected) -> None:
-    np.testing.assert_array_equal(influence(TYPES[name].make(64), 9), expected)
+    np.testing.assert_array_equal(influence(TYPES[name].make(64), len(expected)), expected)
 
 
 @pytest.mark.parametrize(("reach", "layers"), [(1, 8), (2, 4), (3, 3), (8, 1)])
