@@ -60,7 +60,7 @@ class Command:
         """Ctrl-C, which it has to say in its last line."""
         self.process.send_signal(signal.SIGINT)
         said = self.end(130)
-        assert said.splitlines()[-1] .endswith(": error: interrupted")
+        assert said.splitlines()[-1].endswith(": error: interrupted")
         return said
 
 
