@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Pairs, chunks, interleave, parse
+from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse
 from t2t_revival.data.position import Position, adapted, cut_settings
 from t2t_revival.data.records import read_shard
 from t2t_revival.errors import T2TError
@@ -176,13 +176,19 @@ class TrainingBatches:
         blocks = interleave([self._shards[i] for i in order], max(1, min(BLOCK, self._chunk // OPEN_SHARDS)))
         skip = start.batch
         for chunk, records in islice(enumerate(chunks(blocks, self._chunk)), start.chunk, None):
-            pairs = parse(records)
-            cuts = self._cut(pairs, _generator(self._seed, start.epoch, chunk + 1))
-            for batch in range(skip, len(cuts)):
-                following = (chunk, batch + 1) if batch + 1 < len(cuts) else (chunk + 1, 0)
-                position = Position(start.epoch, *following, self._cut_with)
-                yield position, self._assemble(pairs, *cuts[batch])
+            yield from self._of_chunk(records, start.epoch, chunk, skip)
             skip = 0
+
+    def _of_chunk(
+        self, records: list[Block], epoch: int, chunk: int, skip: int
+    ) -> Iterator[tuple[Position, _Batch]]:
+        """The batches of a chunk but the first `skip`; what it holds is gone when the next chunk is read."""
+        pairs = parse(records)
+        records.clear()
+        cuts = self._cut(pairs, _generator(self._seed, epoch, chunk + 1))
+        for batch in range(skip, len(cuts)):
+            following = (chunk, batch + 1) if batch + 1 < len(cuts) else (chunk + 1, 0)
+            yield Position(epoch, *following, self._cut_with), self._assemble(pairs, *cuts[batch])
 
     def _cut(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
         """Batches of a chunk: the rows of `pairs` in each and its bucket. At most one is not full."""

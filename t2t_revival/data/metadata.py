@@ -96,8 +96,8 @@ class Metadata:
             if strange := [name for name in names if not is_file_name(name)]:
                 raise ValueError(f"{strange[0]!r} is no name")
             numbers = (metadata.vocab_size, *metadata.pairs.values())  # of which names are made
-            if strange := [number for number in numbers if type(number) is not int]:
-                raise ValueError(f"{strange[0]!r} is no number")
+            if others := [number for number in numbers if type(number) is not int]:
+                raise ValueError(f"{others[0]!r} is no number")
             return metadata
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise T2TError(f"{path}: damaged ({error}); {WAY_OUT}") from error

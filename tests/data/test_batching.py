@@ -5,6 +5,7 @@ import itertools
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival.data import batching, examples
 from t2t_revival.data.batching import (
     Position,
     Progress,
@@ -343,3 +345,22 @@ class TestEvaluation:
     def test_it_can_be_read_again(self, corpus: tuple) -> None:
         dataset = evaluation_batches(corpus[0], HPARAMS)
         assert_same(numpy(dataset, 1000), numpy(dataset, 1000))
+
+
+def test_a_chunk_is_let_go_of_before_the_next_is_read(corpus, monkeypatch) -> None:
+    held: list[weakref.ref] = []
+
+    def watched(records: list) -> examples.Pairs:
+        assert all(ids() is None for ids in held), "ids of the chunk before"
+        pairs = examples.parse(records)
+        held.append(weakref.ref(pairs.inputs.ids))
+        read.append(records)
+        return pairs
+
+    read: list[list] = []
+    monkeypatch.setattr(batching, "parse", watched)
+    batches = TrainingBatches(corpus[0], HPARAMS, chunk=50)._elements()
+    while len(held) < 6:
+        next(batches)
+    assert not any(read[:-1]), "records of the chunks before"
+    assert not read[-1], "records of what is in arrays by now"

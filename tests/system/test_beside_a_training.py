@@ -119,6 +119,18 @@ def beside(place: Path, wait: int) -> dict[str, tuple[str, ...]]:
     }
 
 
+def decode(place: Path, source: str) -> Command:
+    """A decoder that has the newest checkpoint."""
+    return Command(
+        place / "decoder.log",
+        "t2t-decoder",
+        f"--output_dir={place / 'model'}",
+        f"--decode_from_file={place / source}",
+        "--decode_hparams=beam_size=1,extra_length=2",
+        f"--decode_to_file={place / 'decoded'}",
+    )
+
+
 HANDLED = {
     "t2t-eval": r"^ +(\d+) .*\d$",
     "t2t-avg-all": r"^step (\d+): ",
@@ -144,14 +156,12 @@ def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, tr
     }
     for name, command in running.items():
         command.wait_for(HANDLED[name], times=2)
-    decoder = Command(
-        place / "decoder.log",
-        "t2t-decoder",
-        f"--output_dir={place / 'model'}",
-        f"--decode_from_file={place / 'dev.en'}",
-        "--decode_hparams=beam_size=1,extra_length=2",
-        f"--decode_to_file={place / 'decoded'}",
-    )
+    (place / "long.en").write_text((place / "train.en").read_text(encoding="utf-8") * 200, encoding="utf-8")
+    decoder = decode(place, "long.en")
+    decoder.wait_for("^decoding with ")
+    decoder.interrupt()
+    assert not (place / "decoded").exists()
+    decoder = decode(place, "dev.en")
     before = {name: handled(name, command.interrupt()) for name, command in running.items()}
     assert f"{SENTENCES} sentences" in decoder.end()
     assert len((place / "decoded").read_text(encoding="utf-8").splitlines()) == SENTENCES
