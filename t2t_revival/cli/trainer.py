@@ -94,7 +94,7 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_bool(
         "xla",
         False,
-        "Let XLA compile the training step, once for each bucket of lengths: pays off on GPUs.",
+        "Let XLA compile the training step, once for each bucket of lengths: pays off on a GPU; one only.",
         flag_values=values,
     )
     flags.DEFINE_enum(

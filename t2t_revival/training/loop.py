@@ -72,8 +72,8 @@ class Training:
         workers: that train together.
 
     Raises:
-        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
-            is full. Nothing was written then.
+        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, XLA is asked
+            for and there are several replicas, or the disk is full. Nothing was written then.
     """
 
     def __init__(
@@ -89,8 +89,13 @@ class Training:
     ) -> None:
         strategy = strategy or make_strategy(settings.strategy)
         self.workers = Workers(strategy)
-        keras.utils.set_random_seed(settings.seed)
         replicas = strategy.num_replicas_in_sync
+        if settings.xla and replicas > 1:
+            raise T2TError(
+                f"--xla compiles what one device computes, and this training has {replicas}: leave it out, "
+                "or give --strategy=default to train on one"
+            )
+        keras.utils.set_random_seed(settings.seed)
         self._accumulate = accumulation(hparams, replicas)
         with strategy.scope():
             streams = settings.streams if replicas == 1 else 1

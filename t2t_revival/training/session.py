@@ -39,6 +39,7 @@ class Settings:
         strategy: see `make_strategy`.
         precision: "float32" or "mixed_bfloat16".
         xla: whether XLA compiles the step, once for each bucket of lengths; batches are padded to its bounds.
+            On one device only.
         streams: parts of a batch that are computed side by side, where one device trains; pays off on a CPU
             whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: of weights, dropout and the order of the data.
