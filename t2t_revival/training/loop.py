@@ -41,6 +41,7 @@ class Result:
         seen: data consumed since the first session.
         scores: the last evaluation's.
         left_out: updates since the first session not done because loss or gradients were not finite.
+        overflows: updates since the first session not done because scaled gradients overflowed float16.
         chief: whether this process wrote and evaluated; of several workers, one did.
     """
 
@@ -50,6 +51,7 @@ class Result:
     seen: Seen
     scores: Scores = field(default_factory=dict)
     left_out: int = 0
+    overflows: int = 0
     chief: bool = True
 
 
@@ -162,6 +164,7 @@ class Training:
             session.state.seen,
             session.scores,
             session.left_out,
+            session.overflows,
             self.workers.chief,
         )
 
