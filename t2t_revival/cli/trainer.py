@@ -94,14 +94,15 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_bool(
         "xla",
         False,
-        "Let XLA compile the training step, once for each bucket of lengths: pays off on GPUs.",
+        "Let XLA compile the training step, once for each bucket of lengths: pays off on a GPU; one only.",
         flag_values=values,
     )
     flags.DEFINE_enum(
         "precision",
         "float32",
-        ["float32", "mixed_bfloat16"],
-        "What the model computes in; weights are float32 always.",
+        ["float32", "mixed_bfloat16", "mixed_float16"],
+        "What the model computes in; weights are float32 always. mixed_float16, for GPUs without bfloat16, "
+        "scales the loss.",
         flag_values=values,
     )
     return values
@@ -220,6 +221,8 @@ def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> Non
     )
     if result.left_out:
         print(f"{result.left_out:,} updates left out, whose loss or gradients were not finite")
+    if result.overflows:
+        print(f"{result.overflows:,} updates left out, whose scaled gradients overflowed float16")
     print(f"output_dir: {output_dir}")
     try:
         from t2t_revival.visualization.learning_curve import draw_learning_curve

@@ -19,7 +19,7 @@ from t2t_revival.model.building import build_children
 from t2t_revival.model.regularization import Dropout
 
 Cache = tuple[Any, Any]  # keys and values
-MASKED = -1e9  # added to a score, it takes the position out of the softmax
+MASKED = -3e4  # added to a score, it takes the position out of the softmax; float16 has it too
 _RECORD: ContextVar[list[Any] | None] = ContextVar("recorded attention weights", default=None)
 
 

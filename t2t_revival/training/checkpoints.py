@@ -213,6 +213,8 @@ def restore(model: Any, path: Path) -> dict:
         if MODEL + variable.path in arrays:
             variable.assign(arrays[MODEL + variable.path])
     model.optimizer.continue_after(meta["step"])
+    if meta.get("loss_scale"):
+        model.optimizer.continue_with_scale(*meta["loss_scale"])
     return meta
 
 

@@ -8,10 +8,11 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.building import precision_policy
 from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.loss_scale import LossScaledAdam
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import make_optimizer
+from t2t_revival.training.optimizer import FusedAdam, make_optimizer
 
-PRECISIONS = ("float32", "mixed_bfloat16")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def build_model(
@@ -31,7 +32,7 @@ def build_model(
 def compile_model(
     model: TrainingTransformer, hparams: HParams, accumulate: int = 1, xla: bool = False
 ) -> TrainingTransformer:
-    """Compiles as the trainer does: the paper's loss and optimizer.
+    """Compiles as the trainer does: the paper's loss and optimizer; in float16, with `LossScaledAdam`.
 
     Args:
         model: to be compiled.
@@ -42,10 +43,12 @@ def compile_model(
     Returns:
         The model.
     """
+    kind = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(
-        optimizer=make_optimizer(hparams, accumulate),
+        optimizer=make_optimizer(hparams, accumulate, kind),
         loss=TokenCrossEntropy(hparams.label_smoothing),
         jit_compile=xla,
+        auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)
     # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for

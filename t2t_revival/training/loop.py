@@ -41,6 +41,7 @@ class Result:
         seen: data consumed since the first session.
         scores: the last evaluation's.
         left_out: updates since the first session not done because loss or gradients were not finite.
+        overflows: updates since the first session not done because scaled gradients overflowed float16.
         chief: whether this process wrote and evaluated; of several workers, one did.
     """
 
@@ -50,6 +51,7 @@ class Result:
     seen: Seen
     scores: Scores = field(default_factory=dict)
     left_out: int = 0
+    overflows: int = 0
     chief: bool = True
 
 
@@ -72,8 +74,8 @@ class Training:
         workers: that train together.
 
     Raises:
-        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, or the disk
-            is full. Nothing was written then.
+        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, XLA is asked
+            for and there are several replicas, or the disk is full. Nothing was written then.
     """
 
     def __init__(
@@ -89,8 +91,13 @@ class Training:
     ) -> None:
         strategy = strategy or make_strategy(settings.strategy)
         self.workers = Workers(strategy)
-        keras.utils.set_random_seed(settings.seed)
         replicas = strategy.num_replicas_in_sync
+        if settings.xla and replicas > 1:
+            raise T2TError(
+                f"--xla compiles what one device computes, and this training has {replicas}: leave it out, "
+                "or give --strategy=default to train on one"
+            )
+        keras.utils.set_random_seed(settings.seed)
         self._accumulate = accumulation(hparams, replicas)
         with strategy.scope():
             streams = settings.streams if replicas == 1 else 1
@@ -157,6 +164,7 @@ class Training:
             session.state.seen,
             session.scores,
             session.left_out,
+            session.overflows,
             self.workers.chief,
         )
 

@@ -40,8 +40,9 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
     softmax nothing else reads [tokens, vocab], where the plain formula makes six passes more.
 
     Args:
-        x: the decoder's output, [tokens, hidden], float32 or bfloat16. Products and softmax are computed in
-            its type: under bfloat16 a token's value is off by up to 0.004, either way.
+        x: the decoder's output, [tokens, hidden], float32, bfloat16 or float16. Products and softmax are
+            computed in its type, but for the softmax of float16, whose least number is too large for one:
+            under bfloat16 a token's value is off by up to 0.004, either way.
         embeddings: float32 [vocab, hidden].
         labels: int [tokens].
         label_smoothing: epsilon_ls, at least 0 and below 1.
@@ -57,6 +58,8 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
     def cross_entropy(x: Any, embeddings: Any) -> Any:
         matrix = ops.cast(embeddings, x.dtype)
         logits = ops.matmul(x, ops.transpose(matrix))  # [tokens, vocab]
+        if keras.backend.standardize_dtype(logits.dtype) == "float16":
+            logits = ops.cast(logits, "float32")
         softmax = ops.softmax(logits, axis=-1)
         embedding_sum = ops.sum(embeddings, axis=0)  # [hidden]
         right_embeddings = ops.take(embeddings, labels, axis=0)  # [tokens, hidden]
@@ -70,10 +73,11 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
 
         def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
             up = (args[0] if upstream is None else upstream)[:, None]  # [tokens, 1]
-            expected = ops.cast(ops.matmul(softmax, matrix), "float32")  # [tokens, hidden]
+            shares = ops.cast(softmax, x.dtype)
+            expected = ops.cast(ops.matmul(shares, matrix), "float32")  # [tokens, hidden]
             dx = (expected - (right - wrong) * right_embeddings - wrong * embedding_sum) * up
             weighted = ops.cast(x, "float32") * up  # [tokens, hidden]
-            de = ops.matmul(ops.transpose(softmax), ops.cast(weighted, x.dtype))  # [vocab, hidden]
+            de = ops.matmul(ops.transpose(shares), ops.cast(weighted, x.dtype))  # [vocab, hidden]
             de = ops.cast(de, "float32") - wrong * ops.sum(weighted, axis=0)
             at_right = ops.segment_sum(weighted * (right - wrong), labels, num_segments=vocab)
             return ops.cast(dx, x.dtype), de - at_right

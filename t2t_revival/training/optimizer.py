@@ -41,9 +41,17 @@ class FusedAdam(keras.optimizers.Adam):
         """Updates done; what was left out does not count."""
         return int(self._iterations.numpy()) // self._micro_batches
 
+    @property
+    def loss_scale(self) -> Any:
+        """A `LossScale`; None where losses are not scaled."""
+        return None
+
     def continue_after(self, step: int) -> None:
         """Sets the number of updates done."""
         self._iterations.assign(step * self._micro_batches)
+
+    def continue_with_scale(self, scale: float, updates: int) -> None:
+        """Sets the `LossScale`, where losses are scaled."""
 
     @property
     def _micro_batches(self) -> int:
@@ -103,15 +111,23 @@ class FusedAdam(keras.optimizers.Adam):
         squares = tf.add_n([tf.nn.l2_loss(_values(gradient)) for gradient in own])
 
         def update() -> None:
-            numbers = self._numbers_of_update()
+            numbers, divisor = self._numbers_of_update(), self._divisor()
             for gradient, weight, index in zip(reduced, weights, indices, strict=True):
-                moments = (self._momentums[index].value, self._velocities[index].value)
-                strategy.extended.update(weight, self._fused, args=(gradient, *moments, numbers), group=False)
+                state = (self._momentums[index].value, self._velocities[index].value, numbers, divisor)
+                strategy.extended.update(weight, self._fused, args=(gradient, *state), group=False)
+            self._note_update()
 
-        def leave_out() -> None:
-            self._iterations.value.assign_sub(self._micro_batches)  # Keras adds 1 for each micro-batch
+        tf.cond(tf.math.is_finite(squares), update, self._note_left_out)
 
-        tf.cond(tf.math.is_finite(squares), update, leave_out)
+    def _divisor(self) -> Any:
+        """Of the sum of an update's gradients; None for 1."""
+        return self._micro_batches if self._micro_batches > 1 else None
+
+    def _note_update(self) -> None:
+        """What a subclass does after an update, besides."""
+
+    def _note_left_out(self) -> None:
+        self._iterations.value.assign_sub(self._micro_batches)  # Keras adds 1 for each micro-batch
 
     def _numbers_of_update(self) -> dict[str, Any]:
         """What `ResourceApplyAdam` needs besides a weight, its moments and its gradient; float32."""
@@ -126,16 +142,22 @@ class FusedAdam(keras.optimizers.Adam):
         return {**powers, "lr": rate, "beta1": beta_1, "beta2": beta_2, "epsilon": epsilon}
 
     def _fused(
-        self, weight: Any, gradient: Any, momentum: Any, velocity: Any, numbers: dict[str, Any]
+        self,
+        weight: Any,
+        gradient: Any,
+        momentum: Any,
+        velocity: Any,
+        numbers: dict[str, Any],
+        divisor: Any,
     ) -> None:
         import tensorflow as tf
 
-        gradient = tf.cast(gradient, weight.dtype)
+        gradient = tf.cast(tf.convert_to_tensor(gradient), weight.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=weight.handle,
             m=momentum.handle,
             v=velocity.handle,
-            grad=gradient / self._micro_batches if self._micro_batches > 1 else gradient,
+            grad=gradient if divisor is None else gradient / divisor,
             use_locking=True,
             **{name: tf.cast(number, weight.dtype) for name, number in numbers.items()},
         )
@@ -160,14 +182,15 @@ def _values(gradient: Any) -> Any:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def make_optimizer(hparams: HParams, accumulate: int = 1) -> FusedAdam:
+def make_optimizer(hparams: HParams, accumulate: int = 1, kind: type[FusedAdam] = FusedAdam) -> FusedAdam:
     """Adam with the learning rate of `Schedule`.
 
     Args:
         hparams: reads `optimizer_adam_*` and what `Schedule` reads.
         accumulate: micro-batches whose gradients make one update.
+        kind: of Adam.
     """
-    return FusedAdam(
+    return kind(
         learning_rate=Schedule(hparams, accumulate),
         beta_1=hparams.optimizer_adam_beta1,
         beta_2=hparams.optimizer_adam_beta2,

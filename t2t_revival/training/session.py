@@ -37,8 +37,9 @@ class Settings:
     Attributes:
         output_dir: where checkpoints and curves go.
         strategy: see `make_strategy`.
-        precision: "float32" or "mixed_bfloat16".
+        precision: "float32", "mixed_bfloat16" or "mixed_float16", whose loss is scaled.
         xla: whether XLA compiles the step, once for each bucket of lengths; batches are padded to its bounds.
+            On one device only.
         streams: parts of a batch that are computed side by side, where one device trains; pays off on a CPU
             whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: of weights, dropout and the order of the data.
@@ -137,6 +138,7 @@ class Session(keras.callbacks.Callback):
         scores: the last evaluation's.
         stopped_by: why training stops before its end; None while it does not.
         left_out: updates not done since loss or gradients were not finite, in all sessions.
+        overflows: updates not done since scaled gradients overflowed float16, in all sessions.
         broken: whether so many of them came in a row that the weights are not worth saving.
     """
 
@@ -159,6 +161,7 @@ class Session(keras.callbacks.Callback):
         self.stopped_by: str | None = None
         self._wanted: str | None = None  # why this process would stop; signals set it at any time
         self.left_out = start.left_out
+        self.overflows = start.overflows
         self.broken = False
         self._settings = settings
         self._start = start
@@ -175,6 +178,7 @@ class Session(keras.callbacks.Callback):
         self._window_tokens = 0
         self._window_losses: list[float] = []
         self._losses: list[float] = []  # of the micro-batches of the update at hand
+        self._loss_scale: Any = None  # the optimizer's, after the last update
         self._left_out_in_a_row = 0
         self._saved_step = start.step
 
@@ -186,16 +190,17 @@ class Session(keras.callbacks.Callback):
     @property
     def state(self) -> TrainingState:
         """Where the training stands after the last update."""
-        groups = self.step - self._start.step + self.left_out - self._start.left_out
-        done = groups * self._accumulate
-        now, before = self._batches.tokens(done), self._start.seen
+        start = self._start
+        left_out = self.left_out + self.overflows - start.left_out - start.overflows
+        done = (self.step - start.step + left_out) * self._accumulate
+        now, before = self._batches.tokens(done), start.seen
         seen = Seen(
             before.target_tokens + now.target_tokens,
             before.source_tokens + now.source_tokens,
             before.examples + now.examples,
             before.seconds + self.seconds,
         )
-        return TrainingState(self.step, self._batches.position(done), seen, self.left_out)
+        return TrainingState(self.step, self._batches.position(done), seen, self.left_out, self.overflows)
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -217,6 +222,9 @@ class Session(keras.callbacks.Callback):
             raise KeyboardInterrupt
         self._wanted = signal.Signals(number).name
 
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._loss_scale = self.model.optimizer.loss_scale
+
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
 
@@ -225,8 +233,12 @@ class Session(keras.callbacks.Callback):
         if (batch + 1) % self._accumulate:
             return
         losses, self._losses = self._losses, []
+        before, self._loss_scale = self._loss_scale, self.model.optimizer.loss_scale
         if self.model.optimizer.updates == self.step:
-            self._leave_out(losses)
+            if before and self._loss_scale.scale < before.scale and all(map(math.isfinite, losses)):
+                self._note_overflow()
+            else:
+                self._leave_out(losses)
         else:
             self._left_out_in_a_row = 0
             self._window_losses += losses
@@ -235,6 +247,12 @@ class Session(keras.callbacks.Callback):
         self.stopped_by = REASONS[self._workers.largest(REASONS.index(self._wanted))]
         if self.stopped_by is not None or self.step == self._train_steps:
             self.model.stop_training = True
+
+    def _note_overflow(self) -> None:
+        """Takes note of an update for which the loss was scaled up too much: no fault of the training."""
+        self.overflows += 1
+        fault = f"update {self.step + 1}: its scaled gradients overflow float16"
+        self._report(Note(f"{fault}, left out; loss scale {self._loss_scale.scale:g}"))
 
     def _leave_out(self, losses: list[float]) -> None:
         """Takes note of an update that the optimizer has not done; the data goes on all the same."""
@@ -303,7 +321,11 @@ class Session(keras.callbacks.Callback):
                 **checkpoints.model_arrays(self.model),
                 **checkpoints.optimizer_arrays(self.model.optimizer),
             }
-            meta = {**dataclasses.asdict(self.state), "architecture": self.model.hparams.architecture()}
+            meta = {
+                **dataclasses.asdict(self.state),
+                "architecture": self.model.hparams.architecture(),
+                "loss_scale": self.model.optimizer.loss_scale,
+            }
             checkpoints.save(path, arrays, meta)
             checkpoints.keep_newest(self._settings.output_dir, self._settings.keep_checkpoints)
         self._saved_step, self._saved_at = self.step, time.monotonic()

@@ -36,12 +36,14 @@ class TrainingState:
         position: the next batch.
         seen: data consumed, that of left out updates too.
         left_out: updates that were not done because loss or gradients were not finite.
+        overflows: updates that were not done because scaled gradients overflowed float16.
     """
 
     step: int = 0
     position: Position = field(default_factory=Position)
     seen: Seen = field(default_factory=Seen)
     left_out: int = 0
+    overflows: int = 0
 
     @classmethod
     def from_meta(cls, meta: dict[str, Any], path: Path) -> TrainingState:
@@ -52,6 +54,6 @@ class TrainingState:
         """
         try:
             position, seen = Position(**meta["position"]), Seen(**meta["seen"])
-            return cls(meta["step"], position, seen, meta.get("left_out", 0))
+            return cls(meta["step"], position, seen, meta.get("left_out", 0), meta.get("overflows", 0))
         except (KeyError, TypeError) as error:
             raise T2TError(f"{path}: no checkpoint that a training can go on from ({error})") from error

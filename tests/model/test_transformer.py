@@ -216,6 +216,17 @@ def test_bfloat16_is_close_to_float32(tiny_hparams: HParams) -> None:
     assert np.abs(expected).max() > 1.5
 
 
+def test_float16_is_close_to_float32_and_a_row_of_padding_is_finite(tiny_hparams: HParams) -> None:
+    with precision_policy("mixed_float16"):
+        model = make(tiny_hparams)
+    expected = np.stack([NumpyTransformer(model)(SOURCE[b], TARGETS[b]) for b in range(2)])
+    padded = [np.concatenate([ids, np.zeros_like(ids[:1])]) for ids in (SOURCE, TARGETS)]
+    got = model({"inputs": padded[0], "targets": padded[1]})
+    assert keras.backend.standardize_dtype(got.dtype) == "float16"
+    assert np.abs(tf.cast(got, tf.float64).numpy()[:2] - expected).max() < 0.02
+    assert np.isfinite(got).all()
+
+
 @pytest.mark.usefixtures("mixed_precision")
 def test_steps_stay_in_bfloat16(tiny_hparams: HParams) -> None:
     """A loop in a graph takes no cache whose type changes after the first step."""

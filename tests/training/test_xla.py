@@ -1,12 +1,15 @@
-"""XLA computes what TensorFlow does without it."""
+"""XLA computes what TensorFlow does without it, and compiles a shape once."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from copy_task import HPARAMS, VOCAB, write_shards
+from copy_task import HPARAMS, VOCAB, start_in, write_shards
 
-from t2t_revival.training.loop import train
+from t2t_revival.errors import T2TError
+from t2t_revival.training.loop import Training, train
 from t2t_revival.training.session import Settings, Step
 
 
@@ -29,6 +32,29 @@ def test_losses_are_those_without_xla(window: int, tmp_path: Path) -> None:
         train(shards, hparams, VOCAB, settings, None, lambda n, to=found: _note(n, to))
     assert len(losses[True]) == 10
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
+    """XLA writes down each step that it compiles; some five epochs, with a batch to be filled up in each."""
+    shards = write_shards(tmp_path, shards=1, examples=90)
+    hparams = HPARAMS.replace(
+        batch_size=60, max_length=9, min_length_bucket=4, length_bucket_step=1.5, train_steps=65
+    )
+    settings = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
+    dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none"
+    training = start_in(tmp_path, tmp_path / "out", shards, hparams, 1, settings, XLA_FLAGS=dump)
+    found = json.loads(training.communicate(timeout=900)[0].splitlines()[-1])
+    assert found["step"] == 65
+    steps = list((tmp_path / "dump").glob("*one_step_on_data*before_optimizations.txt"))
+    assert len(steps) == 3, "buckets of up to 4, 6 and 9 tokens"
+
+
+def test_several_replicas_are_refused(tmp_path: Path) -> None:
+    two = SimpleNamespace(num_replicas_in_sync=2)
+    with pytest.raises(T2TError, match=r"--xla compiles what one device computes, .* has 2: leave it out"):
+        Training([], HPARAMS, VOCAB, Settings(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
 
 
 def _note(news: object, losses: list[float]) -> None:

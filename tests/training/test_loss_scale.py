@@ -1,0 +1,148 @@
+"""Loss scaling: an update that overflows float16 is left out, no fault of the training."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from bad_batches import HPARAMS, HUGE, NAN, trained, weighted
+from copy_task import final_arrays, start, write_shards
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training import checkpoints, loss_scale
+from t2t_revival.training.loss_scale import FIRST, LossScale, LossScaledAdam
+from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+
+RNG = np.random.default_rng(11)
+FLOAT16 = {"precision": "mixed_float16"}
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
+
+
+def scaled(hparams: HParams, accumulate: int = 1) -> tuple[LossScaledAdam, list[tf.Variable]]:
+    optimizer = make_optimizer(hparams, accumulate, LossScaledAdam)
+    assert isinstance(optimizer, LossScaledAdam)
+    variables = [tf.Variable(tf.ones((3, 4)))]
+    optimizer.build(variables)
+    return optimizer, variables
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_gradients_of_a_scaled_loss_make_the_update_of_the_loss(
+    tiny_hparams: HParams, accumulate: int
+) -> None:
+    """To the bit: the scale is a power of 2."""
+    gradients = RNG.standard_normal((2 * accumulate, 3, 4)).astype("float32")
+    optimizer, (variable,) = scaled(tiny_hparams, accumulate)
+    plain, expected = make_optimizer(tiny_hparams, accumulate), tf.Variable(tf.ones((3, 4)))
+    for gradient in gradients:
+        assert float(optimizer.scale_loss(tf.constant(2.0))) == 2 * FIRST
+        optimizer.apply([tf.constant(gradient * FIRST)], [variable])
+        plain.apply([tf.constant(gradient)], [expected])
+    assert optimizer.loss_scale == (FIRST, 2)
+    np.testing.assert_array_equal(variable, expected)
+    assert abs(variable.numpy() - 1).max() > 1e-3
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_an_overflow_halves_the_scale_and_is_left_out(tiny_hparams: HParams, accumulate: int) -> None:
+    optimizer, (variable,) = scaled(tiny_hparams, accumulate)
+    good, bad = tf.ones((3, 4)), tf.fill((3, 4), np.inf)
+    for gradient in [good] * accumulate:
+        optimizer.apply([gradient], [variable])
+    before = [np.array(v) for v in (variable, *optimizer.moments)]
+    for gradient in [bad, *[good] * (accumulate - 1)]:
+        optimizer.apply([gradient], [variable])
+    assert (optimizer.updates, optimizer.loss_scale) == (1, (FIRST / 2, 0))
+    for found, expected in zip((variable, *optimizer.moments), before, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_the_scale_is_at_least_1_and_grows_again(
+    tiny_hparams: HParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loss_scale, "UPDATES_TO_GROW", 3)
+    optimizer, (variable,) = scaled(tiny_hparams)
+    for _ in range(17):
+        optimizer.apply([tf.fill((3, 4), np.nan)], [variable])
+    assert optimizer.loss_scale == (1, 0)
+    scales = []
+    for _ in range(7):
+        optimizer.apply([tf.ones((3, 4))], [variable])
+        scales.append(tuple(optimizer.loss_scale))
+    assert scales == [(1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (4, 0), (4, 1)]
+
+
+def test_what_keras_adam_has_besides_is_refused() -> None:
+    optimizer = LossScaledAdam(clipnorm=1.0)
+    with pytest.raises(ValueError, match="without clipping"):
+        optimizer.apply([tf.ones(2)], [tf.Variable(tf.ones(2))])
+
+
+def test_others_have_no_scale() -> None:
+    optimizer = FusedAdam()
+    optimizer.continue_with_scale(8.0, 2)
+    assert optimizer.loss_scale is None
+
+
+def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -> None:
+    """The weight of a token makes gradients overflow, while the loss is finite."""
+    with weighted({3: HUGE, 4: HUGE}):
+        _, notes, result = trained(shard, tmp_path, nonfinite_steps=1, **FLOAT16)
+    fault = "update 3: its scaled gradients overflow float16, left out; loss scale"
+    assert notes == [f"{fault} 16384", f"{fault} 8192"]
+    assert (result.step, result.left_out, result.overflows) == (4, 0, 2)
+    _, meta = checkpoints.load(checkpoints.list_checkpoints(tmp_path)[-1].path)
+    assert LossScale(*meta["loss_scale"]) == (8192, 2)
+
+
+def test_a_loss_that_is_not_finite_is(shard: Path, tmp_path: Path) -> None:
+    with weighted({2: NAN}), pytest.raises(T2TError, match="update 2: its loss is nan, 1 times in a row"):
+        trained(shard, tmp_path, nonfinite_steps=1, **FLOAT16)
+
+
+@pytest.mark.parametrize("stop", [2, 3])
+def test_a_run_resumed_around_an_overflow_ends_with_the_same_bits(
+    shard: Path, tmp_path: Path, stop: int
+) -> None:
+    hparams = HPARAMS.replace(layer_prepostprocess_dropout=0.2, train_steps=5)
+    with weighted({3: HUGE}):
+        whole, _, result = trained(shard, tmp_path / "whole", hparams=hparams, **FLOAT16)
+        trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=stop), **FLOAT16)
+        parts, _, resumed = trained(shard, tmp_path / "parts", hparams=hparams, **FLOAT16)
+    assert parts.keys() == whole.keys()
+    for name, array in whole.items():
+        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+    assert result.overflows == resumed.overflows == 1
+    assert result.seen.examples == resumed.seen.examples
+
+
+def test_a_run_may_go_on_in_another_precision(shard: Path, tmp_path: Path) -> None:
+    for steps, precision in ((2, "mixed_float16"), (3, "float32"), (4, "mixed_float16")):
+        hparams = HPARAMS.replace(train_steps=steps)
+        assert trained(shard, tmp_path, hparams=hparams, precision=precision)[2].step == steps
+
+
+@pytest.mark.slow
+def test_float16_learns_what_float32_does_on_one_device_and_two(tmp_path: Path) -> None:
+    paths = write_shards(tmp_path, shards=1, examples=48)
+    hparams = HPARAMS.replace(train_steps=20, max_length=9, min_length_bucket=9, effective_batch_size=9 * 48)
+    ways = {"one": (1, "default", "float32"), "half": (1, "default", "mixed_float16")}
+    ways["two halves"] = (2, "mirrored", "mixed_float16")
+    losses, arrays = {}, {}
+    for way, (devices, strategy, precision) in ways.items():
+        own = hparams.replace(batch_size=9 * 48 // devices, layer_prepostprocess_dropout=0.0)
+        process = start(tmp_path / way, paths, own, devices, strategy, precision=precision)
+        losses[way] = json.loads(process.communicate(timeout=600)[0].splitlines()[-1])["losses"]
+        arrays[way] = final_arrays(tmp_path / way / "out")
+    assert losses["one"][-1] < losses["one"][0] - 0.5
+    for way in list(ways)[1:]:
+        np.testing.assert_allclose(losses[way], losses["one"], rtol=5e-3)
+        for name, array in arrays["one"].items():
+            if array.dtype.kind == "f" and name.startswith("model/"):
+                assert np.abs(arrays[way][name] - array).mean() < 5e-3, name
