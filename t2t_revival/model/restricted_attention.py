@@ -121,7 +121,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
     """`MultiHeadAttention` of a sentence over itself, in which each position sees its neighbourhood only.
 
     Args:
-        hparams: see `MultiHeadAttention`; reads `attention_window` too, which is not 0.
+        hparams: see `MultiHeadAttention`.
         neighbourhood: of each position.
     """
 
