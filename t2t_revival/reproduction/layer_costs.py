@@ -226,6 +226,6 @@ def _against_full(plan: Scale, points: list[Point]) -> str:
     )
     quicker = [f"{full.length:,}" for own, full in pairs if own.upper < full.lower]
     return (
-        "- Restricted self-attention takes less time than full, its third quartile less than the other's first, "
+        "- Restricted self-attention takes less time than full (third quartile below the first), "
         f"at n = {', '.join(quicker) or 'none'} (d = {plan.channels_held})."
     )
