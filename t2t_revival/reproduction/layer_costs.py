@@ -224,8 +224,8 @@ def _against_full(plan: Scale, points: list[Point]) -> str:
     pairs = zip(
         _at(points, RESTRICTED, plan.of_lengths), _at(points, ATTENTION, plan.of_lengths), strict=True
     )
-    quicker = [f"{full.length:,}" for own, full in pairs if own.milliseconds < full.milliseconds]
+    quicker = [f"{full.length:,}" for own, full in pairs if own.upper < full.lower]
     return (
-        f"- Restricted self-attention takes less time than full at n = {', '.join(quicker) or 'none'} "
-        f"(d = {plan.channels_held})."
+        "- Restricted self-attention takes less time than full (third quartile below the first), "
+        f"at n = {', '.join(quicker) or 'none'} (d = {plan.channels_held})."
     )

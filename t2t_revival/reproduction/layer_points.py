@@ -20,6 +20,7 @@ from t2t_revival.reproduction.paths import traced
 from t2t_revival.training.csv_rows import read_rows, write_rows
 
 FILE_NAME = "layer_costs.csv"
+TURNS = 512 * 512  # n·d at which calls take as long again as the turns of the smallest size
 
 Report = Callable[[str], None]
 Size = tuple[int, int]  # n and d
@@ -183,7 +184,8 @@ def _seconds(function: Any, x: Any, calls: int) -> float:
 
 
 def _work(size: Size) -> int:
-    return size[0] * size[1]
+    """About as the time that a size takes grows: turns have a least length."""
+    return TURNS + size[0] * size[1]
 
 
 def _seconds_left(seconds: float, done: int, all_work: int) -> str:
