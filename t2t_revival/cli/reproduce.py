@@ -100,7 +100,6 @@ def _reproduce(values: flags.FlagValues) -> None:
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise T2TError(f"cannot write to {folder}: {place} is no folder that you may write to")
     common.load_tensorflow(values)
-    common.streams()
     chosen = {flag: values[flag].value for flag in ("precision", "strategy") if values[flag].value}
     runs = Runs(
         folder, scale, run_command, values.data_source or scale.data_source, chosen, training=values.run
