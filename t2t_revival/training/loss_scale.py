@@ -30,7 +30,7 @@ class LossScaledAdam(FusedAdam):
     """`FusedAdam` for a model that computes in float16; under TensorFlow, without Keras's extras.
 
     Keras's `LossScaleOptimizer` decides for each micro-batch, and from what one replica sees. Here one
-    decision is made for each update, of all replicas and micro-batches: the one that `FusedAdam` makes anyway.
+    decision is made for each update, of all its replicas and micro-batches, as `FusedAdam` makes it anyway.
     """
 
     def build(self, var_list: Any) -> None:

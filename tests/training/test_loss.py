@@ -130,7 +130,7 @@ def linear_gradients(
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 3e-2), ("float16", 1e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 5e-2), ("float16", 1e-2)])
 def test_linear_gradients_are_those_of_the_plain_formula(
     smoothing: float, dtype: str, tolerance: float
 ) -> None:
