@@ -19,6 +19,14 @@ from t2t_revival.errors import T2TError, did_you_mean
 HELP_WIDTH = 100  # columns
 LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
 MOST_TRAINING_STREAMS = 8  # each has a copy of the graph
+HABITS = {  # flags of T2T's usual command lines that are gone
+    "model": "there is one model, the Transformer",
+    "generate_data": "data is made where it is missing",
+    "worker_gpu": "all GPUs that can be seen are used, and CUDA_VISIBLE_DEVICES hides some",
+    "schedule": "t2t-trainer trains and evaluates; t2t-eval and t2t-decoder do the rest",
+    "hparams": "what a model was trained with is kept in its output_dir",
+    "eval_steps": "the whole split is evaluated",
+}
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -155,6 +163,10 @@ def _print_all_characters() -> None:
 
 def _wrong_flag(error: Exception, values: flags.FlagValues) -> str:
     if isinstance(error, flags.UnrecognizedFlagError):
+        if error.flagname in HABITS:
+            return (
+                f"--{error.flagname} is tensor2tensor's and is gone: {HABITS[error.flagname]}; leave it out"
+            )
         return did_you_mean(error.flagname, _names(values), "flag")
     return str(error)
 
