@@ -87,7 +87,7 @@ class TrainingBatches:
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
         self._rows = [replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
-        self._replicas = replicas
+        self.replicas = replicas
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
@@ -213,7 +213,7 @@ class TrainingBatches:
     def _assemble(self, pairs: Pairs, members: np.ndarray, bucket: int) -> _Batch:
         if self._pad_to_bucket:
             return _batch(pairs, members, self._rows[bucket], width=self._bounds[bucket])
-        return _batch(pairs, members, self._replicas)
+        return _batch(pairs, members, self.replicas)
 
 
 def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:

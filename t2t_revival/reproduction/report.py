@@ -47,6 +47,16 @@ class Table:
         ]
         return "\n".join([f"## {self.title}", "", *lines, "", *self.remarks]).rstrip() + "\n"
 
+    def texts(self, column: str) -> list[str]:
+        """The cells of a column."""
+        place = list(self.columns).index(column)
+        return [str(row[place]) for row in self.rows]
+
+    def numbers(self, column: str) -> list[float]:
+        """The cells of a column as numbers; NaN, where there is none."""
+        place = list(self.columns).index(column)
+        return [float(row[place] or "nan") for row in self.rows]
+
     def write(self, folder: Path) -> list[Path]:
         """Writes NAME.md and NAME.csv, each whole or not at all.
 

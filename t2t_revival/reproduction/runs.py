@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +13,16 @@ from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
 from t2t_revival.hparams import HParams
+from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
+from t2t_revival.training import checkpoints
 from t2t_revival.training.csv_rows import read_rows
+from t2t_revival.training.run import Run
 
 Flags = Mapping[str, object]
 Command = Callable[[str, Flags], None]  # runs a command, such as "t2t-trainer", with flags; raises T2TError
 TRANSLATION = "translate_ende"
+ANOTHER = "give another --output_dir, or remove that folder"
 
 
 @dataclass(frozen=True)
@@ -99,15 +106,14 @@ class Runs:
             T2TError: it is missing and is not to be trained; or as the trainer.
         """
         place = self.place(problem, name)
-        if _steps(place) >= hparams.train_steps:
+        self._check(place, problem, hparams)
+        steps = _steps(place)
+        if steps >= hparams.train_steps:
             return place
         if not self.training:
-            done = (
-                f"only {_steps(place):,} of {hparams.train_steps:,} updates" if place.exists() else "no run"
-            )
+            done = f"only {steps:,} of {hparams.train_steps:,} updates" if place.exists() else "no run"
             raise T2TError(f"{name}: {done} in {place}: train it, without --norun")
-        if self.scale.checkpoints:
-            flags = {"local_eval_frequency": hparams.train_steps // self.scale.checkpoints, **flags}
+        spread = self.scale.checkpoints
         self.command(
             "t2t-trainer",
             {
@@ -115,6 +121,8 @@ class Runs:
                 "hparams_set": hparams_set,
                 "data_dir": self.data_dir,
                 "output_dir": place,
+                "local_eval_frequency": math.ceil(hparams.train_steps / spread) if spread else 0,
+                "keep_checkpoint_max": hparams.average_checkpoints,
                 "eval_bleu_sentences": 0,
                 **self.trainer_flags,
                 **flags,
@@ -124,42 +132,81 @@ class Runs:
             raise T2TError(f"{name} has not come to its end: the same command goes on")
         return place
 
-    def outputs(self, place: Path, split: str, average: bool, decode_hparams: str = "") -> Outputs:
+    def _check(self, place: Path, problem: str, hparams: HParams) -> None:
+        """What was begun with other settings, or for another vocabulary, is no row of this table.
+
+        Raises:
+            T2TError: `place` holds such a run.
+        """
+        found = HParams.load(place)
+        if found is None:
+            return
+        for name, wanted in dataclasses.asdict(hparams).items():
+            if (there := getattr(found, name)) != wanted:
+                raise T2TError(f"{place} was trained with {name}={there}, not {wanted}: {ANOTHER}")
+        data = text_problem(problem)
+        if not data.has_data(self.data_dir):
+            return
+        if data.vocabulary(self.data_dir).fingerprint != Run.load(place).fingerprint:
+            raise T2TError(f"{place} was trained with another vocabulary than {self.data_dir} has: {ANOTHER}")
+
+    def split(self, problem: str) -> str:
+        """What a finished model is measured on: the test split, or dev where there is none."""
+        return TEST if TEST in text_problem(problem).metadata(self.data_dir).splits else DEV
+
+    def outputs(self, place: Path, split: str, average: bool, beam_size: int | None = None) -> Outputs:
         """Outputs of a trained model for a split: of its last checkpoint, or of its average.
 
         Args:
             place: of the training.
             split: "dev" or "test".
             average: whether the last checkpoints are averaged first, as many as the set says.
-            decode_hparams: how to decode; empty: the problem's own way.
+            beam_size: None: the problem's.
 
         Raises:
             T2TError: they are missing and nothing is to be done about it; or as t2t-decoder.
         """
-        stem = place / "decoded" / f"{split}{'-average' if average else ''}"
-        found = Outputs(stem.with_suffix(".outputs"), stem.with_suffix(".targets"))
+        checkpoint = place / checkpoints.file_name(_steps(place))
+        words = [split, checkpoint.stem, *(["average"] if average else [])]
+        stem = "-".join([*words, *([f"beam{beam_size}"] if beam_size else [])])
+        found = Outputs(place / "decoded" / f"{stem}.outputs", place / "decoded" / f"{stem}.targets", split)
         if found.outputs.exists() and found.references.exists():
             return found
         if not self.training:
             raise T2TError(f"{found.outputs}: missing; make it, without --norun")
-        step = _steps(place)
-        checkpoint = place / f"model.ckpt-{step}.npz"
         if average:
             self.command("t2t-avg-all", {"output_dir": place})
-            checkpoint = place / "averaged" / checkpoint.name
+            checkpoint = place / checkpoints.AVERAGED / checkpoint.name
         found.outputs.parent.mkdir(exist_ok=True)
         self.command(
             "t2t-decoder",
             {
                 "output_dir": place,
+                "data_dir": self.data_dir,
                 "checkpoint_path": checkpoint,
                 "dataset_split": split,
                 "decode_to_file": found.outputs,
                 "log_examples": 0,
-                **({"decode_hparams": decode_hparams} if decode_hparams else {}),
+                "decode_hparams": f"beam_size={beam_size}" if beam_size else None,
             },
         )
         return found
+
+    def perplexity(self, place: Path) -> float:
+        """Of a trained model, per subword of the dev split.
+
+        Raises:
+            T2TError: it is missing and nothing is to be done about it; or as t2t-eval.
+        """
+        steps = _steps(place)
+        scored = [row for row in _scores(place) if row["step"] == steps]
+        if not scored and self.training:  # killed between its last checkpoint and its last evaluation
+            path = place / checkpoints.file_name(steps)
+            self.command("t2t-eval", {"output_dir": place, "checkpoint_path": path, "eval_bleu_sentences": 0})
+            scored = [row for row in _scores(place) if row["step"] == steps]
+        if not scored:
+            raise T2TError(f"{place}: no perplexity of step {steps:,}; measure it, without --norun")
+        return scored[-1]["perplexity"]
 
 
 @dataclass(frozen=True)
@@ -168,6 +215,7 @@ class Outputs:
 
     outputs: Path
     references: Path
+    split: str
 
     def lines(self) -> tuple[list[str], list[str]]:
         """Outputs and references."""
@@ -177,19 +225,28 @@ class Outputs:
         return output, reference
 
 
-def dev_scores(place: Path) -> dict[str, float]:
-    """The last scores on dev of a training: loss, perplexity, accuracy.
+def text_problem(name: str) -> Text2TextProblem:
+    """A registered problem of text to text.
 
     Raises:
-        T2TError: there are none.
+        T2TError: it is of another kind.
     """
-    rows = read_rows(place / "dev.csv")
-    if not rows:
-        raise T2TError(f"{place / 'dev.csv'}: no scores: train it with t2t-reproduce")
-    return {name: float(cell) for name, cell in rows[-1].items() if cell}
+    problem = registry.problem(name)
+    if not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"{name} is not a problem of text to text")
+    return problem
 
 
 def _steps(place: Path) -> int:
-    """Updates up to the last evaluation, which follows a checkpoint; 0: none."""
-    rows = read_rows(place / "dev.csv")
-    return int(rows[-1]["step"]) if rows else 0
+    """Updates of the newest checkpoint or, where that is gone, of the last evaluation; 0: none."""
+    found = [float(checkpoint.step) for checkpoint in checkpoints.list_checkpoints(place)]
+    return int(max([*found, *(row["step"] for row in _scores(place))], default=0))
+
+
+def _scores(place: Path) -> list[dict[str, float]]:
+    """Rows with a step and a perplexity, of the trainer and of t2t-eval."""
+    rows = []
+    for cells in read_rows(place / "dev.csv") + read_rows(place / "eval-dev.csv"):
+        with suppress(KeyError, TypeError, ValueError):  # a line cut short by a crash
+            rows.append({name: float(cells[name]) for name in ("step", "perplexity")})
+    return rows

@@ -19,7 +19,7 @@ class Scale:
         data_source: of translation, where none is given; None: one must be given.
         vocab_size: pieces of the vocabulary of translation; 0: as the problem chooses.
         adapted: a set of the paper -> the set that is trained.
-        checkpoints: evenly spread over a training; 0: by the clock, as the trainer does.
+        checkpoints: evenly spread over a training; 0: by the clock, each ten minutes, as in the paper.
         parsing: hparams sets of table 4, from the treebank alone and from parsed text as well.
         parsing_hparams: changes to them, as `--hparams` takes them.
         parsing_beam: beam of table 4.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
 from t2t_revival.reproduction.report import Table
 from t2t_revival.reproduction.runs import Runs
 
@@ -29,24 +27,18 @@ def table(runs: Runs, problems: Sequence[str], models: Sequence[str], say: Calla
     Raises:
         T2TError: a name is unknown; or as `Runs`.
     """
-    for kind, names, known in (("problem", problems, PROBLEMS), ("row", models, MODELS)):
+    for kind, names, known in (("problem", problems, PROBLEMS), ("model", models, MODELS)):
         for name in names:
             if name not in known:
                 raise T2TError(did_you_mean(name, known, kind))
-    places = []
     for name in problems or PROBLEMS:
         runs.make_translations(name)
+    trained = []
+    for name in problems or PROBLEMS:
         for model in models or MODELS:
             say(f"table 2: {name}, {model}")
             place = runs.translator(model, name, CHANGES.get((name, model), ""))
-            runs.outputs(place, _split(runs, name), average=True)
-            places.append(place)
+            trained.append((place, runs.outputs(place, runs.split(name), average=True)))
     from t2t_revival.reproduction import training_costs
 
-    return training_costs.table(runs.folder, runs.scale.name, places, say)
-
-
-def _split(runs: Runs, name: str) -> str:
-    problem = registry.problem(name)
-    assert isinstance(problem, Text2TextProblem)
-    return TEST if TEST in problem.metadata(runs.data_dir).splits else DEV
+    return training_costs.table(runs.folder, runs.scale.name, trained, say)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from t2t_revival.files import writing
 from t2t_revival.reproduction import findings
 from t2t_revival.reproduction.findings import Compared
 from t2t_revival.reproduction.report import Cell, Table
-from t2t_revival.reproduction.runs import Runs, dev_scores
+from t2t_revival.reproduction.runs import Runs
 
 BASE, BIG = "base", "big"
 LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty
@@ -93,16 +94,18 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
     wanted = [name for name in ROWS if not names or name in (BASE, *names)]
     runs.make_translations()
     places: dict[str, Path] = {}
+    perplexities: dict[str, float] = {}
     outputs: dict[str, list[str]] = {}
     references: list[str] = []
     for number, name in enumerate(wanted, 1):
         say(f"table 3, row {number} of {len(wanted)}: {name}")
         places[name] = runs.translator(name)
+        perplexities[name] = runs.perplexity(places[name])
         outputs[name], references = runs.outputs(places[name], "dev", average=False).lines()
     say(f"comparing {len(wanted)} rows by {findings.SAMPLES:,} resamplings")
     compared = findings.compare(outputs, references)
     measured = {
-        name: Measured(_parameters(place), dev_scores(place)["perplexity"], compared[name])
+        name: Measured(_parameters(place), perplexities[name], compared[name])
         for name, place in places.items()
     }
     return _table(runs, measured, len(references)), _findings(measured)
@@ -156,7 +159,8 @@ def _findings(measured: dict[str, Measured]) -> Table:
     counts = [sum(row[-1] == word for row in rows) for word in (findings.HOLDS, findings.UNDECIDED)]
     remarks = (
         f"{counts[0]} of {len(rows)} findings hold here, {counts[1]} are not decided "
-        f"(p of {findings.LEVEL} or more).",
+        f"(p of {findings.LEVEL} or more, each test by itself). About equal: a difference of at most "
+        f"{findings.ABOUT_EQUAL} BLEU.",
     )
     columns = ("finding", "BLEU to base, paper", "BLEU to base", "p", "here it")
     return Table("table3_findings", "What the paper found, and what holds here", columns, rows, remarks)
@@ -183,19 +187,19 @@ def draw(measured: Table, path: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    columns = [measured.columns.index(name) for name in ("row", "to base, paper", "to base")]
-    rows = [[str(row[column]) for column in columns] for row in measured.rows]
-    rows = [row for row in rows if row[2]][::-1]
+    columns = (measured.texts("row"), measured.numbers("to base, paper"), measured.numbers("to base"))
+    rows = [row for row in zip(*columns, strict=True) if not math.isnan(row[2])]
     figure = Figure(figsize=(8, 1.2 + 0.3 * len(rows)), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     places = range(len(rows))
-    paper, here = ([float(row[column]) for row in rows] for column in (1, 2))
+    names, paper, here = ([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
     axes.axvline(0, color="#5c6670", linewidth=1)
     for place, one, other in zip(places, paper, here, strict=True):
         axes.plot([one, other], [place, place], color="#c8d0d8", linewidth=1.5, zorder=1)
     axes.scatter(paper, places, color="#7a9cc6", label="paper", zorder=2)
     axes.scatter(here, places, color="#c0562f", marker="s", label="here", zorder=2)
-    axes.set_yticks(list(places), [row[0] for row in rows])
+    axes.set_yticks(list(places), names)
+    axes.invert_yaxis()
     axes.set_xlabel("BLEU on dev, difference from the base model")
     axes.set_title(measured.title)
     axes.grid(axis="x", alpha=0.3)

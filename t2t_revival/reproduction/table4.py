@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import measure_of
-from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
+from t2t_revival.files import writing
 from t2t_revival.reproduction.report import Cell, Table
-from t2t_revival.reproduction.runs import Runs
+from t2t_revival.reproduction.runs import Runs, text_problem
 
 ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
 PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23; the problem that is the row here
@@ -44,11 +44,14 @@ def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Cal
     """
     measured = {ALONE: _measured(runs, ALONE, say)}
     if auto_trees or registry.problem(SEMI).has_data(runs.data_dir):
-        measured[SEMI] = _measured(runs, SEMI, say, auto_trees=auto_trees, gold_share=gold_share)
+        made_from: dict[str, object] = {"auto_trees": auto_trees, "gold_share": gold_share}
+        if not auto_trees:  # what is there knows what it was made from
+            made_from["data_source"] = None
+        measured[SEMI] = _measured(runs, SEMI, say, **made_from)
     rows: list[list[Cell]] = []
     for parser, training, f1, problem in PAPER:
-        found, how = measured.get(problem or "", ("", ""))
-        rows.append([parser, training, f"{f1:.1f}", found, how])
+        found, how = measured.get(problem or "", (None, None))
+        rows.append([parser, training, f1, found, how])
     remarks = [
         "The paper's F1 is of WSJ section 23. Here: sentences of all lengths, EVALB's rules, COLLINS.prm, "
         f"beam {runs.scale.parsing_beam}, mean of the last checkpoints."
@@ -59,7 +62,7 @@ def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Cal
     return Table("table4", "Table 4: English constituency parsing", columns, rows, remarks)
 
 
-def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[str, str]:
+def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[float, str]:
     """F1 of a problem's parser, and what it is of."""
     say(f"table 4: {name}")
     runs.make_data(name, **flags)
@@ -67,12 +70,38 @@ def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object
     overrides = runs.scale.parsing_hparams
     hparams = registry.hparams(hparams_set, overrides)
     place = runs.trained(name, hparams_set, hparams_set, hparams, {"hparams": overrides} if overrides else {})
-    problem = registry.problem(name)
-    measure = measure_of(problem)
-    if measure is None or not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{name} is no problem of parsing")
-    split = TEST if TEST in problem.metadata(runs.data_dir).splits else DEV
-    decode_hparams = f"beam_size={runs.scale.parsing_beam}"
-    outputs, references = runs.outputs(place, split, average=True, decode_hparams=decode_hparams).lines()
+    measure = measure_of(text_problem(name))
+    assert measure
+    found = runs.outputs(place, runs.split(name), average=True, beam_size=runs.scale.parsing_beam)
+    outputs, references = found.lines()
     score = measure.score(outputs, references).score
-    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
+    return round(score, 1), f"{hparams_set}, {len(references):,} sentences of {found.split}"
+
+
+def draw(measured: Table, path: Path) -> None:
+    """Draws the F1 of all parsers as PNG.
+
+    Args:
+        measured: of `table`.
+        path: of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    names = [
+        f"{parser}, {training}"
+        for parser, training in zip(measured.texts("parser"), measured.texts("training"), strict=True)
+    ]
+    here = measured.numbers("F1")
+    figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(names))
+    axes.barh(places, measured.numbers("F1, paper"), color="#7a9cc6", label="paper, WSJ section 23")
+    axes.scatter(here, places, color="#c0562f", marker="s", label="here")
+    axes.set_yticks(list(places), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(min([85, *(f1 - 5 for f1 in here if f1 > 0)]), 95)
+    axes.set_xlabel("F1")
+    axes.set_title(measured.title)
+    axes.legend(frameon=False, loc="lower right")
+    with writing(path) as file:
+        figure.savefig(file, format="png")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import tensorflow as tf
 from t2t_revival import registry
 from t2t_revival.data.workers import cores
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.files import writing
 from t2t_revival.hparams import HParams
 from t2t_revival.reproduction.kept import Kept
 from t2t_revival.reproduction.layer_points import Report, device
 from t2t_revival.reproduction.operations import count
 from t2t_revival.reproduction.report import Cell, Table
-from t2t_revival.reproduction.run_scores import score
+from t2t_revival.reproduction.runs import Outputs
 from t2t_revival.training.checkpoint_file import load
 from t2t_revival.training.checkpoints import left_out, to_decode
 from t2t_revival.training.evaluations import settings_fingerprint
@@ -84,7 +87,8 @@ COLUMNS = (
     "updates",
     "target tokens",
     "hours",
-    "measured",
+    "BLEU",
+    "of split",
 )
 
 
@@ -163,13 +167,13 @@ def sustained_rate(size: int) -> float:
     return products * 2 * size**3 / min(times)
 
 
-def table(folder: Path, scale: str, runs: list[Path], report: Report) -> Table:
+def table(folder: Path, scale: str, runs: Sequence[tuple[Path, Outputs]], report: Report) -> Table:
     """Table 2: the paper's systems, its two models counted again, and trainings of this machine.
 
     Args:
         folder: gets `training_costs.csv`, which keeps what was counted and measured.
         scale: "cpu" or "paper"; says by how large matrices the machine's rate is measured.
-        runs: output_dirs of trainings.
+        runs: output_dirs of trainings, and what they gave for a split.
         report: is told what is being done.
 
     Raises:
@@ -185,7 +189,7 @@ def table(folder: Path, scale: str, runs: list[Path], report: Report) -> Table:
         size = MATRIX[scale]
         report(f"measuring how fast this machine multiplies matrices of {size} x {size}")
         rate = kept.value(f"FLOP/s of {device()}, matrices of {size}", lambda: sustained_rate(size))
-        rows += [_run_row(run, rate, kept, report) for run in runs]
+        rows += [_run_row(place, outputs, rate, kept, report) for place, outputs in runs]
     return Table("table2", "Table 2: BLEU and training cost in FLOPs", COLUMNS, rows, _remarks(rate))
 
 
@@ -199,31 +203,25 @@ def _system_row(system: System, kept: Kept, report: Report) -> list[Cell]:
     by_time = flops_by_time(system.hours, GPUS, SUSTAINED[GPU])
     counted = update * hparams.train_steps
     length = [hparams.train_steps, hparams.train_steps * BATCH, system.hours]
-    return [*stated, by_time, counted, counted / by_time, *length, None]
+    return [*stated, by_time, counted, counted / by_time, *length, None, None]
 
 
-def _run_row(output_dir: Path, rate: float, kept: Kept, report: Report) -> list[Cell]:
+def _run_row(output_dir: Path, outputs: Outputs, rate: float, kept: Kept, report: Report) -> list[Cell]:
     run, hparams = Run.load(output_dir), load_hparams(output_dir)
     checkpoint = to_decode(output_dir, on_damaged=lambda error: report(left_out(error)))
-    seen = _seen(checkpoint.path)
-    report(f"{output_dir}: counting its operations, and decoding a split if that was not done yet")
+    seen, devices = _seen(checkpoint.path)
+    report(f"{output_dir}: counting its operations")
     counted = _counted_of(kept, hparams, load_vocabulary(output_dir).size, seen)
     hours = seen.seconds / 3600
-    by_time = flops_by_time(hours, 1, rate)
+    by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"
     length = [checkpoint.step, seen.target_tokens, hours]
-    return [
-        name,
-        *[None] * 4,
-        by_time,
-        counted,
-        counted / by_time,
-        *length,
-        score(output_dir, checkpoint, kept),
-    ]
+    bleu = round(sacrebleu_score(*outputs.lines()).score, 2)
+    return [name, *[None] * 4, by_time, counted, counted / by_time, *length, bleu, outputs.split]
 
 
-def _seen(checkpoint: Path) -> Seen:
+def _seen(checkpoint: Path) -> tuple[Seen, int]:
+    """What a training had seen, and on how many devices it ran last."""
     _, meta = load(checkpoint, prefixes=())
     try:
         seen = Seen(**meta["seen"])
@@ -231,7 +229,7 @@ def _seen(checkpoint: Path) -> Seen:
         raise T2TError(f"{checkpoint}: does not say what it was trained on, as t2t-trainer's do") from error
     if not seen.examples:
         raise T2TError(f"{checkpoint}: was not trained yet")
-    return seen
+    return seen, meta.get("replicas", 1)
 
 
 def _counted_of(kept: Kept, hparams: HParams, vocab_size: int, seen: Seen) -> float:
@@ -264,16 +262,50 @@ def _remarks(rate: float | None) -> list[str]:
         f"sentences of {SENTENCE} tokens, on which it hardly depends.",
         "- Rate used: what was counted by what the rule gives, the share of the devices' rate that the "
         "training makes use of.",
-        "- The paper's cost is one figure for both languages.",
+        "- The paper's cost is one figure for both languages; its BLEU is of tokenised text.",
     ]
     return remarks + (_remarks_on_runs(rate) if rate is not None else [])
 
 
 def _remarks_on_runs(rate: float) -> list[str]:
     return [
-        f"- Trained here: the rate is that of this machine ({device()}) as one device, {rate / 1e12:.3g} "
+        f"- Trained here: the rate is that of this machine ({device()}) as a device, {rate / 1e12:.3g} "
         f"TFLOP/s with float32 matrices. {FILE_NAME} keeps it; if the machine was busy then, remove its "
         "line. A training in lower precision, or on another machine, may exceed it.",
         "- Hours of these are the trainer's, with evaluations and checkpoints. Tokens have no padding among "
         "them. Operations are counted for a pair of mean lengths.",
+        "- BLEU of these is sacreBLEU's, cased, 13a, of the mean of the last checkpoints: not to be compared "
+        "with the paper's.",
     ]
+
+
+def draw(measured: Table, path: Path) -> None:
+    """Draws BLEU against the cost of training, on a logarithmic axis, as PNG.
+
+    Args:
+        measured: of `table`.
+        path: of the picture.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    names = measured.texts("system")
+    for label, cost, bleu, colour in (
+        ("EN-DE, paper", "FLOPs EN-DE (paper)", "BLEU EN-DE (paper)", "#1f4e8c"),
+        ("EN-FR, paper", "FLOPs EN-FR (paper)", "BLEU EN-FR (paper)", "#c0562f"),
+        ("here, counted", "counted from the graph", "BLEU", "#2f8f3f"),
+    ):
+        points = zip(measured.numbers(cost), measured.numbers(bleu), names, strict=True)
+        shown = [point for point in points if not any(math.isnan(number) for number in point[:2])]
+        axes.scatter([x for x, *_ in shown], [y for _, y, _ in shown], color=colour, label=label)
+        for x, y, name in shown:
+            axes.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xlabel("training cost, FLOPs")
+    axes.set_ylabel("BLEU (here: of another corpus)")
+    axes.set_title(measured.title)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="lower right")
+    with writing(path) as file:
+        figure.savefig(file, format="png")

@@ -325,6 +325,7 @@ class Session(keras.callbacks.Callback):
                 **dataclasses.asdict(self.state),
                 "architecture": self.model.hparams.architecture(),
                 "loss_scale": self.model.optimizer.loss_scale,
+                "replicas": self._batches.replicas,
             }
             checkpoints.save(path, arrays, meta)
             checkpoints.keep_newest(self._settings.output_dir, self._settings.keep_checkpoints)

@@ -44,12 +44,9 @@ def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
     assert "t2t-bleu: error:" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_passed_on(files, number) -> None:
-    code = WAITING.format(folder=str(files / "translations"), reference=str(files / "ref.de"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts
-    )
+    process = _waiting(files, _hear_interrupts)
     child = _child(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
@@ -58,9 +55,33 @@ def test_signals_are_passed_on(files, number) -> None:
     assert not _alive(child)
 
 
+def test_a_terminal_that_closes_ends_nothing_under_nohup(files) -> None:
+    process = _waiting(files, _nohup)
+    _child(process.pid)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def _waiting(files, before) -> subprocess.Popen:
+    """Runs a command that waits for files; `before` is called in the new process."""
+    code = WAITING.format(folder=str(files / "translations"), reference=str(files / "ref.de"))
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=before
+    )
+
+
 def _hear_interrupts() -> None:
     """A background job, as a test may run in, has SIGINT ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _nohup() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _child(parent: int) -> int:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from t2t_revival import checked_json
 from t2t_revival.cli.reproduce import MAKERS, main
 
 
@@ -13,10 +14,18 @@ from t2t_revival.cli.reproduce import MAKERS, main
         (["--figure=1"], "there is no figure 1 to be made"),
         (["--table=3", "--scale=cpu"], "--data_source is missing: a folder with train.en"),
         (["--figure=3", "--scale=cpu"], "--data_source is missing"),
-        (["--table=4"], "--data_source is missing: a treebank's folder"),
+        (["--table=1,2", "--scale=cpu"], "--data_source is missing"),
+        (["--table=4"], "--treebank is missing: a treebank's folder"),
+        (["--table=3,4", "--data_source=sample"], "--treebank is missing"),
         (["--table=3", "--rows=table3_a_h2", "--data_source=sample"], "unknown row 'table3_a_h2'"),
-        (["--table=3", "--norun", "--data_source=sample"], "base: no run in"),
-        (["--table=4", "--norun", "--data_source=sample"], "parsing: no run in"),
+        (["--table=2", "--models=large"], "unknown model 'large'"),
+        (["--table=2", "--rows=big"], "--rows is for table 3 only"),
+        (
+            ["--table=4", "--treebank=sample", "--gold_share=0.5"],
+            "--gold_share is the treebank's share beside",
+        ),
+        (["--table=3", "--norun"], "base: no run in"),
+        (["--table=4", "--norun"], "parsing: no run in"),
     ],
 )
 def test_wrong_input_is_one_line(flags, message, capsys, tmp_path) -> None:
@@ -37,3 +46,13 @@ def test_an_unwritable_folder_is_said_before_anything_runs(capsys, tmp_path) -> 
     place.write_text("")
     assert main(["t2t-reproduce", "--table=3", "--data_source=sample", f"--output_dir={place}"]) == 1
     assert f"cannot write to {place}" in capsys.readouterr().err
+
+
+def test_a_folder_keeps_its_precision(capsys, tmp_path) -> None:
+    checked_json.save(tmp_path / "settings.json", {"precision": "mixed_bfloat16"})
+    command = ["t2t-reproduce", "--table=3", "--norun", f"--output_dir={tmp_path}"]
+    assert main([*command, "--precision=float32"]) == 1
+    assert f"{tmp_path} was begun with --precision=mixed_bfloat16" in capsys.readouterr().err
+    for again in ([], ["--precision=mixed_bfloat16"]):
+        assert main([*command, *again]) == 1
+        assert "base: no run in" in capsys.readouterr().err

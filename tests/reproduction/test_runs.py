@@ -6,7 +6,8 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
-from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_scores
+from t2t_revival.hparams import HParams
+from t2t_revival.reproduction.runs import TRANSLATION, Runs
 from t2t_revival.reproduction.scales import CPU, PAPER
 from t2t_revival.reproduction.table3 import ROWS, tables
 
@@ -28,6 +29,9 @@ class Pretended:
             flags["output_dir"].mkdir(parents=True)
             rows = f"step,target_tokens,seconds,loss,perplexity,accuracy\n{steps // 2},1,1,3,20,0.3\n"
             (flags["output_dir"] / "dev.csv").write_text(rows + f"{steps},2,2,2,8,0.5\n")
+            HParams.save(registry.hparams(flags["hparams_set"], overrides), flags["output_dir"])
+        if name == "t2t-eval":
+            (flags["output_dir"] / "eval-dev.csv").write_text("step,perplexity\n1666,7\n")
         if name == "t2t-decoder":
             flags["decode_to_file"].write_text("ein Hund\neine Katze\n")
             flags["decode_to_file"].with_suffix(".targets").write_text("ein Hund\nzwei Katzen\n")
@@ -51,13 +55,14 @@ def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
                 "output_dir": place,
                 "eval_bleu_sentences": 0,
                 "precision": "mixed_bfloat16",
-                "local_eval_frequency": 166,
+                "local_eval_frequency": 167,
+                "keep_checkpoint_max": 5,
                 "hparams": "num_hidden_layers=3,hidden_size=128,filter_size=512,attention_key_channels=32,"
                 "learning_rate_warmup_steps=400,batch_size=2048,effective_batch_size=0,train_steps=1666",
             },
         )
     ]
-    assert dev_scores(place)["perplexity"] == 8
+    assert runs.perplexity(place) == 8
     assert runs.translator("table3_b_dk16") == place
     assert command.names() == ["t2t-trainer"]
 
@@ -67,7 +72,8 @@ def test_the_papers_scale_trains_the_set_as_it_is(tmp_path) -> None:
     Runs(tmp_path, PAPER, command).translator("big")
     flags = command.asked[0][1]
     assert "hparams" not in flags
-    assert "local_eval_frequency" not in flags
+    assert flags["local_eval_frequency"] == 0  # checkpoints each ten minutes, the trainer's default
+    assert flags["keep_checkpoint_max"] == 20
 
 
 def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
@@ -93,7 +99,7 @@ def test_what_is_missing_is_an_error_where_nothing_is_to_be_run(tmp_path) -> Non
     (place / "dev.csv").write_text("step,perplexity\n830,20\n")
     with pytest.raises(T2TError, match=r"base: only 830 of 1,666 updates in .*base"):
         runs.translator("base")
-    with pytest.raises(T2TError, match=r"dev.outputs: missing; make it"):
+    with pytest.raises(T2TError, match=r"dev-model.ckpt-830.outputs: missing; make it"):
         runs.outputs(place, "dev", average=False)
 
 
@@ -103,6 +109,35 @@ def test_a_training_that_ends_early_is_an_error(tmp_path) -> None:
 
     with pytest.raises(T2TError, match="base has not come to its end: the same command goes on"):
         Runs(tmp_path, CPU, stopped, "sample").translator("base")
+
+
+def test_a_run_of_other_settings_is_no_row(tmp_path) -> None:
+    runs = Runs(tmp_path, CPU, Pretended(), "sample")
+    runs.translator("base")
+    other = CPU.adapted(registry.hparams("base")).replace(batch_size=4096)
+    other.save(runs.place(TRANSLATION, "base"))
+    with pytest.raises(T2TError, match=r"base was trained with batch_size=4096, not 2048: give another"):
+        runs.translator("base")
+
+
+def test_a_training_killed_before_its_last_evaluation_is_measured_again(tmp_path) -> None:
+    command = Pretended()
+    runs = Runs(tmp_path, CPU, command, "sample")
+    place = runs.translator("base")
+    rows = (place / "dev.csv").read_text().splitlines()
+    (place / "dev.csv").write_text("\n".join([*rows[:-1], rows[-1][:6]]))  # cut short
+    (place / "model.ckpt-1666.npz").write_bytes(b"")
+    assert runs.translator("base") == place
+    assert command.names() == ["t2t-trainer"]
+    assert runs.perplexity(place) == 7
+    assert command.asked[-1] == (
+        "t2t-eval",
+        {
+            "output_dir": place,
+            "checkpoint_path": place / "model.ckpt-1666.npz",
+            "eval_bleu_sentences": 0,
+        },
+    )
 
 
 def test_an_interrupted_table_goes_on_at_its_row(tmp_path) -> None:

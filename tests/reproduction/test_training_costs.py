@@ -12,6 +12,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.reproduction import training_costs
 from t2t_revival.reproduction.layer_points import device
+from t2t_revival.reproduction.runs import Outputs
 from t2t_revival.reproduction.training_costs import SYSTEMS, counted_flops, flops_by_time, training_flops
 from t2t_revival.training.checkpoint_file import save
 from t2t_revival.training.run import Run
@@ -103,12 +104,18 @@ def test_the_paper_s_rule_gives_the_paper_s_figures(hours, flops) -> None:
 
 
 def test_the_paper_s_rows() -> None:
-    rows = {system.name: dataclasses.astuple(system)[1:5] for system in SYSTEMS}
-    assert len(rows) == 10
-    assert rows["Transformer (base model)"] == (27.3, 38.1, 3.3e18, 3.3e18)
-    assert rows["Transformer (big)"] == (28.4, 41.8, 2.3e19, 2.3e19)
-    assert rows["GNMT + RL"] == (24.6, 39.92, 2.3e19, 1.4e20)
-    assert rows["ConvS2S Ensemble"] == (26.36, 41.29, 7.7e19, 1.2e21)
+    assert {system.name: dataclasses.astuple(system)[1:5] for system in SYSTEMS} == {
+        "ByteNet": (23.75, None, None, None),
+        "Deep-Att + PosUnk": (None, 39.2, None, 1.0e20),
+        "GNMT + RL": (24.6, 39.92, 2.3e19, 1.4e20),
+        "ConvS2S": (25.16, 40.46, 9.6e18, 1.5e20),
+        "MoE": (26.03, 40.56, 2.0e19, 1.2e20),
+        "Deep-Att + PosUnk Ensemble": (None, 40.4, None, 8.0e20),
+        "GNMT + RL Ensemble": (26.30, 41.16, 1.8e20, 1.1e21),
+        "ConvS2S Ensemble": (26.36, 41.29, 7.7e19, 1.2e21),
+        "Transformer (base model)": (27.3, 38.1, 3.3e18, 3.3e18),
+        "Transformer (big)": (28.4, 41.8, 2.3e19, 2.3e19),
+    }
 
 
 @pytest.fixture
@@ -156,43 +163,50 @@ def trained(tmp_path, tiny_hparams, subwords_file):
     run = Run("translate_ende", "tiny", "/gone", subwords_file.name, fingerprint(subwords_file), {})
     run.save(place)
     seen = {"target_tokens": 1500, "source_tokens": 1000, "examples": 200, "seconds": 7200.0}
-    save(place / "model.ckpt-9.npz", {"model/w": np.zeros(1, np.float32)}, {"step": 9, "seen": seen})
+    save(
+        place / "model.ckpt-9.npz",
+        {"model/w": np.zeros(1, np.float32)},
+        {"step": 9, "seen": seen, "replicas": 4},
+    )
     return place
 
 
-def test_a_training_has_its_row(trained, tmp_path, counted, tiny_hparams) -> None:
-    (trained / "decoded").mkdir()
-    sentences = "a dog runs over the green field\n"
-    for name in ("test-average.outputs", "test-average.targets"):
-        (trained / "decoded" / name).write_text(sentences)
-    row = cells(training_costs.table(tmp_path, "cpu", [trained], lambda news: None))[
-        "run: translate_ende, tiny"
-    ]
-    assert row["time x devices x rate"] == pytest.approx(2 * 3600 * 2e11)
+@pytest.fixture
+def outputs(tmp_path) -> Outputs:
+    """All as it should be."""
+    for name in ("out", "ref"):
+        (tmp_path / name).write_text("a dog runs over the green field\n")
+    return Outputs(tmp_path / "out", tmp_path / "ref", "test")
+
+
+def test_a_training_has_its_row(trained, outputs, tmp_path, counted, tiny_hparams) -> None:
+    table = training_costs.table(tmp_path, "cpu", [(trained, outputs)], lambda news: None)
+    row = cells(table)["run: translate_ende, tiny"]
+    assert row["time x devices x rate"] == pytest.approx(4 * 2 * 3600 * 2e11)
     assert row["updates"] == 9
     assert row["target tokens"] == 1500
-    assert row["measured"] == "BLEU 100.00 (test)"
+    assert (row["BLEU"], row["of split"]) == (100.0, "test")
     # 200 pairs of 5 and 7.5 tokens
     pieces = counted[-1][1]
     expected = 200 * training_flops(tiny_hparams, pieces, 5, 7.5)
     assert row["counted from the graph"] == pytest.approx(expected)
-
-
-def test_a_training_without_data_and_outputs_has_no_score(trained, tmp_path, counted) -> None:
-    table = training_costs.table(tmp_path, "cpu", [trained], lambda news: None)
-    assert cells(table)["run: translate_ende, tiny"]["measured"] is None
     assert device() in "\n".join(table.remarks)
+    picture = tmp_path / "table2.png"
+    training_costs.draw(table, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_checkpoint_that_does_not_say_what_it_has_seen_is_an_error(trained, tmp_path, counted) -> None:
+def test_a_checkpoint_that_does_not_say_what_it_has_seen_is_an_error(
+    trained, outputs, tmp_path, counted
+) -> None:
     save(trained / "model.ckpt-10.npz", {"model/w": np.zeros(1, np.float32)}, {"step": 10})
     with pytest.raises(T2TError, match=r"model.ckpt-10.npz: does not say what it was trained on"):
-        training_costs.table(tmp_path, "cpu", [trained], lambda news: None)
+        training_costs.table(tmp_path, "cpu", [(trained, outputs)], lambda news: None)
 
 
-def test_a_folder_without_a_training_is_an_error(tmp_path, counted) -> None:
+def test_a_folder_without_a_training_is_an_error(tmp_path, outputs, counted) -> None:
     with pytest.raises(T2TError, match="no trained model"):
-        training_costs.table(tmp_path, "cpu", [tmp_path / "none"], lambda news: None)
+        training_costs.table(tmp_path, "cpu", [(tmp_path / "none", outputs)], lambda news: None)
 
 
 def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
