@@ -55,7 +55,7 @@ class Table:
     def numbers(self, column: str) -> list[float]:
         """The cells of a column as numbers; NaN, where there is none."""
         place = list(self.columns).index(column)
-        return [float(row[place] or "nan") for row in self.rows]
+        return [float("nan" if row[place] in (None, "") else row[place] or 0) for row in self.rows]
 
     def write(self, folder: Path) -> list[Path]:
         """Writes NAME.md and NAME.csv, each whole or not at all.

@@ -64,7 +64,7 @@ def test_without_parsed_text_a_row_is_missing(tiny_runs, made, tmp_path) -> None
     (tmp_path / "runs" / "parse_wsj").symlink_to(runs.place("parse_wsj", "parsing_small").parent)
     alone = Runs(tmp_path, runs.scale, tiny_runs.command, runs.data_source)
     table = table4.table(alone, None, None, _silent)
-    assert [row[1] for row in table.rows if row[3]] == ["WSJ only, discriminative"]
+    assert [row[1] for row in table.rows if row[3] is not None] == ["WSJ only, discriminative"]
     assert "--auto_trees" in table.remarks[-1]
 
 
