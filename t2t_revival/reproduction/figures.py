@@ -29,13 +29,19 @@ def figure3(runs: Runs, say: Callable[[str], None]) -> list[Path]:
 
     Returns:
         A PNG, and a page with all layers and heads.
+
+    Raises:
+        T2TError: the sentence has more tokens than can be drawn; or as `Runs`.
     """
     attention, encoder = _attention(runs, LAWS, say)
     return _written(runs, "figure3", attention, encoder.looking_from("making"))
 
 
 def figure4(runs: Runs, say: Callable[[str], None]) -> list[Path]:
-    """Two heads from the word "its", those that look most at "Law" and "application"."""
+    """Two heads from the word "its", those that look most at "Law" and "application".
+
+    Returns and raises what `figure3` does.
+    """
     attention, encoder = _attention(runs, LAW, say)
     from_its = encoder.looking_from("its")
     memory = [place for word in ("Law", "application") for place in encoder.places(word)]
@@ -44,7 +50,10 @@ def figure4(runs: Runs, say: Callable[[str], None]) -> list[Path]:
 
 
 def figure5(runs: Runs, say: Callable[[str], None]) -> list[Path]:
-    """The two heads that differ most in what they look at."""
+    """The two heads that differ most in what they look at.
+
+    Returns and raises what `figure3` does.
+    """
     attention, encoder = _attention(runs, LAW, say)
     weights = encoder.weights[-1]  # [heads, query, memory]
     pairs = combinations(range(len(weights)), 2)

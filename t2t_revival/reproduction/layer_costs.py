@@ -12,13 +12,13 @@ from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
 from t2t_revival.model.restricted_attention import LEAST_BLOCK
 from t2t_revival.reproduction.layer_points import (
+    Plan,
     Point,
     Report,
-    Scale,
     Size,
     measure,
+    plan_of_scale,
     read_points,
-    scale_of_name,
 )
 from t2t_revival.reproduction.layers import (
     ATTENTION,
@@ -51,7 +51,7 @@ def table(folder: Path, scale: str, report: Report) -> Table:
         T2TError: there is no such scale.
         OSError: `folder` cannot be written.
     """
-    plan = scale_of_name(scale)
+    plan = plan_of_scale(scale)
     points = measure(folder, plan, report)
     report("computing path lengths")
     rows = [_row(layer_type, plan, points) for layer_type in LAYER_TYPES]
@@ -87,7 +87,7 @@ def draw(folder: Path, scale: str) -> list[Path]:
     Raises:
         T2TError: there is no such scale, or nothing was measured.
     """
-    plan, points = scale_of_name(scale), read_points(folder)
+    plan, points = plan_of_scale(scale), read_points(folder)
     if not points:
         raise T2TError(
             f"{folder}: no layer was measured there on this machine: t2t-reproduce --table=1 does that"
@@ -131,7 +131,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def _row(layer_type: LayerType, plan: Scale, points: list[Point]) -> list[Cell]:
+def _row(layer_type: LayerType, plan: Plan, points: list[Point]) -> list[Cell]:
     by_length = _at(points, layer_type.name, plan.of_lengths)
     by_channels = _at(points, layer_type.name, plan.of_channels)
     largest = by_length[-1]
@@ -174,7 +174,7 @@ def _paths(layer_type: LayerType) -> str:
     return f"{paths}; dilated: {', '.join(dilated)}"
 
 
-def _remarks(plan: Scale, points: list[Point]) -> list[str]:
+def _remarks(plan: Plan, points: list[Point]) -> list[str]:
     return [
         f"- Measured on {points[0].device}: one sequence, float32, forward only, compiled by `tf.function`. "
         f"Medians of {points[0].rounds} rounds, in which the types take turns; quartiles in brackets.",
@@ -219,7 +219,7 @@ def _against_recurrent(points: list[Point]) -> str:
     )
 
 
-def _against_full(plan: Scale, points: list[Point]) -> str:
+def _against_full(plan: Plan, points: list[Point]) -> str:
     """Where restricted self-attention is quicker, as section 4 hopes for very long sequences."""
     pairs = zip(
         _at(points, RESTRICTED, plan.of_lengths), _at(points, ATTENTION, plan.of_lengths), strict=True

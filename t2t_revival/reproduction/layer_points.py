@@ -27,7 +27,7 @@ Size = tuple[int, int]  # n and d
 
 
 @dataclass(frozen=True)
-class Scale:
+class Plan:
     """What is measured, and how long.
 
     Attributes:
@@ -62,9 +62,9 @@ class Scale:
         return sorted({*self.of_lengths, *self.of_channels}, key=lambda size: (_work(size), size))
 
 
-SCALES = {
-    "cpu": Scale((64, 128, 256, 512, 1024, 2048), (64, 128, 256, 512), 512, 512, 15, 0.1),
-    "paper": Scale((128, 256, 512, 1024, 2048, 4096), (128, 256, 512, 1024, 2048), 512, 1024, 15, 0.2),
+PLANS = {
+    "cpu": Plan((64, 128, 256, 512, 1024, 2048), (64, 128, 256, 512), 512, 512, 15, 0.1),
+    "paper": Plan((128, 256, 512, 1024, 2048, 4096), (128, 256, 512, 1024, 2048), 512, 1024, 15, 0.2),
 }
 
 
@@ -102,15 +102,15 @@ class Point:
         return self.length, self.channels
 
 
-def scale_of_name(name: str) -> Scale:
-    """The scale of that name.
+def plan_of_scale(name: str) -> Plan:
+    """What is measured at a scale.
 
     Raises:
         T2TError: there is none.
     """
-    if name not in SCALES:
-        raise T2TError(did_you_mean(name, SCALES, "scale"))
-    return SCALES[name]
+    if name not in PLANS:
+        raise T2TError(did_you_mean(name, PLANS, "scale"))
+    return PLANS[name]
 
 
 def device() -> str:
@@ -129,15 +129,15 @@ def read_points(folder: Path) -> list[Point]:
 
 
 def measure(
-    folder: Path, scale: Scale, report: Report, layer_types: Iterable[LayerType] = LAYER_TYPES
+    folder: Path, plan: Plan, report: Report, layer_types: Iterable[LayerType] = LAYER_TYPES
 ) -> list[Point]:
-    """All points of a scale: those that `folder` has, and the others measured and put there, size by size.
+    """All points of a plan: those that `folder` has, and the others measured and put there, size by size.
 
     Raises:
         OSError: `folder` cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {size: list(layer_types) for size in scale.sizes}
+    wanted = {size: list(layer_types) for size in plan.sizes}
     for point in read_points(folder):
         if point.size in wanted:
             wanted[point.size] = [t for t in wanted[point.size] if t.name != point.layer]
@@ -146,18 +146,18 @@ def measure(
     for size, types in missing.items():
         left = _seconds_left(time.monotonic() - began, done, sum(map(_work, missing)))
         report(f"measuring {len(types)} layer types at n = {size[0]}, d = {size[1]}{left}")
-        _add(folder, _measure_size(types, size, scale))
+        _add(folder, _measure_size(types, size, plan))
         done += _work(size)
     return [point for point in read_points(folder) if point.size in wanted]
 
 
-def _measure_size(types: list[LayerType], size: Size, scale: Scale) -> list[Point]:
+def _measure_size(types: list[LayerType], size: Size, plan: Plan) -> list[Point]:
     """The types take turns, so that whatever else the machine does meets all of them alike."""
     x = tf.random.stateless_normal((1, *size), seed=(1, 2))
     functions = {layer_type.name: traced(layer_type.make(size[1]), *size) for layer_type in types}
-    calls = {name: _calls(function, x, scale.turn) for name, function in functions.items()}
+    calls = {name: _calls(function, x, plan.turn) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(scale.rounds):
+    for _ in range(plan.rounds):
         for name, function in functions.items():
             times[name].append(_seconds(function, x, calls[name]))
     return [_measured(name, size, functions[name], times[name]) for name in functions]

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from t2t_revival.errors import T2TError
 from t2t_revival.reproduction import layer_costs, layer_points
-from t2t_revival.reproduction.layer_points import Scale, read_points
+from t2t_revival.reproduction.layer_points import Plan, read_points
 from t2t_revival.reproduction.layers import LAYER_TYPES
 
-TINY = Scale((4, 8), (64, 128), channels_held=64, length_held=4, rounds=3, turn=0.0)
+TINY = Plan((4, 8), (64, 128), channels_held=64, length_held=4, rounds=3, turn=0.0)
 SIZES = [(4, 64), (4, 128), (8, 64)]
 
 
 @pytest.fixture(autouse=True)
 def tiny_scale(monkeypatch) -> None:
-    monkeypatch.setitem(layer_points.SCALES, "tiny", TINY)
+    monkeypatch.setitem(layer_points.PLANS, "tiny", TINY)
     monkeypatch.setattr(layer_costs, "PATH_LENGTHS", (4,))
 
 
@@ -79,7 +79,7 @@ def test_points_of_another_device_are_kept_and_not_used(folder, monkeypatch) -> 
     before = cells(folder)
     monkeypatch.setattr(layer_points, "device", lambda: "another")
     assert read_points(folder) == []
-    one = Scale((4,), (64,), 64, 4, 2, 0.0)
+    one = Plan((4,), (64,), 64, 4, 2, 0.0)
     assert len(layer_points.measure(folder, one, lambda news: None)) == len(LAYER_TYPES)
     assert cells(folder)[: len(before)] == before
 
