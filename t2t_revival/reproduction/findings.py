@@ -92,26 +92,42 @@ def verdict(finding: Finding, base: Compared, row: Compared) -> str:
     return HOLDS if difference * finding.direction > 0 else FAILS
 
 
-def rows(compared: Mapping[str, Compared], base: str, paper: Mapping[str, float]) -> list[list[Cell]]:
+@dataclass(frozen=True)
+class Scores:
+    """BLEU and perplexity of a row in the paper."""
+
+    bleu: float
+    perplexity: float
+
+
+def rows(
+    compared: Mapping[str, Compared],
+    perplexities: Mapping[str, float],
+    base: str,
+    paper: Mapping[str, Scores],
+) -> list[list[Cell]]:
     """A line for each finding whose row was measured.
 
     Args:
-        compared: what was measured.
+        compared: BLEU that was measured, by row.
+        perplexities: that were measured, by row.
         base: the name of the base model's row.
-        paper: BLEU in the paper, by row.
+        paper: what the paper has, by row.
     """
     lines: list[list[Cell]] = []
     for finding in FINDINGS:
         if finding.row not in compared:
             continue
-        row = compared[finding.row]
+        row, stated = compared[finding.row], paper[finding.row]
         lines.append(
             [
                 finding.text,
-                f"{paper[finding.row] - paper[base]:+.1f}",
+                f"{stated.bleu - paper[base].bleu:+.1f}",
                 f"{row.bleu - compared[base].bleu:+.2f}",
                 "" if row.p is None else f"{row.p:.3f}",
                 verdict(finding, compared[base], row),
+                f"{stated.perplexity - paper[base].perplexity:+.2f}",
+                f"{perplexities[finding.row] - perplexities[base]:+.2f}",
             ]
         )
     return lines

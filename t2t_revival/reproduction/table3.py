@@ -11,7 +11,7 @@ from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.files import writing
 from t2t_revival.reproduction import findings
-from t2t_revival.reproduction.findings import Compared
+from t2t_revival.reproduction.findings import Compared, Scores
 from t2t_revival.reproduction.report import Cell, Table
 from t2t_revival.reproduction.runs import Runs
 
@@ -63,6 +63,12 @@ ROWS = {
 COLUMNS = (
     *("row", "paper's model", "trained as", "parameters (M), paper", "parameters (M)"),
     *("PPL, paper", "PPL", "BLEU, paper", "BLEU", "95% interval", "to base, paper", "to base", "p"),
+)
+
+VERDICT = "here it"  # of BLEU
+FINDING_COLUMNS = (
+    *("finding", "BLEU to base, paper", "BLEU to base", "p", VERDICT),
+    *("PPL to base, paper", "PPL to base"),
 )
 
 
@@ -154,16 +160,21 @@ def _difference(runs: Runs, name: str) -> str:
 
 
 def _findings(measured: dict[str, Measured]) -> Table:
-    compared = {name: row.compared for name, row in measured.items()}
-    rows = findings.rows(compared, BASE, {name: row.bleu for name, row in ROWS.items()})
-    counts = [sum(row[-1] == word for row in rows) for word in (findings.HOLDS, findings.UNDECIDED)]
+    rows = findings.rows(
+        {name: row.compared for name, row in measured.items()},
+        {name: row.perplexity for name, row in measured.items()},
+        BASE,
+        {name: Scores(row.bleu, row.perplexity) for name, row in ROWS.items()},
+    )
+    verdicts = [row[FINDING_COLUMNS.index(VERDICT)] for row in rows]
+    counts = [verdicts.count(word) for word in (findings.HOLDS, findings.UNDECIDED)]
     remarks = (
         f"{counts[0]} of {len(rows)} findings hold here, {counts[1]} are not decided "
         f"(p of {findings.LEVEL} or more, each test by itself). About equal: a difference of at most "
         f"{findings.ABOUT_EQUAL} BLEU.",
     )
-    columns = ("finding", "BLEU to base, paper", "BLEU to base", "p", "here it")
-    return Table("table3_findings", "What the paper found, and what holds here", columns, rows, remarks)
+    title = "What the paper found, and what holds here"
+    return Table("table3_findings", title, FINDING_COLUMNS, rows, remarks)
 
 
 def _paragraphs(remarks: Sequence[str]) -> list[str]:

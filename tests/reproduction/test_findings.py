@@ -12,6 +12,7 @@ from t2t_revival.reproduction.findings import (
     UNDECIDED,
     Compared,
     Finding,
+    Scores,
     compare,
     rows,
     verdict,
@@ -77,5 +78,7 @@ def _with_errors(line: str, errors: int, draw: random.Random) -> str:
 
 def test_findings_of_rows_that_were_not_measured_are_left_out() -> None:
     compared = {"base": BASE, "big": Compared(31.5, 0.4, 0.002)}
-    paper = {name: row.bleu for name, row in ROWS.items()}
-    assert rows(compared, "base", paper) == [["the big model is better", "+0.6", "+1.50", "0.002", "holds"]]
+    paper = {name: Scores(row.bleu, row.perplexity) for name, row in ROWS.items()}
+    assert rows(compared, {"base": 10.0, "big": 9.25}, "base", paper) == [
+        ["the big model is better", "+0.6", "+1.50", "0.002", "holds", "-0.59", "-0.75"]
+    ]
