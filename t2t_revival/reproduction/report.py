@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,7 @@ class Table:
     def numbers(self, column: str) -> list[float]:
         """The cells of a column as numbers; NaN, where there is none."""
         place = list(self.columns).index(column)
-        return [float("nan" if row[place] in (None, "") else row[place] or 0) for row in self.rows]
+        return [_number(row[place]) for row in self.rows]
 
     def write(self, folder: Path) -> list[Path]:
         """Writes NAME.md and NAME.csv, each whole or not at all.
@@ -77,6 +78,10 @@ class Table:
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _number(cell: Cell) -> float:
+    return math.nan if cell is None or cell == "" else float(cell)
 
 
 def _text(cell: Cell) -> str:
