@@ -50,8 +50,13 @@ def _as_it_is(hparams: HParams) -> HParams:
 
 
 def _for_two_cores(hparams: HParams) -> HParams:
-    """Half the layers, a quarter of the width, as many heads, a sixtieth of the updates."""
+    """Half the layers, a quarter of the width, as many heads, a sixtieth of the updates.
+
+    Pre-norm: after so few updates a post-norm model has hardly begun, and deeper ones have not.
+    """
     return hparams.replace(
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
         num_hidden_layers=hparams.num_hidden_layers // 2,
         hidden_size=hparams.hidden_size // 4,
         filter_size=hparams.filter_size // 4,
@@ -76,8 +81,9 @@ PAPER = Scale(
 )
 CPU = Scale(
     name="cpu",
-    about="Half the paper's layers, a quarter of its channels, as many heads, 1/60 of its updates of 2,048 "
-    "tokens each (not 25,000); 4,400 subwords, so that embeddings have the paper's share of the parameters.",
+    about="Half the paper's layers, normalised before each sub-layer, a quarter of its channels, as many heads, "
+    "1/60 of its updates of 2,048 tokens each (not 25,000); 4,400 subwords, so that embeddings have the "
+    "paper's share of the parameters.",
     data_source=None,
     vocab_size=4_400,
     adapted=_for_two_cores,

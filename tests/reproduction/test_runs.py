@@ -58,7 +58,7 @@ def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
                 "local_eval_frequency": 167,
                 "keep_checkpoint_max": 5,
                 "hparams": "num_hidden_layers=3,hidden_size=128,filter_size=512,attention_key_channels=32,"
-                "learning_rate_warmup_steps=400,batch_size=2048,effective_batch_size=0,train_steps=1666",
+                "layer_preprocess_sequence=n,layer_postprocess_sequence=da,learning_rate_warmup_steps=400,batch_size=2048,effective_batch_size=0,train_steps=1666",
             },
         )
     ]

@@ -23,7 +23,7 @@ def test_each_row_keeps_its_proportions_to_the_base_model(name) -> None:
     assert small_row.train_steps == pytest.approx(
         row.train_steps / base.train_steps * small_base.train_steps, abs=3
     )
-    for field in ("layer_prepostprocess_dropout", "label_smoothing", "pos", "pre_norm", "num_heads"):
+    for field in ("layer_prepostprocess_dropout", "label_smoothing", "pos", "num_heads"):
         assert getattr(small_row, field) == getattr(row, field)
 
 
