@@ -81,9 +81,9 @@ PAPER = Scale(
 )
 CPU = Scale(
     name="cpu",
-    about="Half the paper's layers, normalised before each sub-layer, a quarter of its channels, as many heads, "
-    "1/60 of its updates of 2,048 tokens each (not 25,000); 4,400 subwords, so that embeddings have the "
-    "paper's share of the parameters.",
+    about="Half the paper's layers, normalised before each sub-layer, a quarter of its channels, as many "
+    "heads, 1/60 of its updates of 2,048 tokens each (not 25,000); 4,400 subwords, so that embeddings have "
+    "the paper's share of the parameters.",
     data_source=None,
     vocab_size=4_400,
     adapted=_for_two_cores,
