@@ -12,7 +12,7 @@ from numpy_transformer import multi_head, neighbourhoods, self_matrices
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer, restricted_attention
-from t2t_revival.model.attention import MultiHeadAttention, recorded_weights
+from t2t_revival.model.attention import MASKED, MultiHeadAttention, recorded_weights
 from t2t_revival.model.restricted_attention import Neighbourhood, RestrictedSelfAttention, self_attention
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
@@ -34,7 +34,9 @@ def normal(*shape: int) -> np.ndarray:
 
 def padding(lengths: list[int], longest: int) -> np.ndarray:
     """A bias as `padding_bias` gives it."""
-    return np.where(np.arange(longest) < np.array(lengths)[:, None], 0, -1e9)[:, None, None].astype("float32")
+    return np.where(np.arange(longest) < np.array(lengths)[:, None], 0, MASKED)[:, None, None].astype(
+        "float32"
+    )
 
 
 def attend(layer: RestrictedSelfAttention, x: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
@@ -193,7 +195,7 @@ def test_weights_have_the_names_of_full_attention(tiny_hparams: HParams) -> None
 
 def test_what_has_left_the_neighbourhood_of_a_hypothesis_is_hidden() -> None:
     """Memory has 1, 2, 2 and 2 beams of positions 0 to 3."""
-    near, hidden = Neighbourhood(before=2, after=0), -1e9
+    near, hidden = Neighbourhood(before=2, after=0), MASKED
     grown = np.array([[[0, 0, hidden, hidden, 0, 0, hidden], [0, 0, hidden, 0, hidden, hidden, 0]]])
     got = ops.convert_to_numpy(near.hide_left(ops.convert_to_tensor(grown.astype("float32"))))
     expected = grown.copy()

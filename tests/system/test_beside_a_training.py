@@ -35,6 +35,7 @@ class Command:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+                preexec_fn=_hear_interrupts,
             )
 
     @property
@@ -62,6 +63,11 @@ class Command:
         said = self.end(130)
         assert said.splitlines()[-1].endswith(": error: interrupted")
         return said
+
+
+def _hear_interrupts() -> None:
+    """A background job, as a test may run in, has SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
