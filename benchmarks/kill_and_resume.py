@@ -159,7 +159,7 @@ def disturb(place: Place, kind: str, session: float, draw: random.Random) -> boo
 def kinds(place: Place) -> Iterator[str]:
     """The moments in turn; data is made only at first."""
     yield from (DATA, DATA)
-    yield from itertools.cycle((ANY_TIME, WRITING, EVALUATING, ANY_TIME))
+    yield from itertools.cycle((WRITING, EVALUATING, ANY_TIME, ANY_TIME))
 
 
 def differences(one: Place, other: Place) -> list[str]:

@@ -19,7 +19,7 @@ def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     outcome = run(tmp_path / "work", kills=4, steps=60, seed=3)
     assert outcome.kills.total() == 4
     assert outcome.kills[DATA] >= 1
-    assert len(outcome.kills) >= 2  # how many moments come up depends on the machine
+    assert len(outcome.kills) >= 3
     assert outcome.trainings >= 1
     assert outcome.differences == []
 

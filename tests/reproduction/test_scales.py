@@ -25,6 +25,7 @@ def test_each_row_keeps_its_proportions_to_the_base_model(name) -> None:
     )
     for field in ("layer_prepostprocess_dropout", "label_smoothing", "pos", "num_heads"):
         assert getattr(small_row, field) == getattr(row, field)
+    assert small_row.pre_norm == small_base.pre_norm
 
 
 @pytest.mark.parametrize("name", ROWS)
