@@ -130,12 +130,13 @@ def linear_gradients(
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 5e-2), ("float16", 1e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 3e-2), ("float16", 1e-2)])
 def test_linear_gradients_are_those_of_the_plain_formula(
     smoothing: float, dtype: str, tolerance: float
 ) -> None:
-    x = tf.cast(RNG.standard_normal((4, 6)), dtype)
-    embeddings = tf.cast(tf.cast(RNG.standard_normal((9, 6)), dtype), tf.float32).numpy()
+    draw = np.random.default_rng(3)  # its own, so that it does not hang on which tests ran before
+    x = tf.cast(draw.standard_normal((4, 6)), dtype)
+    embeddings = tf.cast(tf.cast(draw.standard_normal((9, 6)), dtype), tf.float32).numpy()
     labels = np.array([0, 3, 8, 3], "int32")
     upstream = np.array([1.0, 0.0, -0.5, 2.0], "float32")
     dx, de = linear_gradients(x, embeddings, labels, smoothing, upstream)
