@@ -34,7 +34,7 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
         T2TError: it failed; its own message stands above.
         KeyboardInterrupt: it was interrupted, or this process was meanwhile.
     """
-    arguments = [f"--{flag}={_text(value)}" for flag, value in flags.items() if value is not None]
+    arguments = [f"--{flag}={value}" for flag, value in flags.items() if value is not None]
     say("$ " + shlex.join([name, *arguments]))
     module = "t2t_revival.cli." + name.removeprefix("t2t-").replace("-", "_")
     code = f"import sys; from {module} import main; sys.argv[0] = {name!r}; sys.exit(main())"
@@ -77,7 +77,3 @@ def _wait(process: subprocess.Popen, heard: list[int]) -> int:
             return process.wait(0.1)
         except subprocess.TimeoutExpired:
             continue
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
