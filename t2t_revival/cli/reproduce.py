@@ -183,7 +183,7 @@ def _check_sources(runs: Runs, values: flags.FlagValues, what: str) -> None:
 def _table1(runs: Runs, values: flags.FlagValues) -> None:
     from t2t_revival.reproduction import layer_costs
 
-    _show(runs.folder, layer_costs.table(runs.folder, runs.scale.name, say))
+    _show(runs.folder, layer_costs.table(runs.folder, runs.scale.name, say, runs.training))
     for picture in layer_costs.draw(runs.folder, runs.scale.name):
         print(f"picture  {picture}")
 

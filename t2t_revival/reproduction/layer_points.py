@@ -129,19 +129,29 @@ def read_points(folder: Path) -> list[Point]:
 
 
 def measure(
-    folder: Path, plan: Plan, report: Report, layer_types: Iterable[LayerType] = LAYER_TYPES
+    folder: Path,
+    plan: Plan,
+    report: Report,
+    layer_types: Iterable[LayerType] = LAYER_TYPES,
+    measuring: bool = True,
 ) -> list[Point]:
     """All points of a plan: those that `folder` has, and the others measured and put there, size by size.
 
     Raises:
+        T2TError: some are missing, and are not to be measured.
         OSError: `folder` cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     wanted = {size: list(layer_types) for size in plan.sizes}
     for point in read_points(folder):
         if point.size in wanted:
             wanted[point.size] = [t for t in wanted[point.size] if t.name != point.layer]
     missing = {size: types for size, types in wanted.items() if types}
+    if missing and not measuring:
+        raise T2TError(
+            f"{folder / FILE_NAME}: {len(missing)} of {len(wanted)} sizes were not measured on this device: "
+            "measure them, without --norun"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     began, done = time.monotonic(), 0
     for size, types in missing.items():
         left = _seconds_left(time.monotonic() - began, done, sum(map(_work, missing)))
