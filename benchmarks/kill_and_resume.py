@@ -5,8 +5,8 @@
 `t2t-trainer`, with the making of its data, is started, killed by SIGKILL and started again until it is done.
 The moments: any time, while data is made, while a checkpoint is written, and after one is written, when the
 model is evaluated. Where a training is done before all kills are, another begins from nothing. Each must end
-with the shards, weights, moments, random states and place in the data of the undisturbed one, bit for bit;
-else the exit status is 1.
+with the shards, weights, moments, random states, place in the data and dev scores of the undisturbed one, bit
+for bit; else the exit status is 1.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 
 from t2t_revival.files import temporary_name
 from t2t_revival.training import checkpoints
+from t2t_revival.training.curves import DEV, read_curve
 
 SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=64,num_heads=2,batch_size=512,effective_batch_size=0"
 SIZES += ",max_length=32,layer_prepostprocess_dropout=0.1,learning_rate_warmup_steps=50"
@@ -95,14 +96,19 @@ class Place:
 
     @property
     def is_done(self) -> bool:
-        """Whether its last update is saved: `t2t-trainer` refuses to start then."""
+        """Whether its last update is saved and evaluated: `t2t-trainer` refuses to start then."""
         newest = self.checkpoint()
-        return newest is not None and newest.step >= self.steps
+        return newest is not None and newest.step >= self.steps and self.steps in self.scores()
 
     def finish(self) -> None:
         """Trains to the end, if it is not there."""
         if not self.is_done:
             self.check(self.start())
+
+    def scores(self) -> dict[float, dict[str, float]]:
+        """Of the dev split, by step."""
+        rows = read_curve(self.output, DEV)
+        return {row["step"]: {name: row[name] for name in row if name != CLOCK} for row in rows}
 
     def checkpoint(self) -> checkpoints.Checkpoint | None:
         """The newest."""
@@ -178,6 +184,8 @@ def differences(one: Place, other: Place) -> list[str]:
         or arrays[name].dtype != others[name].dtype
         or arrays[name].tobytes() != others[name].tobytes()
     ]
+    if one.scores() != other.scores():
+        found.append("dev.csv")
     return found + [name for name in meta if _timeless(meta[name]) != _timeless(others_meta[name])]
 
 

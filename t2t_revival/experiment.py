@@ -16,8 +16,9 @@ from t2t_revival.split_scores import SplitScores
 from t2t_revival.training.distribution import make_strategy
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result, Training
+from t2t_revival.training.news import Note, Report
 from t2t_revival.training.run import Run, check_place, check_same, save_run
-from t2t_revival.training.session import Note, Report, Settings
+from t2t_revival.training.settings import Settings
 from t2t_revival.training.workers import Workers
 
 

@@ -14,8 +14,8 @@ from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import Text2TextProblem
 from t2t_revival.training.checkpoints import restore_weights
+from t2t_revival.training.news import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
-from t2t_revival.training.session import Scores
 
 
 class SplitScores:

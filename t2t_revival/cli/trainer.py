@@ -17,7 +17,7 @@ from t2t_revival.problems.problem import Text2TextProblem
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
     from t2t_revival.training.loop import Result
-    from t2t_revival.training.session import Evaluated, Note, Saved, Step
+    from t2t_revival.training.news import Evaluated, Note, Saved, Step
 
 USAGE = """
 t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG]
@@ -137,7 +137,7 @@ def _train(values: flags.FlagValues) -> int:
 
     common.load_tensorflow(values)
     from t2t_revival.experiment import Experiment
-    from t2t_revival.training.session import Settings
+    from t2t_revival.training.settings import Settings
 
     settings = Settings(
         output_dir=output_dir,
@@ -196,7 +196,7 @@ def _report(news: Step | Evaluated | Saved | Note) -> None:
 
 
 def _line(news: Step | Evaluated | Saved | Note) -> str:
-    from t2t_revival.training.session import Evaluated, Note, Step
+    from t2t_revival.training.news import Evaluated, Note, Step
 
     if isinstance(news, Note):
         return news.text
@@ -204,8 +204,8 @@ def _line(news: Step | Evaluated | Saved | Note) -> str:
         width = len(str(news.train_steps))
         return (
             f"step {news.step:{width}}/{news.train_steps}  loss {news.loss:6.3f}  "
-            f"{news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}  "
-            f"{duration(news.seconds_left)} left"
+            f"{news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}"
+            + (f"  {duration(news.seconds_left)} left" if news.seconds_left is not None else "")
         )
     if isinstance(news, Evaluated):
         scores = "  ".join(f"{name} {value:.4g}" for name, value in news.scores.items())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from t2t_revival.files import text_lines
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training import checkpoints
-from t2t_revival.training.csv_rows import read_rows
+from t2t_revival.training import checkpoints, curves
 from t2t_revival.training.run import Run
 
 Flags = Mapping[str, object]
@@ -107,11 +105,12 @@ class Runs:
         """
         place = self.place(problem, name)
         self._check(place, problem, hparams)
-        steps = _steps(place)
-        if steps >= hparams.train_steps:
+        if _is_done(place, hparams.train_steps):
             return place
         if not self.training:
-            done = f"only {steps:,} of {hparams.train_steps:,} updates" if place.exists() else "no run"
+            done = (
+                f"only {_steps(place):,} of {hparams.train_steps:,} updates" if place.exists() else "no run"
+            )
             raise T2TError(f"{name}: {done} in {place}: train it, without --norun")
         spread = self.scale.checkpoints
         self.command(
@@ -128,7 +127,7 @@ class Runs:
                 **flags,
             },
         )
-        if _steps(place) < hparams.train_steps:
+        if not _is_done(place, hparams.train_steps):
             raise T2TError(f"{name} has not come to its end: the same command goes on")
         return place
 
@@ -193,20 +192,8 @@ class Runs:
         return found
 
     def perplexity(self, place: Path) -> float:
-        """Of a trained model, per subword of the dev split.
-
-        Raises:
-            T2TError: it is missing and nothing is to be done about it; or as t2t-eval.
-        """
-        steps = _steps(place)
-        scored = [row for row in _scores(place) if row["step"] == steps]
-        if not scored and self.training:  # killed between its last checkpoint and its last evaluation
-            path = place / checkpoints.file_name(steps)
-            self.command("t2t-eval", {"output_dir": place, "checkpoint_path": path, "eval_bleu_sentences": 0})
-            scored = [row for row in _scores(place) if row["step"] == steps]
-        if not scored:
-            raise T2TError(f"{place}: no perplexity of step {steps:,}; measure it, without --norun")
-        return scored[-1]["perplexity"]
+        """Of a trained model, per subword of the dev split."""
+        return _scores(place)[-1]["perplexity"]
 
 
 @dataclass(frozen=True)
@@ -243,10 +230,11 @@ def _steps(place: Path) -> int:
     return int(max([*found, *(row["step"] for row in _scores(place))], default=0))
 
 
+def _is_done(place: Path, steps: int) -> bool:
+    """Whether a training has come to its end, with its last evaluation."""
+    return any(row["step"] >= steps for row in _scores(place))
+
+
 def _scores(place: Path) -> list[dict[str, float]]:
-    """Rows with a step and a perplexity, of the trainer and of t2t-eval."""
-    rows = []
-    for cells in read_rows(place / "dev.csv") + read_rows(place / "eval-dev.csv"):
-        with suppress(KeyError, TypeError, ValueError):  # a line cut short by a crash
-            rows.append({name: float(cells[name]) for name in ("step", "perplexity")})
-    return rows
+    """The trainer's evaluations with a perplexity, oldest first."""
+    return [row for row in curves.read_curve(place, curves.DEV) if "perplexity" in row]

@@ -11,8 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from t2t_revival.training.csv_rows import read_rows, write_rows
 from t2t_revival.training.state import Seen
 
@@ -36,6 +34,8 @@ class Curves:
             _drop_after(csv_path(output_dir, curve), start_step)
 
     def __enter__(self) -> Curves:
+        import tensorflow as tf
+
         for curve, folder in EVENT_FOLDERS.items():
             self._writers[curve] = tf.summary.create_file_writer(str(self._output_dir / folder))
         return self
@@ -46,6 +46,8 @@ class Curves:
 
     def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
         """Adds a point to the curve of each score."""
+        import tensorflow as tf
+
         with self._writers[curve].as_default():
             for name, value in scores.items():
                 tf.summary.scalar(name, value, step=step)
@@ -70,6 +72,18 @@ def read_curve(output_dir: Path, curve: str) -> list[dict[str, float]]:
     return [row for row in rows if {"step", "target_tokens"} <= row.keys()]
 
 
+def has_point(output_dir: Path, curve: str, step: int) -> bool:
+    """Whether a curve has a whole row of that step."""
+    return any(
+        _is_whole(row) and _numbers(row)["step"] == step for row in read_rows(csv_path(output_dir, curve))
+    )
+
+
+def _is_whole(row: dict[str, str]) -> bool:
+    """Whether no crash cut the line short."""
+    return None not in row.values() and "step" in _numbers(row)
+
+
 def _numbers(row: dict[str, str]) -> dict[str, float]:
     numbers = {}
     for name, value in row.items():
@@ -92,7 +106,7 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 def _drop_after(path: Path, step: int) -> None:
     """Keeps the rows up to `step`; a line cut short by a crash goes too."""
     rows = read_rows(path)
-    kept = [row for row in rows if _numbers(row).get("step", step + 1) <= step and None not in row.values()]
+    kept = [row for row in rows if _is_whole(row) and _numbers(row)["step"] <= step]
     if kept:
         write_rows(path, kept, [name for name in rows[0] if name])
     else:

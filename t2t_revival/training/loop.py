@@ -18,12 +18,14 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.compiling import build_model, compile_model
-from t2t_revival.training.curves import DEV, Curves, read_curve
+from t2t_revival.training.curves import DEV, Curves, has_point, read_curve
 from t2t_revival.training.distribution import accumulation, make_strategy
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.news import Note, Report, Scores
 from t2t_revival.training.patience import Patience
-from t2t_revival.training.session import Evaluate, Note, Report, Scores, Session, Settings
+from t2t_revival.training.session import Evaluate, Session
+from t2t_revival.training.settings import Settings
 from t2t_revival.training.state import Seen, TrainingState
 from t2t_revival.training.workers import Workers, lost_worker
 
@@ -74,8 +76,9 @@ class Training:
         workers: that train together.
 
     Raises:
-        T2TError: nothing is left to do, no checkpoint is whole, the newest is of another model, XLA is asked
-            for and there are several replicas, or the disk is full. Nothing was written then.
+        T2TError: nothing is left to train or to evaluate, no checkpoint is whole, the newest is of another
+            model, XLA is asked for and there are several replicas, or the disk is full. Nothing was written
+            then.
     """
 
     def __init__(
@@ -108,7 +111,11 @@ class Training:
             self._model.several_workers = self.workers.several
         self._report = report or (lambda news: None)
         self._start = self._resume(settings.output_dir)
-        if self._start.step >= hparams.train_steps:
+        self._hparams = hparams
+        self._settings = settings
+        self._evaluate = evaluate
+        self._unscored = bool(self.workers.largest(self._is_unscored()))
+        if self._start.step >= hparams.train_steps and not self._unscored:
             raise T2TError(
                 f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
                 f"{hparams.train_steps}: give a larger --train_steps to go on"
@@ -122,9 +129,6 @@ class Training:
             start=self._start.position,
             pad_to_bucket=settings.xla,
         )
-        self._hparams = hparams
-        self._settings = settings
-        self._evaluate = evaluate
 
     @property
     def note(self) -> str | None:
@@ -184,7 +188,18 @@ class Training:
             return Curves(self._settings.output_dir, self._start.step)
         return nullcontext()
 
+    def _is_unscored(self) -> bool:
+        """Whether training ended between a checkpoint and the evaluation that was to follow."""
+        step, last, every = self._start.step, self._hparams.train_steps, self._settings.eval_frequency
+        if self._evaluate is None or not self.workers.chief or not 0 < step <= last:
+            return False
+        due = step == last or bool(every and step % every == 0)
+        return due and not has_point(self._settings.output_dir, DEV, step)
+
     def _fit(self, session: Session) -> None:
+        session.set_model(self._model)
+        if self._unscored and not session.evaluate_checkpoint():
+            return
         try:
             self._model.fit(
                 self.workers.share(self._batches.dataset()),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
-
-if TYPE_CHECKING:
-    from t2t_revival.training.session import Scores, Settings
+from t2t_revival.training.news import Scores
+from t2t_revival.training.settings import Settings
 
 LOWER_IS_BETTER = ("loss", "perplexity")
 

@@ -9,8 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -20,102 +18,15 @@ from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, Curves
+from t2t_revival.training.news import Evaluated, Note, Report, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
+from t2t_revival.training.settings import Settings
 from t2t_revival.training.state import Seen, TrainingState
 from t2t_revival.training.workers import Workers
 
 EARLY = "early stopping"
 REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # why training stops before its end
-Scores = dict[str, float]
 Evaluate = Callable[[Any], Scores]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a training runs; what it computes is said by the hparams.
-
-    Attributes:
-        output_dir: where checkpoints and curves go.
-        strategy: see `make_strategy`.
-        precision: "float32", "mixed_bfloat16" or "mixed_float16", whose loss is scaled.
-        xla: whether XLA compiles the step, once for each bucket of lengths; batches are padded to its bounds.
-            On one device only.
-        streams: parts of a batch that are computed side by side, where one device trains; pays off on a CPU
-            whose operations have a thread each (`intra_op_parallelism_threads`).
-        seed: of weights, dropout and the order of the data.
-        eval_frequency: updates between two evaluations, each with a checkpoint; 0: only the last.
-        save_seconds: seconds between two checkpoints besides these; 0: none besides.
-        nonfinite_steps: updates in a row left out because loss or gradients are not finite numbers, after
-            which training stops; at least 1.
-        keep_checkpoints: how many of the newest checkpoints are kept; 0: all.
-        log_steps: updates between two reports; 0: only the first and the last.
-        patience: updates without a better score after which training stops; 0: never.
-        patience_score: name of that score; lower is better for "loss" and "perplexity".
-        patience_delta: by how much a better score must be better.
-    """
-
-    output_dir: Path
-    strategy: str = "auto"
-    precision: str = "float32"
-    xla: bool = False
-    streams: int = 1
-    seed: int = 1
-    eval_frequency: int = 1000
-    save_seconds: float = 600.0
-    nonfinite_steps: int = 10
-    keep_checkpoints: int = 20
-    log_steps: int = 100
-    patience: int = 0
-    patience_score: str = "loss"
-    patience_delta: float = 0.0
-
-
-@dataclass(frozen=True)
-class Step:
-    """News of an update.
-
-    Attributes:
-        step: its number.
-        train_steps: the last one's.
-        loss: label-smoothed, per target token, mean of the updates since the last news.
-        tokens_per_second: target tokens without padding, evaluations left out.
-        learning_rate: of this update.
-        seconds_left: estimated, evaluations included.
-    """
-
-    step: int
-    train_steps: int
-    loss: float
-    tokens_per_second: float
-    learning_rate: float
-    seconds_left: float
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """News of an evaluation: its scores by name, and the seconds it took."""
-
-    step: int
-    scores: Scores
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Saved:
-    """News of a checkpoint."""
-
-    step: int
-    path: Path
-
-
-@dataclass(frozen=True)
-class Note:
-    """News in one line of text."""
-
-    text: str
-
-
-Report = Callable[[Step | Evaluated | Saved | Note], None]
 
 
 class Session(keras.callbacks.Callback):
@@ -244,9 +155,16 @@ class Session(keras.callbacks.Callback):
             self._window_losses += losses
             self.step += 1
             self._after_update()
+        self.model.stop_training = self._is_over()
+
+    def evaluate_checkpoint(self) -> bool:
+        """Evaluates the checkpoint that training goes on from; says whether there is more to train."""
+        self._score()
+        return not self._is_over()
+
+    def _is_over(self) -> bool:
         self.stopped_by = REASONS[self._workers.largest(REASONS.index(self._wanted))]
-        if self.stopped_by is not None or self.step == self._train_steps:
-            self.model.stop_training = True
+        return self.stopped_by is not None or self.step == self._train_steps
 
     def _note_overflow(self) -> None:
         """Takes note of an update for which the loss was scaled up too much: no fault of the training."""
@@ -274,7 +192,7 @@ class Session(keras.callbacks.Callback):
         settings = self._settings
         last, first = self.step == self._train_steps, self.step == self._start.step + 1
         if last or first or (settings.log_steps and self.step % settings.log_steps == 0):
-            self._tell()
+            self._tell(first)
         if last or (settings.eval_frequency and self.step % settings.eval_frequency == 0):
             self.save()
             self._score()
@@ -283,7 +201,7 @@ class Session(keras.callbacks.Callback):
         if first:
             self._first_update_ended = time.monotonic()
 
-    def _tell(self) -> None:
+    def _tell(self, first: bool) -> None:
         state = self.state
         tokens = state.seen.target_tokens - self._start.seen.target_tokens
         news = Step(
@@ -293,7 +211,7 @@ class Session(keras.callbacks.Callback):
             tokens_per_second=(tokens - self._window_tokens)
             / max(time.monotonic() - self._window_began, 1e-9),
             learning_rate=float(self.model.optimizer.learning_rate_at(self.step)),
-            seconds_left=self._seconds_left(),
+            seconds_left=None if first else self._seconds_left(),
         )
         if self._curves:
             rates = {"learning_rate": news.learning_rate, "tokens_per_second": news.tokens_per_second}
@@ -303,8 +221,7 @@ class Session(keras.callbacks.Callback):
 
     def _seconds_left(self) -> float:
         """From the pace since the first update, which is slow: it traces the graph."""
-        done = self.step - self._start.step - 1
-        pace = (time.monotonic() - self._first_update_ended) / done if done else self.seconds
+        pace = (time.monotonic() - self._first_update_ended) / (self.step - self._start.step - 1)
         return (self._train_steps - self.step) * pace
 
     def save(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.batching import Position
+from t2t_revival.data.position import Position
 from t2t_revival.errors import T2TError
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.training import checkpoints
 from t2t_revival.training.loop import train
-from t2t_revival.training.session import Note, Settings
+from t2t_revival.training.news import Note
+from t2t_revival.training.settings import Settings
 
 HPARAMS = copy_task.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
 NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weights of a token

@@ -58,7 +58,8 @@ import keras, tensorflow as tf
 from pathlib import Path
 from t2t_revival.hparams import HParams
 from t2t_revival.training.loop import train
-from t2t_revival.training.session import Settings, Step
+from t2t_revival.training.news import Step
+from t2t_revival.training.settings import Settings
 
 job = json.load(open(sys.argv[1]))
 cpu = tf.config.list_physical_devices("CPU")[0]

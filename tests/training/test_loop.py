@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curves import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
+from t2t_revival.training.news import Evaluated, Note, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
-from t2t_revival.training.session import Evaluated, Note, Saved, Settings, Step
+from t2t_revival.training.settings import Settings
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -108,10 +110,51 @@ def test_an_unknown_early_stopping_metric_names_the_known(shards: list[Path], tm
         train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0, "bleu": 1.0})
 
 
+def killed_while_evaluating(shards: list[Path], output_dir: Path, step: int, **settings: Any) -> None:
+    """Trains until the evaluation of that step, which does not come to its end."""
+    before = iter(range(3, step, 3))
+
+    def evaluate(model: object) -> Scores:
+        if next(before, None) is None:
+            raise KeyboardInterrupt
+        return {"loss": 9.0}
+
+    with pytest.raises(KeyboardInterrupt):
+        train(shards, HPARAMS, VOCAB, Settings(output_dir, eval_frequency=3, **settings), evaluate)
+    assert checkpoints.list_checkpoints(output_dir)[-1].step == step
+
+
+@pytest.mark.parametrize("step", [3, 6, 8])
+def test_an_evaluation_that_was_cut_short_is_made_up_for(
+    shards: list[Path], tmp_path: Path, step: int
+) -> None:
+    killed_while_evaluating(shards, tmp_path, step)
+    news: list = []
+    settings = Settings(tmp_path, eval_frequency=3)
+    result = train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0}, news.append)
+    left = [s for s in (3, 6, 8) if s >= step]
+    assert [n.step for n in news if isinstance(n, Evaluated)] == left
+    assert [row["step"] for row in read_curve(tmp_path, DEV)] == [3, 6, 8]
+    assert (result.step, result.stopped_by, result.scores) == (8, None, {"loss": 1.0})
+    assert [n.step for n in news if isinstance(n, Saved)] == left[1:]
+    with pytest.raises(T2TError, match="at step 8 already"):
+        train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 1.0})
+
+
+def test_an_evaluation_that_is_made_up_for_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
+    killed_while_evaluating(shards, tmp_path, 6)
+    settings = Settings(tmp_path, eval_frequency=3, patience=3)
+    result = train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 9.5})
+    assert (result.step, result.stopped_by) == (6, "early stopping")
+
+
 def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:
     train(shards, HPARAMS, VOCAB, Settings(tmp_path))
     with pytest.raises(T2TError, match="at step 8 already"):
         train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    beyond, settings = HPARAMS.replace(train_steps=7), Settings(tmp_path, eval_frequency=8)
+    with pytest.raises(T2TError, match="at step 8 already, and train_steps is 7"):
+        train(shards, beyond, VOCAB, settings, lambda model: {"loss": 1.0})
 
 
 def test_another_model_in_output_dir(shards: list[Path], tmp_path: Path) -> None:

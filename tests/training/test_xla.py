@@ -10,7 +10,8 @@ from copy_task import HPARAMS, VOCAB, start_in, write_shards
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.loop import Training, train
-from t2t_revival.training.session import Settings, Step
+from t2t_revival.training.news import Step
+from t2t_revival.training.settings import Settings
 
 
 @pytest.mark.slow
