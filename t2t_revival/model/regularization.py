@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -9,6 +12,32 @@ from keras import ops
 
 LEVELS = 256  # of one random byte
 HALF_WORD = 2**31
+_REPLICA: ContextVar[Any] = ContextVar("replica", default=None)
+
+
+@contextmanager
+def replica(number: Any) -> Iterator[None]:
+    """Inside, dropout draws bits of its own for the replica of that number, an int or int scalar.
+
+    Replicas have one random state, from which they would draw the same bits for their parts of a batch. The
+    first, 0, draws what is drawn outside.
+    """
+    token = _REPLICA.set(number)
+    try:
+        yield
+    finally:
+        _REPLICA.reset(token)
+
+
+class SeedGenerator(keras.random.SeedGenerator):
+    """Keras's, whose seeds differ between replicas; see `replica`."""
+
+    def next(self, ordered: bool = True) -> Any:
+        """The next seed, [2]."""
+        seed, number = super().next(ordered), _REPLICA.get()
+        if number is None:
+            return seed
+        return seed + ops.stack([ops.cast(number, seed.dtype), ops.zeros((), seed.dtype)])
 
 
 def random_bytes(shape: Any, seed: keras.random.SeedGenerator) -> Any:
@@ -38,7 +67,7 @@ class Dropout(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         if self.rate:
-            self.seed_generator = keras.random.SeedGenerator(name="seed")
+            self.seed_generator = SeedGenerator(name="seed")
         self.built = True
 
     def call(self, x: Any, training: bool = False) -> Any:

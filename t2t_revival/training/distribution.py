@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import tensorflow as tf
 
@@ -44,3 +45,9 @@ def accumulation(hparams: HParams, replicas: int) -> int:
         replicas: how many replicas share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
+
+
+def replica_number() -> Any:
+    """Of the replica that computes, among those of all workers: an int or an int scalar; 0 outside of any."""
+    context = tf.distribute.get_replica_context()
+    return context.replica_id_in_sync_group if context else 0

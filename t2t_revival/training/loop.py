@@ -19,7 +19,7 @@ from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.compiling import build_model, compile_model
 from t2t_revival.training.curves import DEV, Curves, has_point, read_curve
-from t2t_revival.training.distribution import accumulation, make_strategy
+from t2t_revival.training.distribution import accumulation, make_strategy, replica_number
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.news import Note, Report, Scores
@@ -109,6 +109,8 @@ class Training:
                 model.deterministic_attention.marks.assign(word_marks)
             self._model = compile_model(model, hparams, self._accumulate, settings.xla)
             self._model.several_workers = self.workers.several
+            if replicas > 1:
+                self._model.replica = replica_number
         self._report = report or (lambda news: None)
         self._start = self._resume(settings.output_dir)
         self._hparams = hparams

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +13,7 @@ from keras import ops
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.model.regularization import replica
 from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
 
 
@@ -29,6 +32,7 @@ class TrainingTransformer(Transformer):
 
     Attributes:
         several_workers: whether it is trained under a strategy of several processes.
+        replica: gives the number of the replica that computes; None: there is one.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class TrainingTransformer(Transformer):
         super().__init__(hparams, vocab_size, name)
         self.streams = streams
         self.several_workers = False
+        self.replica: Callable[[], Any] | None = None
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Logits, [batch, target, vocab]; while training, the decoder's output of each part of the batch.
@@ -51,10 +56,11 @@ class TrainingTransformer(Transformer):
         if not training:
             return super().call(inputs)
         sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
-        return [
-            self.hidden({"inputs": source, "targets": targets}, training)
-            for source, targets in zip(*sides, strict=True)
-        ]
+        with replica(self.replica()) if self.replica else nullcontext():
+            return [
+                self.hidden({"inputs": source, "targets": targets}, training)
+                for source, targets in zip(*sides, strict=True)
+            ]
 
     def compute_loss(
         self,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.model.regularization import Dropout
+from t2t_revival.model.regularization import Dropout, replica
 
 
 def dropped(rate: float, *shape: int, seed: int = 1) -> np.ndarray:
@@ -34,6 +34,16 @@ def test_neighbours_are_independent(lag: int) -> None:
     kept = (dropped(0.3, 400, 501) > 0).ravel().astype("float64")
     kept = (kept - kept.mean()) / kept.std()
     assert abs((kept[:-lag] * kept[lag:]).mean()) < 5 / kept.size**0.5
+
+
+def test_replicas_draw_bits_of_their_own() -> None:
+    rows = []
+    for number in (0, 1, 2):
+        with replica(number):
+            rows.append((dropped(0.3, 400, 501) > 0).ravel().astype("float64"))
+    np.testing.assert_array_equal(rows[0], (dropped(0.3, 400, 501) > 0).ravel(), "the first as if alone")
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.corrcoef(rows[one], rows[other])[0, 1]) < 5 / rows[0].size ** 0.5
 
 
 def test_the_rate_is_exact_over_many_calls() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from copy_task import HPARAMS, final_arrays, start, start_workers, write_shards
 
+from t2t_revival.data import records
 from t2t_revival.hparams import HParams
 
 ROWS = 12  # of the smallest part of an update
@@ -45,10 +46,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[f
     return found
 
 
+def new_folder(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
 def two_workers(folder: Path, shards: list[Path], hparams: HParams) -> tuple[list[float], dict]:
     """The chief's losses; the other must have the same."""
-    folder.mkdir()
-    processes = start_workers(folder, shards, hparams, 2)
+    processes = start_workers(new_folder(folder), shards, hparams, 2)
     losses, others = (
         json.loads(process.communicate(timeout=300)[0].splitlines()[-1])["losses"] for process in processes
     )
@@ -69,3 +74,33 @@ def test_losses_and_weights_are_those_of_one_device(
     for name, array in arrays.items():
         if array.dtype.kind == "f":
             np.testing.assert_allclose(others[name], array, atol=2e-5, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def first_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, float], float]:
+    """Of the first update, by way and dropout rate; all examples are equal, and each replica has one."""
+    folder = tmp_path_factory.mktemp("dropout")
+    path = folder / records.shard_name("copy", "train", 0, 1)
+    records.write_shard(path, [records.encode_example([5, 6, 7, 1], [5, 6, 7, 1])] * 8)
+    found = {}
+    for rate in (0.0, 0.5):
+        hparams = HPARAMS.replace(
+            batch_size=4, max_length=4, min_length_bucket=4, layer_prepostprocess_dropout=rate, train_steps=1
+        )
+        ways = {
+            "one device": [start(folder / f"one-{rate}", [path], hparams, 1, "default")],
+            "2 replicas": [start(folder / f"replicas-{rate}", [path], hparams, 2, "mirrored")],
+            "2 workers": start_workers(new_folder(folder / f"workers-{rate}"), [path], hparams, 2),
+        }
+        for way, processes in ways.items():
+            said = [process.communicate(timeout=300)[0] for process in processes]
+            found[way, rate] = json.loads(said[0].splitlines()[-1])["losses"][0]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["2 replicas", "2 workers"])
+def test_dropout_differs_between_replicas(first_losses: dict[tuple[str, float], float], way: str) -> None:
+    """With the same bits, the mean loss of equal examples would be that of one."""
+    assert first_losses[way, 0.0] == pytest.approx(first_losses["one device", 0.0], rel=1e-6)
+    assert first_losses[way, 0.5] != pytest.approx(first_losses["one device", 0.5], rel=1e-3)
