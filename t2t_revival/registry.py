@@ -238,6 +238,12 @@ def _forget(package: str) -> None:
         del sys.modules[module]
 
 
+def usr_dir(package: str) -> str | None:
+    """The folder of a user's package that was imported; None: there is none of that name."""
+    folder = _PACKAGES.get(package)
+    return str(folder) if folder else None
+
+
 def users_fault(error: BaseException) -> str | None:
     """What went wrong in the code of a user's package, with file and line; None: it was not there."""
     if isinstance(error, SyntaxError) and _is_users(error.filename):

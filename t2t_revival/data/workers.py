@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.machinery
 import math
 import multiprocessing
 import os
@@ -92,7 +91,8 @@ class PackedSource:
     @classmethod
     def of(cls, source: Source) -> PackedSource:
         """Packs a source."""
-        return cls(_usr_dir(source), pickle.dumps(source))
+        package = type(source).__module__.partition(".")[0]
+        return cls(registry.usr_dir(package), pickle.dumps(source))
 
     def open(self) -> Source:
         """The source, in the process where it is needed.
@@ -218,15 +218,6 @@ def _ctrl_c_later() -> Iterator[None]:
         handler(*came[0])
 
 
-def _usr_dir(source: Source) -> str | None:
-    """The folder of the user's package that defines the source, where workers cannot import it by name."""
-    package = type(source).__module__.partition(".")[0]
-    if package in ("t2t_revival", "__main__") or importlib.machinery.PathFinder.find_spec(package):
-        return None
-    file = sys.modules[package].__file__
-    return str(Path(file).parent) if file else None
-
-
 def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, tally: Tally) -> None:
     """Prepares a worker: Ctrl-C is the parent's to handle, and the worker does not outlive it."""
     global _workplace
@@ -250,11 +241,16 @@ def make_shard(task: Task, workplace: Workplace) -> None:
     """Writes one shard, then its counts. Train shards are shuffled inside.
 
     Raises:
-        T2TError: the source cannot be read.
+        T2TError: the source cannot be read, or the code of a user's package fails.
         StoppedError: work is to stop.
     """
     examples: list[bytes] = []
-    counts = _encode(task, workplace, examples)
+    try:
+        counts = _encode(task, workplace, examples)
+    except Exception as error:  # on its way to another process it would lose where it came from
+        if not isinstance(error, T2TError) and (fault := registry.users_fault(error)):
+            raise T2TError(fault) from error
+        raise
     if task.split == "train":
         random.Random(f"{SEED} {task.file_name}").shuffle(examples)
     path = workplace.folders.shard(task)

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import avg_all, decoder, translate_all
+from t2t_revival.cli import avg_all, datagen, decoder, translate_all
+from t2t_revival.data import workers
 from t2t_revival.training.run import Run
 
 SHOUTED = """
@@ -22,18 +23,55 @@ class UsrShouted(Text2TextProblem):
         return Finished(f"<{output}>!")
 """
 
+FAILING = """
+import multiprocessing
+from t2t_revival import registry
+from t2t_revival.data.sources import Source
+from t2t_revival.problems import Text2TextProblem
+
+class Failing(Source):
+    kind, name, source_lang, target_lang = "failing", "failing", "up", "down"
+
+    def splits(self):
+        return ("train", "dev")
+
+    def count(self, split):
+        return 200
+
+    def pairs(self, split, start, stop):
+        for n in range(start, stop):
+            if split == "train" and n == 150 and multiprocessing.parent_process():
+                raise ValueError("no such number")
+            yield f"count to {n} please", f"from {n} down"
+
+@registry.register_problem
+class UsrFailing(Text2TextProblem):
+    source_lang, target_lang = "up", "down"
+
+    def make_source(self, data_source, tmp_dir):
+        return Failing()
+"""
+
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    """The user's package, which is imported by nothing that is left after the test."""
+def packages(monkeypatch):
+    """Keeps what a test registers from those that follow."""
     registry.list_hparams(), registry.list_problems()
     for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    before = set(registry._PACKAGES)
+    yield
+    for name in set(registry._PACKAGES) - before:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def package(packages, tmp_path):
+    """The user's package."""
     folder = tmp_path / "usr_shouting"
     folder.mkdir()
     (folder / "__init__.py").write_text(SHOUTED)
-    yield folder
-    sys.modules.pop(folder.name, None)
+    return folder
 
 
 @pytest.fixture
@@ -77,3 +115,23 @@ def test_a_command_that_takes_no_package_says_nothing_of_its_names(tmp_path, cap
     flags = ["--problem=usr_shouted", "--hparams_set=usr_set", f"--output_dir={tmp_path}"]
     assert avg_all.main(["t2t-avg-all", *flags]) == 1
     assert f"no trained model in {tmp_path}: train one with t2t-trainer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("importable", [True, False])
+def test_a_fault_in_a_worker_is_one_line(packages, importable, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "usr_failing"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(FAILING)
+    if importable:
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 50)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    flags = [f"--data_dir={tmp_path}/data", "--problem=usr_failing", "--vocab_size=290"]
+    assert datagen.main(["t2t-datagen", f"--t2t_usr_dir={folder}", *flags]) == 1
+    shown = capsys.readouterr().err
+    line = 1 + FAILING[: FAILING.index("raise ValueError")].count("\n")
+    assert shown.endswith(
+        f"t2t-datagen: error: {folder}/__init__.py, line {line}: ValueError: no such number\n"
+    )
+    assert "Traceback" not in shown
