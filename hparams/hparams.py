@@ -113,9 +113,8 @@ class HParams:
             "use_target_space_embedding": self.use_target_space_embedding,
             "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
             "pre_norm": self.pre_norm,
+            "deterministic_attention": self.deterministic_attention,
         }
-        if self.deterministic_attention:
-            fields["deterministic_attention"] = True
         return {**fields, "max_length": self.max_length} if self.pos == "emb" else fields
 
     def replace(self, **changes: Any) -> HParams:

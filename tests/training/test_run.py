@@ -59,16 +59,24 @@ def test_a_run_may_go_on_with_other_training_but_not_another_model(
         check_same(tmp_path, run, hparams.replace(hidden_size=64))
 
 
-@pytest.mark.parametrize(("old", "new"), [(0, 64), (64, 0), (64, 32)])
-def test_a_window_of_attention_belongs_to_the_model(
-    old: int, new: int, tmp_path: Path, run: Run, vocabulary: Vocabulary
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("attention_window", 0, 64),
+        ("attention_window", 64, 0),
+        ("attention_window", 64, 32),
+        ("deterministic_attention", False, True),
+        ("deterministic_attention", True, False),
+    ],
+)
+def test_attention_of_another_kind_is_another_model(
+    name: str, old: int, new: int, tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
-    """Though the weights would fit."""
-    hparams = registry.hparams("tiny", f"attention_window={old}")
+    hparams = registry.hparams("tiny", f"{name}={old}")
     save_run(tmp_path, run, hparams, vocabulary.path)
     check_same(tmp_path, run, hparams)
-    with pytest.raises(T2TError, match=f"attention_window={old}, not {new}: give another --output_dir"):
-        check_same(tmp_path, run, hparams.replace(attention_window=new))
+    with pytest.raises(T2TError, match=f"{name}={old}, not {new}: give another --output_dir"):
+        check_same(tmp_path, run, hparams.replace(**{name: new}))
 
 
 def test_max_length_belongs_to_the_model_where_positions_are_learned(
