@@ -17,7 +17,6 @@ from t2t_revival.decoding.inputs import (
     LINE_ENDS,
     Cut,
     Progress,
-    cut,
     encode,
     in_batches,
     padded,
@@ -26,6 +25,7 @@ from t2t_revival.decoding.inputs import (
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Score, Scorer
+from t2t_revival.decoding.texts import Texts
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoint_file import GoneError
@@ -212,9 +212,10 @@ class Translator:
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
-        texts = self._prepared([line.translate(LINE_ENDS) for line in lines], prepared)
-        sources = self._sources(texts, on_cut, first_line)
-        begun = self._begun(texts, prefixes, first_line)
+        rows, texts = self._texts(first_line), [line.translate(LINE_ENDS) for line in lines]
+        texts = texts if prepared else rows.prepared(texts)
+        sources = rows.sources(texts, on_cut or _warn)
+        begun = rows.prefixes(texts, prefixes)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             prefix_rows = padded([begun[index] for index in batch]) if begun else None
@@ -239,10 +240,9 @@ class Translator:
         Raises:
             T2TError: it holds what is no character.
         """
-        text = line.translate(LINE_ENDS)
-        if self.problem and not prepared:
-            text = self.problem.prepare(text, self.options.tokenized)
-        return [*encode(self.vocabulary, [text])[0], EOS]
+        texts = [line.translate(LINE_ENDS)]
+        texts = texts if prepared else self._texts().prepared(texts)
+        return [*encode(self.vocabulary, texts)[0], EOS]
 
     def best_ids(self, source: list[int]) -> list[int]:
         """The best output of one input, ids with EOS: the very pieces that were chosen.
@@ -274,73 +274,27 @@ class Translator:
             T2TError: a pair has no source, holds what is no character, or has a longer output than there can
                 be, or one that is not the problem's.
         """
-        both = [(source.translate(LINE_ENDS), output.translate(LINE_ENDS)) for source, output in pairs]
-        texts = self._prepared([source for source, _ in both])
+        both = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
+        rows = self._texts(first_line)
+        texts = rows.prepared([source for source, _ in both])
         for number, text in enumerate(texts, start=first_line):
             if not text.strip():
                 raise LineError(number, "no source")
-        outputs = [self._target(output, number) for number, (_, output) in enumerate(both, first_line)]
-        sources = self._sources(texts, on_cut, first_line)
-        targets = [[*ids, EOS] for ids in self._outputs(outputs, first_line)]
+        targets = rows.targets([output for _, output in both])
+        sources = rows.sources(texts, on_cut or _warn)
 
         def score(batch: list[int]) -> list[float]:
             with too_little_memory(self.options):
-                rows = (
-                    padded([sources[index] for index in batch]),
-                    padded([targets[index] for index in batch]),
-                )
-                return self._scorer(*rows).numpy().tolist()
+                sides = [padded([side[index] for index in batch]) for side in (sources, targets)]
+                return self._scorer(*sides).numpy().tolist()
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
         size = self.options.batch_size
         log_probs = dict(in_batches(score, range(len(both)), lengths, size, self.streams, on_progress))
         return [Score(log_probs[index], len(target)) for index, target in enumerate(targets)]
 
-    def _prepared(self, texts: list[str], prepared: bool = False) -> list[str]:
-        if prepared or self.problem is None:
-            return texts
-        return [self.problem.prepare(text, self.options.tokenized) for text in texts]
-
-    def _target(self, output: str, number: int) -> str:
-        try:
-            return self.problem.target(output) if self.problem else output
-        except T2TError as error:
-            raise LineError(number, str(error)) from error
-
-    def _sources(
-        self, texts: list[str], on_cut: Callable[[Cut], None] | None, first_line: int
-    ) -> list[list[int]]:
-        return cut(encode(self.vocabulary, texts, first_line), self.max_length, on_cut or _warn, first_line)
-
-    def _outputs(self, texts: list[str], first_line: int) -> list[list[int]]:
-        """Ids, without EOS, of outputs or their beginnings."""
-        encoded, most = (
-            encode(self.vocabulary, texts, first_line),
-            self.max_length + self.options.extra_length,
-        )
-        for number, ids in enumerate(encoded, start=first_line):
-            if len(ids) >= most:
-                raise LineError(
-                    number,
-                    f"{len(ids) + 1} tokens of output, and max_length + extra_length is {most}: "
-                    "give a larger extra_length in --decode_hparams",
-                )
-        return encoded
-
-    def _begun(
-        self, texts: list[str], prefixes: Sequence[str] | None, first_line: int
-    ) -> list[list[int]] | None:
-        """Ids of prefixes; None where there are none."""
-        if prefixes is None or not any(prefixes):
-            return None
-        if len(prefixes) != len(texts):
-            raise T2TError(f"{len(prefixes)} prefixes for {len(texts)} lines")
-        if self.constraint or (self.problem and self.problem.separates_words):
-            raise T2TError("the beginning of an output can be given where it is text, not where it is a tree")
-        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=first_line):
-            if prefix and not text.strip():
-                raise LineError(number, "the beginning of an output, but no source")
-        return self._outputs([prefix.translate(LINE_ENDS) for prefix in prefixes], first_line)
+    def _texts(self, first_line: int = 1) -> Texts:
+        return Texts(self.vocabulary, self.problem, self.options, self.max_length, first_line)
 
     def _decode(
         self, sources: list[list[int]], numbers: list[int], n: int, prefixes: np.ndarray | None
