@@ -135,7 +135,9 @@ def test_a_padded_vocabulary_has_the_ids_of_the_one_that_was_padded(t2t, tmp_pat
 
 
 def test_optimizer_and_counters_are_left_out(t2t, tmp_path):
-    more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "losses_avg/problem_0/loss": ()}
+    """What T2T's `create_dummy_vars`, its optimizers and scaled losses add to a model in training."""
+    more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "training/beta1_power": ()}
+    more |= {"losses_avg/problem_0/total_loss": (), "train_stats/problem_0_steps": (), "loss_scale": ()}
     t2t(**more, global_step=())
     assert imported(tmp_path).step == 0  # as the variable says, and not the file's name
 
