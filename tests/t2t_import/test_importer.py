@@ -189,6 +189,15 @@ def test_settings_of_the_training(t2t, tmp_path, changes, expected, notes):
     assert len(result.notes) == notes
 
 
+def test_what_t2t_trainer_adds_to_hparams_json(t2t, tmp_path):
+    """`trainer_lib.create_experiment` puts flags among the hparams."""
+    flags = {"eval_freq_in_steps": 1000, "eval_steps": 100, "eval_timeout_mins": 240, "train_steps": 300_000}
+    flags |= {"data_dir": "data", "model_dir": "out", "schedule": "continuous_train_and_eval"}
+    t2t({**flags, "std_server_protocol": "grpc", "warm_start_from": None})
+    result = imported(tmp_path)
+    assert (result.hparams.train_steps, result.notes) == (300_000, [])
+
+
 def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
     """Ours too, where T2T has no such thing."""
     t2t({"ffn_layer": "conv_relu_conv", "proximity_bias": True, "my_gate": 3, "attention_window": 8})
