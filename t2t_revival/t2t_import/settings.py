@@ -43,9 +43,9 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "top": ("{}", {}),
     "unidirectional_encoder": (False,),
 }
-# What T2T 1.15 writes besides: flags of t2t-trainer, what is about training, data, sampling and other models, or
-# of no effect where the settings above are as they have to be. A name that ends in "_" stands for all that begin
-# so.
+# What T2T 1.15 writes besides: flags of its trainer, and what is about training, data, sampling and other
+# models, or of no effect where the settings above are as they have to be. A name that ends in "_" stands for
+# all that begin so.
 OTHERS = """
 activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
 clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
