@@ -309,6 +309,6 @@ def draw(measured: Table, path: Path) -> None:
     axes.set_ylabel("BLEU (here: of another corpus)")
     axes.set_title(measured.title)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="center left")
+    figure.legend(frameon=False, loc="outside lower center", ncols=3)
     with writing(path) as file:
         figure.savefig(file, format="png")

@@ -43,19 +43,21 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "top": ("{}", {}),
     "unidirectional_encoder": (False,),
 }
-# What T2T 1.15 writes besides: about training, data, sampling and other models, or of no effect where the
-# settings above are as they have to be. A name that ends in "_" stands for all that begin so.
+# What T2T 1.15 writes besides: flags of its trainer, and what is about training, data, sampling and other
+# models, or of no effect where the settings above are as they have to be. A name that ends in "_" stands for
+# all that begin so.
 OTHERS = """
 activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
 clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
 force_full_predict gpu_automatic_mixed_precision grad_noise_scale gumbel_noise_weight
 heads_share_relative_embedding initializer initializer_gain kernel_
 layer_prepostprocess_dropout_broadcast_dims learning_rate learning_rate_ loss max_area_ max_input_seq_length
-max_relative_position max_target_seq_length memory_height min_length mixed_precision_ mlperf_mode moe_
-multiproblem_ name no_data_parallelism optimizer optimizer_ overload_eval_metric_name pack_dataset pad_batch
-parameter_attention_ pretrained_model_dir relu_dropout_broadcast_dims sampling_ scheduled_sampling_
-shared_embedding split_targets_ summarize_ symbol_dropout symbol_modality_num_shards tpu_enable_host_call
-use_ video_ vocab_divisor warm_start_from_second weight_ weights_fn
+max_relative_position max_target_seq_length memory_height min_length mixed_precision_ mlperf_mode model_dir
+moe_ multiproblem_ name no_data_parallelism optimizer optimizer_ overload_eval_metric_name pack_dataset
+pad_batch parameter_attention_ pretrained_model_dir relu_dropout_broadcast_dims sampling_ schedule
+scheduled_sampling_ shared_embedding split_targets_ std_server_protocol summarize_ symbol_dropout
+symbol_modality_num_shards tpu_enable_host_call train_steps use_ video_ vocab_divisor warm_start_from
+warm_start_from_second weight_ weights_fn
 """
 
 
@@ -117,7 +119,7 @@ class T2TSettings:
         taken["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
         taken["effective_batch_size"] = 0  # T2T's batch_size is of one update of a replica
         notes = [*_schedule(values, taken), *_batches(taken)]
-        if steps := int(self.flags.get("train_steps") or 0):
+        if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):
             taken["train_steps"] = steps
         if values.get("optimizer", "adam").lower() != "adam":
             notes.append(f"optimizer={values['optimizer']}: training would go on with Adam")

@@ -17,7 +17,7 @@ from t2t_revival.hparams import HParams
 Names = dict[str, tuple[str, ...]]
 
 EMBEDDING = re.compile(r"transformer/(symbol_modality_\d+_\d+)/(\w+)/weights_(\d+)")
-NOT_OF_THE_MODEL = re.compile(r"global_step$|training/|losses_avg/|.*/(Adam(_1)?|Momentum)$")
+NOT_OF_THE_MODEL = re.compile(r"[^/]*$|(training|losses_avg|train_stats)/|.*/(Adam(_1)?|Momentum)$")
 FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 STEP = re.compile(r"-(\d+)$")
 

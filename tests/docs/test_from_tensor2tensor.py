@@ -135,6 +135,17 @@ def test_each_row_says_what_became_of_it(title: str) -> None:
         assert told, row
 
 
+IN_EVERY_COMMAND = {"--debug", "--h", "--help", "--registry_help"}
+
+
+@pytest.mark.parametrize("title", [*FLAG_TABLES, "decode_hparams", "Hparams"])
+def test_what_is_here_only_is_named(title: str) -> None:
+    rows = [span for row in TABLES[title] for span in [*row.theirs, *row.ours, *spans(row.note)]]
+    named = {re.split(r"[= ]", span)[0] for span in [*rows, *spans(PROSE[title])]}
+    ours = FLAGS[title] if title in FLAGS else FIELDS[title]
+    assert sorted(ours - named - IN_EVERY_COMMAND) == []
+
+
 def check_command(text: str) -> None:
     """A command line of ours: there is such a command, and it has these flags."""
     command, *words = shlex.split(text)

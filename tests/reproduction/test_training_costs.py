@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from t2t_revival import registry
 from t2t_revival.data.vocabulary import fingerprint
@@ -194,6 +195,25 @@ def test_a_training_has_its_row(trained, outputs, tmp_path, counted, tiny_hparam
     picture = tmp_path / "table2.png"
     training_costs.draw(table, picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_legend_covers_no_point(tmp_path, counted, monkeypatch) -> None:
+    """Trainings of a small machine are far to the left of the paper's, wherever their BLEU is."""
+    drawn = []
+    save_figure = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *a, **k: drawn.append(figure) or save_figure(figure, *a, **k)
+    )
+    training_costs.draw(training_costs.table(tmp_path, "cpu", [], lambda news: None), tmp_path / "table2.png")
+    (figure,) = drawn
+    (axes,) = figure.axes
+    legends = [*figure.legends, *filter(None, [axes.get_legend()])]
+    assert [text.get_text() for text in legends[0].get_texts()] == [
+        "EN-DE, paper",
+        "EN-FR, paper",
+        "here, counted",
+    ]
+    assert not legends[0].get_window_extent().overlaps(axes.get_window_extent())
 
 
 def test_a_checkpoint_that_does_not_say_what_it_has_seen_is_an_error(

@@ -135,7 +135,9 @@ def test_a_padded_vocabulary_has_the_ids_of_the_one_that_was_padded(t2t, tmp_pat
 
 
 def test_optimizer_and_counters_are_left_out(t2t, tmp_path):
-    more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "losses_avg/problem_0/loss": ()}
+    """What T2T's `create_dummy_vars`, its optimizers and scaled losses add to a model in training."""
+    more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "training/beta1_power": ()}
+    more |= {"losses_avg/problem_0/total_loss": (), "train_stats/problem_0_steps": (), "loss_scale": ()}
     t2t(**more, global_step=())
     assert imported(tmp_path).step == 0  # as the variable says, and not the file's name
 
@@ -185,6 +187,15 @@ def test_settings_of_the_training(t2t, tmp_path, changes, expected, notes):
     result = imported(tmp_path)
     assert (result.hparams.learning_rate_schedule, result.hparams.learning_rate_constant) == expected
     assert len(result.notes) == notes
+
+
+def test_what_t2t_trainer_adds_to_hparams_json(t2t, tmp_path):
+    """`trainer_lib.create_experiment` puts flags among the hparams."""
+    flags = {"eval_freq_in_steps": 1000, "eval_steps": 100, "eval_timeout_mins": 240, "train_steps": 300_000}
+    flags |= {"data_dir": "data", "model_dir": "out", "schedule": "continuous_train_and_eval"}
+    t2t({**flags, "std_server_protocol": "grpc", "warm_start_from": None})
+    result = imported(tmp_path)
+    assert (result.hparams.train_steps, result.notes) == (300_000, [])
 
 
 def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):

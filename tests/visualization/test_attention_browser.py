@@ -240,6 +240,18 @@ def test_hand_and_keys(hostile, browse) -> None:
 NO_LINES = ("tabs", "hash", "checked")
 
 
+@pytest.mark.parametrize("width", [320, 960])
+def test_tokens_can_be_read_in_a_narrow_window(hostile, browse, width) -> None:
+    script = f"""
+      document.body.style.cssText = "width: {width}px; padding: 0";
+      const wide = (id) => document.getElementById(id).getBoundingClientRect().width;
+      Object.assign(steps, {{queries: wide("queries"), lines: wide("lines"), memory: wide("memory")}});
+    """
+    widths = json.loads(browse(driven(hostile, script)).result)
+    assert min(widths.values()) > 90
+    assert sum(widths.values()) <= width
+
+
 def test_a_request_would_be_seen_and_is_refused_by_the_page(hostile, browse) -> None:
     """The same addition to a page without rules, which runs it and asks, and to ours, which does not."""
     dom = browse(f"<!DOCTYPE html><title>control</title>{CALLS}")
