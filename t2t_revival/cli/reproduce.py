@@ -52,9 +52,9 @@ def command_flags() -> flags.FlagValues:
     for name, text in (
         ("table", "Tables of the paper, such as 1,3."),
         ("figure", "Figures of the paper, such as 3,4,5."),
-        ("problems", "Table 2: translate_ende, translate_enfr or, by default, both."),
-        ("models", "Table 2: base, big or, by default, both."),
-        ("rows", "Table 3: only these rows and base, such as table3_a_h1,big."),
+        ("problems", "Table 2: translate_ende, translate_enfr or, by default, both; what is finished stays."),
+        ("models", "Table 2: base, big or, by default, both; what is finished stays."),
+        ("rows", "Table 3: these rows, base and what is finished only; such as table3_a_h1,big."),
     ):
         flags.DEFINE_list(name, [], text, flag_values=values)
     for name, text in (

@@ -149,6 +149,14 @@ class Runs:
         if data.vocabulary(self.data_dir).fingerprint != Run.load(place).fingerprint:
             raise T2TError(f"{place} was trained with another vocabulary than {self.data_dir} has: {ANOTHER}")
 
+    def is_finished(
+        self, hparams_set: str, problem: str, split: str, average: bool, changes: str = ""
+    ) -> bool:
+        """Whether a `translator` is trained, and has decoded a split; see `outputs`."""
+        hparams = self.scale.adapted(registry.hparams(hparams_set, changes))
+        place = self.place(problem, hparams_set)
+        return _is_done(place, hparams.train_steps) and _outputs(place, split, average).exist
+
     def split(self, problem: str) -> str:
         """What a finished model is measured on: the test split, or dev where there is none."""
         return TEST if TEST in text_problem(problem).metadata(self.data_dir).splits else DEV
@@ -165,14 +173,12 @@ class Runs:
         Raises:
             T2TError: they are missing and nothing is to be done about it; or as t2t-decoder.
         """
-        checkpoint = place / checkpoints.file_name(_steps(place))
-        words = [split, checkpoint.stem, *(["average"] if average else [])]
-        stem = "-".join([*words, *([f"beam{beam_size}"] if beam_size else [])])
-        found = Outputs(place / "decoded" / f"{stem}.outputs", place / "decoded" / f"{stem}.targets", split)
-        if found.outputs.exists() and found.references.exists():
+        found = _outputs(place, split, average, beam_size)
+        if found.exist:
             return found
         if not self.training:
             raise T2TError(f"{found.outputs}: missing; make it, without --norun")
+        checkpoint = place / checkpoints.file_name(_steps(place))
         if average:
             self.command("t2t-avg-all", {"output_dir": place})
             checkpoint = place / checkpoints.AVERAGED / checkpoint.name
@@ -204,6 +210,11 @@ class Outputs:
     references: Path
     split: str
 
+    @property
+    def exist(self) -> bool:
+        """Whether they are there."""
+        return self.outputs.exists() and self.references.exists()
+
     def lines(self) -> tuple[list[str], list[str]]:
         """Outputs and references."""
         output, reference = (
@@ -228,6 +239,13 @@ def _steps(place: Path) -> int:
     """Updates of the newest checkpoint or, where that is gone, of the last evaluation; 0: none."""
     found = [float(checkpoint.step) for checkpoint in checkpoints.list_checkpoints(place)]
     return int(max([*found, *(row["step"] for row in _scores(place))], default=0))
+
+
+def _outputs(place: Path, split: str, average: bool, beam_size: int | None = None) -> Outputs:
+    """Where a model's outputs go."""
+    words = [split, Path(checkpoints.file_name(_steps(place))).stem, *(["average"] if average else [])]
+    stem = "-".join([*words, *([f"beam{beam_size}"] if beam_size else [])])
+    return Outputs(place / "decoded" / f"{stem}.outputs", place / "decoded" / f"{stem}.targets", split)
 
 
 def _is_done(place: Path, steps: int) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.reproduction.report import Table
-from t2t_revival.reproduction.runs import Runs
+from t2t_revival.reproduction.runs import Runs, text_problem
 
 MODELS = ("base", "big")
 PROBLEMS = ("translate_ende", "translate_enfr")
@@ -21,7 +22,7 @@ def table(runs: Runs, problems: Sequence[str], models: Sequence[str], say: Calla
     Args:
         runs: where, and how.
         problems: of `PROBLEMS`; none: all.
-        models: of `MODELS`; none: all.
+        models: of `MODELS`; none: all. What is finished already is in the table besides.
         say: is told what comes next.
 
     Raises:
@@ -34,11 +35,20 @@ def table(runs: Runs, problems: Sequence[str], models: Sequence[str], say: Calla
     for name in problems or PROBLEMS:
         runs.make_translations(name)
     trained = []
-    for name in problems or PROBLEMS:
-        for model in models or MODELS:
-            say(f"table 2: {name}, {model}")
-            place = runs.translator(model, name, CHANGES.get((name, model), ""))
-            trained.append((place, runs.outputs(place, runs.split(name), average=True)))
+    named = set(product(problems or PROBLEMS, models or MODELS))
+    for name, model in product(PROBLEMS, MODELS):
+        if (name, model) not in named and not _is_finished(runs, name, model):
+            continue
+        say(f"table 2: {name}, {model}")
+        place = runs.translator(model, name, CHANGES.get((name, model), ""))
+        trained.append((place, runs.outputs(place, runs.split(name), average=True)))
     from t2t_revival.reproduction import training_costs
 
     return training_costs.table(runs.folder, runs.scale.name, trained, say)
+
+
+def _is_finished(runs: Runs, problem: str, model: str) -> bool:
+    if not text_problem(problem).has_data(runs.data_dir):
+        return False
+    changes = CHANGES.get((problem, model), "")
+    return runs.is_finished(model, problem, runs.split(problem), average=True, changes=changes)

@@ -10,10 +10,11 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.files import writing
+from t2t_revival.problems.problem import DEV
 from t2t_revival.reproduction import findings
 from t2t_revival.reproduction.findings import Compared, Scores
 from t2t_revival.reproduction.report import Cell, Table
-from t2t_revival.reproduction.runs import Runs
+from t2t_revival.reproduction.runs import TRANSLATION, Runs
 
 BASE, BIG = "base", "big"
 LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty
@@ -88,7 +89,7 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
 
     Args:
         runs: where, and how.
-        names: of `ROWS`; none: all. The base model is always among them.
+        names: of `ROWS`; none: all. The base model is always among them, and what is finished already.
         say: is told what comes next.
 
     Raises:
@@ -97,7 +98,11 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
     for name in names:
         if name not in ROWS:
             raise T2TError(did_you_mean(name, ROWS, "row"))
-    wanted = [name for name in ROWS if not names or name in (BASE, *names)]
+    wanted = [
+        name
+        for name in ROWS
+        if not names or name in (BASE, *names) or runs.is_finished(name, TRANSLATION, DEV, average=False)
+    ]
     runs.make_translations()
     places: dict[str, Path] = {}
     perplexities: dict[str, float] = {}
@@ -107,7 +112,7 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
         say(f"table 3, row {number} of {len(wanted)}: {name}")
         places[name] = runs.translator(name)
         perplexities[name] = runs.perplexity(places[name])
-        outputs[name], references = runs.outputs(places[name], "dev", average=False).lines()
+        outputs[name], references = runs.outputs(places[name], DEV, average=False).lines()
     say(f"comparing {len(wanted)} rows by {findings.SAMPLES:,} resamplings")
     compared = findings.compare(outputs, references)
     measured = {

@@ -130,6 +130,21 @@ def test_a_training_killed_before_its_last_evaluation_is_brought_to_its_end(tmp_
     assert runs.perplexity(place) == 8
 
 
+def test_what_is_finished_stays_in_the_table(tmp_path) -> None:
+    command = Pretended()
+    runs = Runs(tmp_path, CPU, command, "sample")
+    for name in ("base", "table3_d_ls0"):
+        assert not runs.is_finished(name, TRANSLATION, "dev", average=False)
+        place = runs.translator(name)
+        assert not runs.is_finished(name, TRANSLATION, "dev", average=False), "not decoded"
+        runs.outputs(place, "dev", average=False)
+    said: list[str] = []
+    with pytest.raises(T2TError):  # the models are pretended, and cannot be counted
+        tables(runs, ["table3_a_h1"], said.append)
+    rows = [line.rpartition(" ")[2] for line in said if line.startswith("table 3")]
+    assert rows == ["base", "table3_a_h1", "table3_d_ls0"]
+
+
 def test_an_interrupted_table_goes_on_at_its_row(tmp_path) -> None:
     rows = ["table3_a_h1", "table3_d_ls0"]
     first = Pretended(fail_at=4)

@@ -1,5 +1,7 @@
 """Table 2: what is trained for it, and how it is decoded."""
 
+import dataclasses
+
 import pytest
 
 from t2t_revival.errors import T2TError
@@ -27,6 +29,12 @@ def test_trainings_stand_below_the_papers_systems(made, tiny_runs) -> None:
         assert row[-1] == "test"
     decoded = tiny_runs.place("translate_enfr", "base") / "decoded"
     assert (decoded / "test-model.ckpt-20-average.outputs").exists()
+
+
+def test_what_is_finished_stays_in_the_table(made, tiny_runs) -> None:
+    idle = dataclasses.replace(tiny_runs, training=False)
+    again = table2.table(idle, ["translate_enfr"], ["base"], print)
+    assert again.rows == made[0].rows
 
 
 @pytest.mark.parametrize(
