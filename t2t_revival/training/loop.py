@@ -200,9 +200,9 @@ class Training:
 
     def _fit(self, session: Session) -> None:
         session.set_model(self._model)
-        if self._unscored and not session.evaluate_checkpoint():
-            return
         try:
+            if self._unscored and not session.evaluate_checkpoint():
+                return
             self._model.fit(
                 self.workers.share(self._batches.dataset()),
                 steps_per_epoch=ENDLESS,
