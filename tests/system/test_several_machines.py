@@ -1,4 +1,4 @@
-"""`t2t-trainer --strategy=multi_worker`, as docs/several_machines.md has it: two processes for two machines."""
+"""`t2t-trainer --strategy=multi_worker`, as in docs/several_machines.md: two processes for two machines."""
 
 from __future__ import annotations
 
