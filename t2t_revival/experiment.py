@@ -73,7 +73,8 @@ class Experiment:
             decode_hparams=self.problem.decode_hparams(),
         )
         output_dir = self.settings.output_dir
-        check_place(output_dir, run.problem, run.hparams_set)
+        if chief:  # which may have the lock already where another worker looks
+            check_place(output_dir, run.problem, run.hparams_set)
         with only_trainer(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             report = report if chief else None

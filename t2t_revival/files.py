@@ -49,16 +49,21 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def lock(descriptor: int, refusal: str) -> None:
+def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
     Where the file system has no locks, or none for folders as NFS, nothing is locked and nobody refused.
+
+    Args:
+        descriptor: of what is locked.
+        refusal: what is said where that cannot be.
+        shared: whether others may lock it too, if they share it.
 
     Raises:
         T2TError: another process holds the lock; says `refusal`.
     """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise T2TError(refusal) from error
     except OSError as error:

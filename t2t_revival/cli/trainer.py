@@ -164,6 +164,8 @@ def _train(values: flags.FlagValues) -> int:
         values.eval_bleu_sentences,
     )
     print(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}", file=sys.stderr)
+    if several:
+        print("waiting for all workers of TF_CONFIG to start", file=sys.stderr, flush=True)
     result = experiment.run(_report)
     if result.chief:
         _tell_end(values, output_dir, result)

@@ -20,6 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -90,19 +91,31 @@ class PackedSource:
 
     @classmethod
     def of(cls, source: Source) -> PackedSource:
-        """Packs a source."""
-        package = type(source).__module__.partition(".")[0]
-        return cls(registry.usr_dir(package), pickle.dumps(source))
+        """Packs a source.
+
+        Raises:
+            T2TError: it holds what cannot go to another process, such as an open file.
+        """
+        module = type(source).__module__
+        try:
+            content = pickle.dumps(source)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise T2TError(
+                f"{module}.{type(source).__name__}: cannot go to the processes that make shards ({error}); "
+                "let it hold names and numbers, and open files in `pairs`"
+            ) from error
+        return cls(registry.usr_dir(module.partition(".")[0]), content)
 
     def open(self) -> Source:
         """The source, in the process where it is needed.
 
         Raises:
-            T2TError: the user's package cannot be imported.
+            T2TError: the user's package cannot be imported, or its code fails.
         """
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
             registry.import_usr_dir(self.usr_dir)
-        return pickle.loads(self.content)
+        with _faults_of_users():
+            return pickle.loads(self.content)
 
 
 class StoppedError(T2TError):
@@ -131,7 +144,7 @@ class Tally:
 Engine = Callable[[list[Task], Source, TextEncoder, Folders, Callable[[int], None]], None]
 """What makes shards, as `make_shards` does."""
 
-_workplace: Workplace
+_open_workplace: Callable[[], Workplace]
 
 
 def make_shards(
@@ -220,10 +233,11 @@ def _ctrl_c_later() -> Iterator[None]:
 
 def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, tally: Tally) -> None:
     """Prepares a worker: Ctrl-C is the parent's to handle, and the worker does not outlive it."""
-    global _workplace
+    global _open_workplace
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    _workplace = Workplace(source.open(), open_vocabulary(vocabulary), folders, tally)
+    # Opened with the first shard, whose error then says what is wrong; here it would end the pool unsaid.
+    _open_workplace = cache(lambda: Workplace(source.open(), open_vocabulary(vocabulary), folders, tally))
 
 
 def _die_with_parent() -> None:
@@ -234,7 +248,7 @@ def _die_with_parent() -> None:
 
 
 def _work(task: Task) -> None:
-    make_shard(task, _workplace)
+    make_shard(task, _open_workplace())
 
 
 def make_shard(task: Task, workplace: Workplace) -> None:
@@ -245,18 +259,25 @@ def make_shard(task: Task, workplace: Workplace) -> None:
         StoppedError: work is to stop.
     """
     examples: list[bytes] = []
-    try:
+    with _faults_of_users():
         counts = _encode(task, workplace, examples)
-    except Exception as error:  # on its way to another process it would lose where it came from
-        if not isinstance(error, T2TError) and (fault := registry.users_fault(error)):
-            raise T2TError(fault) from error
-        raise
     if task.split == "train":
         random.Random(f"{SEED} {task.file_name}").shuffle(examples)
     path = workplace.folders.shard(task)
     write_shard(path, examples)
     counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
     checked_json.save(workplace.folders.note(task), dataclasses.asdict(counts))
+
+
+@contextmanager
+def _faults_of_users() -> Iterator[None]:
+    """Inside, an error in a user's package says where; on its way to another process it would lose that."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, T2TError) and (fault := registry.users_fault(error)):
+            raise T2TError(fault) from error
+        raise
 
 
 def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:

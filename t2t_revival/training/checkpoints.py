@@ -260,7 +260,7 @@ def _is_weight(array: np.ndarray) -> bool:
 def keep_newest(output_dir: Path, count: int) -> None:
     """Removes all but the newest `count` checkpoints; 0: keeps all."""
     for checkpoint in list_checkpoints(output_dir)[:-count] if count else []:
-        checkpoint.path.unlink()
+        checkpoint.path.unlink(missing_ok=True)  # somebody else may make room too
 
 
 def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.errors import T2TError
 from t2t_revival.training.csv_rows import read_rows, write_rows
 from t2t_revival.training.state import Seen
 
@@ -41,11 +42,32 @@ class Curves:
         return self
 
     def __exit__(self, *error: object) -> None:
+        import tensorflow as tf
+
         for writer in self._writers.values():
-            writer.close()
+            with suppress(tf.errors.OpError):  # what there was to write, `add` has written
+                writer.close()
 
     def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
-        """Adds a point to the curve of each score."""
+        """Adds a point to the curve of each score.
+
+        Raises:
+            T2TError: it cannot be written.
+        """
+        import tensorflow as tf
+
+        try:
+            self._add(curve, step, seen, scores)
+        except (OSError, tf.errors.OpError) as error:
+            # TensorFlow calls a full disk an exhausted resource, which elsewhere is memory.
+            full = isinstance(error, tf.errors.ResourceExhaustedError)
+            reason = "No space left on device" if full else getattr(error, "strerror", None) or error
+            raise T2TError(
+                f"cannot write curves in {self._output_dir}: {reason}; the checkpoints there are untouched: "
+                "put that right, and start the same command again"
+            ) from error
+
+    def _add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
         import tensorflow as tf
 
         with self._writers[curve].as_default():

@@ -44,7 +44,7 @@ def only_trainer(output_dir: Path) -> Iterator[None]:
 
 
 def check_free(output_dir: Path) -> None:
-    """Checks that no trainer works in `output_dir` now.
+    """Checks that no trainer works in `output_dir` now; many may check it at the same time.
 
     Raises:
         T2TError: one does.
@@ -54,7 +54,7 @@ def check_free(output_dir: Path) -> None:
     except OSError:  # never trained there, or not to be written: the trainer says so
         return
     try:
-        lock(descriptor, _refusal(output_dir))
+        lock(descriptor, _refusal(output_dir), shared=True)
     finally:
         os.close(descriptor)
 

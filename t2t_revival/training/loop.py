@@ -77,8 +77,8 @@ class Training:
 
     Raises:
         T2TError: nothing is left to train or to evaluate, no checkpoint is whole, the newest is of another
-            model, XLA is asked for and there are several replicas, or the disk is full. Nothing was written
-            then.
+            model, XLA is asked for and there are several replicas, the disk is full, or another worker is
+            gone. Nothing was written then.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Training:
             )
         keras.utils.set_random_seed(settings.seed)
         self._accumulate = accumulation(hparams, replicas)
-        with strategy.scope():
+        with strategy.scope(), self.workers.together():
             streams = settings.streams if replicas == 1 else 1
             model = build_model(hparams, vocab_size, settings.precision, streams)
             if model.deterministic_attention and word_marks is not None:
@@ -200,9 +200,9 @@ class Training:
 
     def _fit(self, session: Session) -> None:
         session.set_model(self._model)
-        if self._unscored and not session.evaluate_checkpoint():
-            return
         try:
+            if self._unscored and not session.evaluate_checkpoint():
+                return
             self._model.fit(
                 self.workers.share(self._batches.dataset()),
                 steps_per_epoch=ENDLESS,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -84,11 +86,17 @@ class Workers:
         resolver = self._strategy.cluster_resolver
         tasks = resolver.cluster_spec().num_tasks("worker")
         own = tf.one_hot(resolver.task_id, tasks, on_value=float(value), off_value=0.0)
-        try:
+        with self.together():
             found = self._mean(own) * tasks
-        except tf.errors.OpError as error:
-            raise lost_worker(error) from None
         return round(float(tf.reduce_max(found)))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Inside, the loss of another process is an error that says what to do; see `lost_worker`."""
+        try:
+            yield
+        except tf.errors.OpError as error:
+            raise (lost_worker(error) if self.several else error) from None
 
     def _mean_of_workers(self, value: Any) -> Any:
         told = self._strategy.run(lambda own: own, args=(value,))

@@ -30,7 +30,9 @@ def place(folder, **changes):
     (one.data / "x-train-00000-of-00001").write_bytes(changes.get("shard", b"abc"))
     arrays = {"model/transformer/a": np.float32([1, changes.get("weight", 2)])}
     meta = {"step": 3, "seen": {"examples": changes.get("examples", 5), "seconds": changes.get("seconds", 1)}}
+    row = (3, 5, changes.get("seconds", 1), changes.get("loss", 2.5))
     checkpoints.save(one.output / checkpoints.file_name(3), arrays, meta)
+    (one.output / "dev.csv").write_text("step,target_tokens,seconds,loss\n" + ",".join(map(str, row)) + "\n")
     return one
 
 
@@ -41,6 +43,7 @@ def place(folder, **changes):
         ({"shard": b"abd"}, ["shard x-train-00000-of-00001"]),
         ({"weight": np.nextafter(np.float32(2), 3)}, ["model/transformer/a"]),
         ({"examples": 6}, ["seen"]),
+        ({"loss": 2.25}, ["dev.csv"]),
     ],
 )
 def test_a_difference_is_seen(tmp_path, changes, expected):

@@ -135,3 +135,35 @@ def test_a_fault_in_a_worker_is_one_line(packages, importable, tmp_path, monkeyp
         f"t2t-datagen: error: {folder}/__init__.py, line {line}: ValueError: no such number\n"
     )
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["def __init__(self):", "    self.places = lambda n: n"],
+            "usr_failing.Failing: cannot go to the processes",
+        ),
+        (
+            ["def __setstate__(self, state):", "    raise ValueError('no')"],
+            "__init__.py, line 9: ValueError: no",
+        ),
+    ],
+)
+def test_a_source_that_does_not_reach_a_worker_is_one_line(
+    packages, lines, message, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "usr_failing"
+    folder.mkdir()
+    code = "".join(f"    {line}\n" for line in lines)
+    code = FAILING.replace("class Failing(Source):\n", f"class Failing(Source):\n{code}").replace(
+        "return Failing()", "source = Failing()\n        source.used = True\n        return source"
+    )
+    (folder / "__init__.py").write_text(code)
+    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 50)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    flags = [f"--data_dir={tmp_path}/data", "--problem=usr_failing", "--vocab_size=290"]
+    assert datagen.main(["t2t-datagen", f"--t2t_usr_dir={folder}", *flags]) == 1
+    shown = capsys.readouterr().err
+    assert message in shown.splitlines()[-1]
+    assert "Traceback" not in shown

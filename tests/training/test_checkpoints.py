@@ -76,6 +76,18 @@ def test_listed_by_step_not_by_name(tmp_path: Path) -> None:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [20, 100]
 
 
+def test_a_checkpoint_that_somebody_else_removes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (1, 2, 3):
+        write(tmp_path, step, 1.0)
+    found = checkpoints.list_checkpoints(tmp_path)
+    found[0].path.unlink()
+    monkeypatch.setattr(checkpoints, "list_checkpoints", lambda folder: found)
+    checkpoints.keep_newest(tmp_path, 1)
+    assert [path.name for path in tmp_path.glob("model*")] == ["model.ckpt-3.npz"]
+
+
 def test_every_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
     path = write(tmp_path, 1, 1.0)
     content, before = path.read_bytes(), checkpoints.load(path)

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+import tensorflow as tf
+
+from t2t_revival.errors import T2TError
 from t2t_revival.training.curves import DEV, TRAIN, Curves, csv_path, read_curve
 from t2t_revival.training.state import Seen
 
@@ -43,3 +47,31 @@ def test_a_line_cut_short_by_a_crash_is_passed_over(tmp_path: Path) -> None:
         assert [row["loss"] for row in read_curve(tmp_path, DEV) if "loss" in row] == [3.0, 2.0]
         add(tmp_path, 2)
         assert [row["loss"] for row in read_curve(tmp_path, DEV)] == [3.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        tf.errors.ResourceExhaustedError(None, None, "{{node}} events.v2; No space left on device\n\tFailed"),
+    ],
+)
+def test_a_full_disk_is_not_taken_for_full_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(tf.summary, "scalar", fail)
+    with pytest.raises(T2TError, match=f"cannot write curves in {tmp_path}: No space left on device; the"):
+        add(tmp_path, 0, (1, {"loss": 3.0}))
+
+
+def test_what_cannot_be_closed_hides_no_error(tmp_path: Path) -> None:
+    class Writer:
+        def close(self) -> None:
+            raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    curves = Curves(tmp_path, 0)
+    curves._writers[DEV] = Writer()
+    curves.__exit__()

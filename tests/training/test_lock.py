@@ -93,3 +93,11 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         only_trainer(tmp_path / "file" / "out"),
     ):
         pass
+
+
+def test_workers_that_look_at_the_same_time_do_not_refuse_each_other(tmp_path: Path) -> None:
+    with only_trainer(tmp_path):
+        pass
+    with (tmp_path / FILE_NAME).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `check_free` of another worker
+        check_free(tmp_path)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from copy_task import HPARAMS, VOCAB, final_arrays, start
 
 from t2t_revival.errors import T2TError
@@ -146,6 +147,15 @@ def test_an_evaluation_that_is_made_up_for_may_stop_early(shards: list[Path], tm
     settings = Settings(tmp_path, eval_frequency=3, patience=3)
     result = train(shards, HPARAMS, VOCAB, settings, lambda model: {"loss": 9.5})
     assert (result.step, result.stopped_by) == (6, "early stopping")
+
+
+def test_an_evaluation_that_is_made_up_for_fails_as_any(shards: list[Path], tmp_path: Path) -> None:
+    def evaluate(model: object) -> Scores:
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+
+    killed_while_evaluating(shards, tmp_path, 6)
+    with pytest.raises(T2TError, match="out of memory: lower batch_size"):
+        train(shards, HPARAMS, VOCAB, Settings(tmp_path, eval_frequency=3), evaluate)
 
 
 def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""`t2t-trainer --strategy=multi_worker`, as in docs/several_machines.md: two processes for two machines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli.make_tf_configs import tf_configs
+from t2t_revival.training import checkpoints
+
+pytestmark = pytest.mark.slow
+SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=512,max_length=64"
+TIMEOUT = 300
+CHIEF, OTHER = 0, 1
+
+
+def _start(folder: Path, *data_dirs: Path) -> list[tuple[int, str]]:
+    """A worker for each data_dir, the chief first: how it ended, and what it said."""
+    flags = {
+        "problem": "translate_ende",
+        "hparams_set": "tiny",
+        "hparams": SIZES,
+        "output_dir": folder / "out",
+        "train_steps": 4,
+        "eval_bleu_sentences": 0,
+        "strategy": "multi_worker",
+    }
+    command = [sys.executable, "-m", "t2t_revival.cli.trainer", *(f"--{k}={v}" for k, v in flags.items())]
+    processes = [
+        subprocess.Popen(
+            [*command, f"--data_dir={data_dir}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CONFIG": config},
+        )
+        for data_dir, config in zip(data_dirs, tf_configs(_addresses(len(data_dirs))), strict=True)
+    ]
+    said = [process.communicate(timeout=TIMEOUT)[0] for process in processes]
+    return [(process.returncode, text) for process, text in zip(processes, said, strict=True)]
+
+
+def _addresses(count: int) -> list[str]:
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
+    finally:
+        for server in servers:
+            server.close()
+
+
+def test_two_machines_train_one_model_and_say_what_is_missing(tmp_path: Path) -> None:
+    data, half = tmp_path / "data", tmp_path / "half"
+    registry.problem("translate_ende", data_source="sample").generate_data(data)
+    shutil.copytree(data, half)
+    (half / "translate_ende-train-00003-of-00010").unlink()
+
+    outcomes = _start(tmp_path, data, half)
+    assert [status for status, _ in outcomes] == [1, 1], outcomes
+    assert "shard translate_ende-train-00003-of-00010 is missing" in outcomes[OTHER][1]
+    assert "error: a worker is gone" in outcomes[CHIEF][1]
+    assert not any("Traceback" in said for _, said in outcomes)
+    assert not (tmp_path / "out").exists()
+
+    outcomes = _start(tmp_path, data, data)
+    assert [status for status, _ in outcomes] == [0, 0], outcomes
+    assert all("waiting for all workers of TF_CONFIG to start" in said for _, said in outcomes)
+    assert "saved model.ckpt-4.npz" in outcomes[CHIEF][1]
+    assert "step 4: done here; the chief has reported and saved" in outcomes[OTHER][1]
+    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(tmp_path / "out")] == [4]
