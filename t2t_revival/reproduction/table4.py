@@ -51,7 +51,7 @@ def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Cal
     rows: list[list[Cell]] = []
     for parser, training, f1, problem in PAPER:
         found, how = measured.get(problem or "", (None, None))
-        rows.append([parser, training, f1, found, how])
+        rows.append([parser, training, f"{f1:.1f}", found, how])
     remarks = [
         "The paper's F1 is of WSJ section 23. Here: sentences of all lengths, EVALB's rules, COLLINS.prm, "
         f"beam {runs.scale.parsing_beam}, mean of the last checkpoints."
@@ -62,7 +62,7 @@ def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Cal
     return Table("table4", "Table 4: English constituency parsing", columns, rows, remarks)
 
 
-def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[float, str]:
+def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[str, str]:
     """F1 of a problem's parser, and what it is of."""
     say(f"table 4: {name}")
     runs.make_data(name, **flags)
@@ -75,7 +75,7 @@ def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object
     found = runs.outputs(place, runs.split(name), average=True, beam_size=runs.scale.parsing_beam)
     outputs, references = found.lines()
     score = measure.score(outputs, references).score
-    return round(score, 1), f"{hparams_set}, {len(references):,} sentences of {found.split}"
+    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {found.split}"
 
 
 def draw(measured: Table, path: Path) -> None:
