@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from copy_task import HPARAMS, start_workers
+import tensorflow as tf
+from copy_task import HPARAMS, VOCAB, start_workers
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training import checkpoints
+from t2t_revival.training import checkpoints, loop
 from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.loop import train
+from t2t_revival.training.settings import Settings
 from t2t_revival.training.workers import VARIABLE, Workers
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
@@ -45,6 +48,25 @@ def test_a_process_of_its_own_is_the_chief() -> None:
     assert workers.chief
     assert not workers.several
     assert workers.largest(2) == 2
+
+
+def test_a_loss_while_the_model_is_built_is_one_line(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Several(Workers):
+        def __init__(self, strategy: tf.distribute.Strategy) -> None:
+            super().__init__(strategy)
+            self.several = True
+
+    def lost(*arguments: object) -> None:
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+    monkeypatch.setattr(loop, "build_model", lost)
+    with pytest.raises(tf.errors.UnavailableError):
+        train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+    monkeypatch.setattr(loop, "Workers", Several)
+    with pytest.raises(T2TError, match="a worker is gone: start the same command again on all machines"):
+        train(shards, HPARAMS, VOCAB, Settings(tmp_path))
 
 
 @pytest.mark.slow
