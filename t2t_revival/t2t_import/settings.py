@@ -13,6 +13,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME, SCHEDULE_FACTORS
 
 FLAGS = "flags.txt"
+AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages where nothing else is said
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
 NOT_T2TS = (  # fields that T2T has as flags, or not at all
     "attention_window",
@@ -117,6 +118,7 @@ class T2TSettings:
         fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
         taken = {name: value for name, value in values.items() if name in fields}
         taken["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
+        taken["average_checkpoints"] = AVERAGED
         taken["effective_batch_size"] = 0  # T2T's batch_size is of one update of a replica
         notes = [*_schedule(values, taken), *_batches(taken)]
         if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):

@@ -196,6 +196,7 @@ def test_what_t2t_trainer_adds_to_hparams_json(t2t, tmp_path):
     t2t({**flags, "std_server_protocol": "grpc", "warm_start_from": None})
     result = imported(tmp_path)
     assert (result.hparams.train_steps, result.notes) == (300_000, [])
+    assert result.hparams.average_checkpoints == 8, "as T2T's sets here"
 
 
 def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
