@@ -85,10 +85,12 @@ def first_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     hparams = HPARAMS.replace(
         batch_size=4, max_length=4, min_length_bucket=4, layer_prepostprocess_dropout=0.5, train_steps=1
     )
+    chief, other = start_workers(new_folder(folder / "workers"), [path], hparams, 2)
     processes = {
         "one device": start(folder / "one", [path], hparams, 1, "default"),
         "2 replicas": start(folder / "replicas", [path], hparams, 2, "mirrored"),
-        "2 workers": start_workers(new_folder(folder / "workers"), [path], hparams, 2)[0],
+        "2 workers": chief,
+        "the other": other,
     }
     said = {way: process.communicate(timeout=300)[0] for way, process in processes.items()}
     return {way: json.loads(text.splitlines()[-1])["losses"][0] for way, text in said.items()}
