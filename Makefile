@@ -7,6 +7,9 @@ VENV ?= .venv
 EXTRAS ?= dev
 BIN := $(VENV)/bin
 
+# Files of tests that run side by side; most tests use one core.
+JOBS ?= 2
+
 DEMO ?= .demo
 RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
 
@@ -27,7 +30,7 @@ $(DEMO)/.trained: $(VENV)/.installed
 	touch $@
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .

@@ -77,6 +77,7 @@ setup(
             "pre-commit>=4.0",
             "pyevalb>=0.1.3",
             "pytest>=8.0",
+            "pytest-xdist>=3.6",
             "pyyaml>=6.0",
             "ruff>=0.12",
         ],
