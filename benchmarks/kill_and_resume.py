@@ -29,7 +29,7 @@ import numpy as np
 
 from t2t_revival.files import temporary_name
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curves import DEV, read_curve
+from t2t_revival.training.curve_files import DEV, read_curve
 
 SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=64,num_heads=2,batch_size=512,effective_batch_size=0"
 SIZES += ",max_length=32,layer_prepostprocess_dropout=0.1,learning_rate_warmup_steps=50"

@@ -14,7 +14,7 @@ from t2t_revival.files import text_lines
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training import checkpoints, curves
+from t2t_revival.training import checkpoints, curve_files
 from t2t_revival.training.run import Run
 
 Flags = Mapping[str, object]
@@ -255,4 +255,4 @@ def _is_done(place: Path, steps: int) -> bool:
 
 def _scores(place: Path) -> list[dict[str, float]]:
     """The trainer's evaluations with a perplexity, oldest first."""
-    return [row for row in curves.read_curve(place, curves.DEV) if "perplexity" in row]
+    return [row for row in curve_files.read_curve(place, curve_files.DEV) if "perplexity" in row]

@@ -18,7 +18,8 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.compiling import build_model, compile_model
-from t2t_revival.training.curves import DEV, Curves, has_point, read_curve
+from t2t_revival.training.curve_files import DEV, has_point, read_curve
+from t2t_revival.training.curves import Curves
 from t2t_revival.training.distribution import accumulation, make_strategy, replica_number
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.model import TrainingTransformer

@@ -17,7 +17,8 @@ import numpy as np
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curves import DEV, TRAIN, Curves
+from t2t_revival.training.curve_files import DEV, TRAIN
+from t2t_revival.training.curves import Curves
 from t2t_revival.training.news import Evaluated, Note, Report, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
-from t2t_revival.training.curves import DEV, TRAIN, read_curve
+from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.evaluations import Evaluation
 
 FILE_NAME = "learning_curve.png"

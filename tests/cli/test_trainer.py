@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curves import DEV, read_curve
+from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curves import DEV, TRAIN, Curves, csv_path, read_curve
+from t2t_revival.training.curve_files import DEV, TRAIN, csv_path, read_curve
+from t2t_revival.training.curves import Curves
 from t2t_revival.training.state import Seen
 
 

@@ -19,7 +19,7 @@ from copy_task import HPARAMS, VOCAB, final_arrays, start
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curves import DEV, TRAIN, read_curve
+from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.loop import train
 from t2t_revival.training.news import Evaluated, Note, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
