@@ -139,7 +139,7 @@ def test_what_is_finished_stays_in_the_table(tmp_path) -> None:
         assert not runs.is_finished(name, TRANSLATION, "dev", average=False), "not decoded"
         runs.outputs(place, "dev", average=False)
     said: list[str] = []
-    with pytest.raises(T2TError):  # the models are pretended, and cannot be counted
+    with pytest.raises(T2TError, match="no trained model in"):  # the models are pretended
         tables(runs, ["table3_a_h1"], said.append)
     rows = [line.rpartition(" ")[2] for line in said if line.startswith("table 3")]
     assert rows == ["base", "table3_a_h1", "table3_d_ls0"]
