@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -158,10 +158,8 @@ HPARAMS_SETS = (
 
 def find(name: str, rows: Iterable[Row]) -> Row | None:
     """The row with exactly this name, or else the first with a pattern for it."""
-    rows = list(rows)
-    exact = (row for row in rows if name in row.names.split())
-    like = (row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.names.split()))
-    return next(exact, None) or next(like, None)
+    like = [row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.names.split())]
+    return next((row for row in like if name in row.names.split()), like[0] if like else None)
 
 
 def problem_here(name: str) -> str | None:
@@ -172,6 +170,20 @@ def problem_here(name: str) -> str | None:
     """
     row, suffixes = _problem(name)
     return f"{row.ours[0]}{suffixes['reversed'] or ''}" if row and row.ours else None
+
+
+def registered_name(name: str, known: Collection[str]) -> str:
+    """The name of a problem in `known`, which may be given under tensor2tensor's; any other name as it is."""
+    return name if name in known else problem_here(name) or name
+
+
+def is_problem(theirs: str, ours: str) -> bool:
+    """Whether a problem of tensor2tensor is `ours` here: translate_encs_wmt32k_rev is translate_encs_rev."""
+    row, suffixes = _problem(theirs)
+    if row is None or row.ours:
+        return row is not None and problem_here(theirs) == ours
+    same_direction = bool(suffixes["reversed"]) == ours.endswith("_rev")
+    return same_direction and theirs.startswith(f"{ours.removesuffix('_rev')}_")
 
 
 def explain_problem(name: str) -> str | None:

@@ -33,8 +33,7 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
         return [str(error)]
     unknown: list[str] = []
     faults: list[str] = []
-    for words in _items(values, arguments):
-        name = _name(words[0])
+    for name, words in _items(values, arguments):
         if not name:
             faults.append(f"unexpected argument {words[0]!r}")
         elif _flag(values, name) is not None:
@@ -48,8 +47,8 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
     return t2t_flags.answers(command, unknown, sorted(known)) + _problem(values) * bool(unknown) + faults
 
 
-def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[list[str]]:
-    """The words of a command line: each flag with its value, and each other argument."""
+def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Name and words of each flag, its value among them; other arguments have no name."""
     words = list(arguments)
     while words:
         word = words.pop(0)
@@ -58,12 +57,12 @@ def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[list[str]
         takes_value = bool(name) and "=" not in word and not (flag is not None and flag.boolean)
         is_value = words and (flag is not None or not words[0].startswith("-") or NUMBER.match(words[0]))
         if takes_value and is_value:
-            yield [word, words.pop(0)]
+            yield name, [word, words.pop(0)]
         elif word == "--":
-            yield from ([rest] for rest in words)
+            yield from (("", [rest]) for rest in words)
             return
         else:
-            yield [word]
+            yield name, [word]
 
 
 def _name(word: str) -> str:

@@ -13,7 +13,7 @@ from t2t_revival.t2t_names import Row, find
 
 TRAINER = "t2t-trainer"  # many of T2T's commands took its flags
 HPARAM_PREFIX, HPARAM = "hp_", "hp_NAME"
-PROBLEMS = Row("problems", "--problem", "before 1.5")
+PROBLEMS = Row("problems", "--problem", "of T2T 1.4 and before")
 KNOWS = Row("model hparams", "", "the output_dir knows")
 CLOUD = "Cloud ML Engine is no more"
 
