@@ -88,14 +88,19 @@ def output_dir(values: flags.FlagValues) -> Path:
 
 
 def _ours(path: Path, values: flags.FlagValues) -> Path:
-    """The path, which must not hold a checkpoint of tensor2tensor.
+    """The path, which must not be tensor2tensor's.
 
     Raises:
-        T2TError: it does; gives the command that imports it.
+        T2TError: it is; gives the command that imports what is there.
     """
-    from t2t_revival.t2t_import.folder import import_command, t2t_checkpoint
+    from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
 
     checkpoint = t2t_checkpoint(path)
+    if checkpoint is None and has_t2t_hparams(path):
+        raise T2TError(
+            f"{path}: its hparams.json is tensor2tensor's, and there is no checkpoint model.ckpt-*.index to "
+            "import: give another folder"
+        )
     if checkpoint is None:
         return path
     data_dir = values.data_dir if "data_dir" in values else None

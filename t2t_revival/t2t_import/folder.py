@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from t2t_revival.data.vocabularies import SUBWORDS
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_names import problem_here
 from t2t_revival.training.run import FILE_NAME
 
 FLAGS = "flags.txt"
+T2T_HPARAM = "symbol_modality_num_shards"  # which all of its versions have
 STATE = "checkpoint"  # names the newest checkpoint
 FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
@@ -34,6 +37,15 @@ def t2t_checkpoint(path: Path) -> Path | None:
     if not steps or (path / FILE_NAME).exists():
         return None
     return path if (path / STATE).is_file() else path / f"model.ckpt-{max(steps)}"
+
+
+def has_t2t_hparams(folder: Path) -> bool:
+    """Whether the hparams.json in a folder is tensor2tensor's."""
+    try:
+        values = json.loads((folder / HPARAMS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and T2T_HPARAM in values
 
 
 def index_file(prefix: Path) -> Path:
