@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 USAGE = """
 t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
 
-Reads a checkpoint of tensor2tensor 1.15's model `transformer`, with the hparams.json and flags.txt beside it
-and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use.
+Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it
+and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
+1.4 to 1.15 can be read.
 """
 
 
