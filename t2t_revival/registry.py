@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.files import is_file_name
 
@@ -112,7 +113,7 @@ def problem(name: str, **settings: Any) -> Problem:
     """
     importlib.import_module("t2t_revival.problems")
     if name not in _PROBLEMS:
-        raise T2TError(_unknown(name, _PROBLEMS, "problem"))
+        raise T2TError(t2t_names.explain_problem(name) or _unknown(name, _PROBLEMS, "problem"))
     if missing := sorted(getattr(_PROBLEMS[name], "__abstractmethods__", ())):
         raise T2TError(f"problem {name!r} ({_PLACES[_PROBLEMS[name]]}) lacks {', '.join(missing)}")
     _check_settings(name, settings)
@@ -135,7 +136,7 @@ def hparams(name: str, overrides: str = "") -> HParams:
     """
     importlib.import_module("t2t_revival.hparams")
     if name not in _HPARAMS:
-        raise T2TError(_unknown(name, _HPARAMS, "hparams set"))
+        raise T2TError(t2t_names.explain_hparams(name) or _unknown(name, _HPARAMS, "hparams set"))
     return _made(name).override(overrides)
 
 

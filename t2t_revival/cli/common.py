@@ -14,19 +14,12 @@ from collections.abc import Callable
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.cli import command_line
+from t2t_revival.errors import T2TError
 
 HELP_WIDTH = 100  # columns
 LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
 MOST_TRAINING_STREAMS = 8  # each has a copy of the graph
-HABITS = {  # flags of T2T's usual command lines that are gone
-    "model": "there is one model, the Transformer",
-    "generate_data": "data is made where it is missing",
-    "worker_gpu": "all GPUs that can be seen are used, and CUDA_VISIBLE_DEVICES hides some",
-    "schedule": "t2t-trainer trains and evaluates; t2t-eval and t2t-decoder do the rest",
-    "hparams": "what a model was trained with is kept in its output_dir",
-    "eval_steps": "the whole split is evaluated",
-}
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -58,17 +51,10 @@ def run(
     _print_all_characters()
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
-    for flag in values:
-        values[flag].unparse()
-    try:
-        positional = values(argv)[1:]
-    except (flags.Error, ValueError) as error:
-        if not values["help"].value:
-            return _fail(name, f"{_wrong_flag(error, values)} (see {name} --help)", EXIT_USAGE)
-        positional = []
+    faults = command_line.parse(values, name, argv[1:])
     wants_help = values["help"].value
-    if positional and not wants_help:
-        return _fail(name, f"unexpected argument {positional[0]!r} (see {name} --help)", EXIT_USAGE)
+    if faults and not wants_help:
+        return _fail_usage(name, faults)
     status = None
     try:
         if wants_help:
@@ -161,16 +147,6 @@ def _print_all_characters() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _wrong_flag(error: Exception, values: flags.FlagValues) -> str:
-    if isinstance(error, flags.UnrecognizedFlagError):
-        if error.flagname in HABITS:
-            return (
-                f"--{error.flagname} is tensor2tensor's and is gone: {HABITS[error.flagname]}; leave it out"
-            )
-        return did_you_mean(error.flagname, _names(values), "flag")
-    return str(error)
-
-
 def _names(values: flags.FlagValues) -> list[str]:
     return sorted(name for name in values if name == values[name].name)
 
@@ -202,3 +178,13 @@ def _fail(name: str, message: str, status: int) -> int:
     sys.stdout.flush()
     print(f"{name}: error: {' '.join(message.splitlines())}", file=sys.stderr)
     return status
+
+
+def _fail_usage(name: str, faults: list[str]) -> int:
+    """Prints what is wrong with a command line: one fault in one line, several in a list."""
+    if len(faults) == 1:
+        return _fail(name, f"{faults[0]} (see {name} --help)", EXIT_USAGE)
+    lines = "".join(f"\n  {' '.join(fault.splitlines())}" for fault in faults)
+    sys.stdout.flush()
+    print(f"{name}: error: wrong command line (see {name} --help):{lines}", file=sys.stderr)
+    return EXIT_USAGE

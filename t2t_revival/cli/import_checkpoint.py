@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 USAGE = """
 t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
 
-Reads a checkpoint of tensor2tensor 1.15's model `transformer`, with the hparams.json and flags.txt beside it
-and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use.
+Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it
+and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
+1.4 to 1.15 can be read.
 """
 
 
@@ -38,7 +39,7 @@ def command_flags() -> flags.FlagValues:
             "vocab_file",
             "T2T's vocabulary; by default the one beside the checkpoint or in flags.txt's data_dir.",
         ),
-        ("hparams_set", "What its hparams set is called here; by default T2T's name, if known, or base."),
+        ("hparams_set", "Name of its hparams set; by default T2T's, or the nearest that T2T had."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
     flags.DEFINE_integer(
@@ -92,6 +93,7 @@ def _tell(imported: Imported, output_dir: Path) -> None:
         f"step {imported.step:,}: {imported.parameters:,} parameters, "
         f"{imported.vocab_size:,} subtokens in {run.vocabulary}"
     )
+    print(f"hparams_set: {run.hparams_set}{_changes(imported)}")
     print("not imported: the optimizer's state; a training goes on at this step with fresh moments")
     for note in imported.notes:
         print(note)
@@ -101,6 +103,13 @@ def _tell(imported: Imported, output_dir: Path) -> None:
     print(f"next: t2t-decoder {where}")
     vocabulary = shlex.quote(str(output_dir / run.vocabulary))
     print(f"or train on: t2t-trainer {where} --data_dir=NEW_DIR --data_source=... --vocab_file={vocabulary}")
+
+
+def _changes(imported: Imported) -> str:
+    """Where the model is another than its hparams set describes."""
+    named, found = registry.hparams(imported.run.hparams_set).architecture(), imported.hparams.architecture()
+    changes = [f"{name}={value}" for name, value in found.items() if named.get(name, value) != value]
+    return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""
 
 
 if __name__ == "__main__":

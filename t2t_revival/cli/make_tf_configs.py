@@ -28,6 +28,9 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_list(
         "masters", [], "The machines, each with a free port: host1:2222,host2:2222.", flag_values=values
     )
+    flags.DEFINE_list(
+        "ps", [], "tensor2tensor's: refused, with the command for the same machines.", flag_values=values
+    )
     return values
 
 
@@ -60,9 +63,26 @@ def tf_configs(workers: list[str]) -> list[str]:
 
 
 def _make(values: flags.FlagValues) -> None:
+    if values.ps:
+        raise T2TError(_without_ps(values.masters, values.ps))
     for config in tf_configs(values.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
     print("next: t2t-trainer --strategy=multi_worker on each machine, a line before it", file=sys.stderr)
+
+
+def _without_ps(masters: list[str], ps: list[str]) -> str:
+    """What to do instead of giving `--ps`, which had two meanings in tensor2tensor."""
+    command = shlex.join(["t2t-make-tf-configs", f"--masters={','.join(masters if masters[1:] else ps)}"])
+    if masters[1:]:
+        return (
+            "--ps: with several masters, tensor2tensor trained on them asynchronously, and the machines in "
+            f"--ps held the weights; here training is synchronous, and no others are needed: {command}"
+        )
+    also = f" (add {masters[0]} if it is to train too)" if masters else ""
+    return (
+        "--ps: with one master, tensor2tensor trained synchronously on the machines in --ps; here these are "
+        f"the masters: {command}{also}"
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from absl import flags
 
-from t2t_revival import registry
+from t2t_revival import registry, t2t_names
 from t2t_revival.cli import common
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
@@ -118,9 +118,10 @@ def text_problem(values: flags.FlagValues) -> Text2TextProblem:
 
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    problem = registry.problem(values.problem)
+    name = t2t_names.registered_name(values.problem, registry.list_problems())
+    problem = registry.problem(name)
     if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"--problem={values.problem} is not a problem of text to text")
+        raise T2TError(f"--problem={name} is not a problem of text to text")
     return problem
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
+from t2t_revival import registry, t2t_names
 from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from t2t_revival.training.run import Run
 
 TRAIN_DIR = "~/t2t_train"
+T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
 def define(values: flags.FlagValues) -> None:
@@ -72,23 +74,55 @@ def output_dir(values: flags.FlagValues) -> Path:
         T2TError: none of these is given, or one is no name.
     """
     if values.output_dir:
-        return Path(values.output_dir).expanduser()
+        return _ours(Path(values.output_dir).expanduser(), values)
     if not values.problem:
         raise T2TError("--problem is missing, or --output_dir")
     names = (values.problem, hparams_set(values))
     if strange := [name for name in names if not is_file_name(name)]:
         raise T2TError(f"{strange[0]!r} is no name of a problem or hparams set; --registry_help lists all")
-    return Path(TRAIN_DIR).expanduser().joinpath(*names)
+    folder = Path(TRAIN_DIR).expanduser().joinpath(*names)
+    here = t2t_names.problem_here(values.problem)
+    if here and not folder.exists():
+        folder = folder.parents[1] / here / folder.name
+    return _ours(folder, values)
+
+
+def _ours(path: Path, values: flags.FlagValues) -> Path:
+    """The path, which must not be tensor2tensor's.
+
+    Raises:
+        T2TError: it is; gives the command that imports what is there.
+    """
+    from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
+
+    checkpoint = t2t_checkpoint(path)
+    if checkpoint is None and has_t2t_hparams(path):
+        raise T2TError(
+            f"{path}: its hparams.json is tensor2tensor's, and there is no checkpoint model.ckpt-*.index to "
+            "import: give another folder"
+        )
+    if checkpoint is None:
+        return path
+    data_dir = values.data_dir if "data_dir" in values else None
+    output_dir, command = import_command(checkpoint, values.problem, data_dir)
+    raise T2TError(
+        f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(command)}; then give "
+        f"--output_dir={shlex.quote(str(output_dir))}"
+    )
 
 
 def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
     """The output_dir and what was trained there; flags that name a problem or an hparams set must agree.
+
+    tensor2tensor's name of the problem agrees, and so does its hparams set of the same model.
 
     Raises:
         T2TError: the flags name no output_dir, an unknown problem or hparams set, or not what was trained;
             there is no trained model, or its run.json is damaged.
     """
     folder = output_dir(values)
+    if "checkpoint_path" in values and values.checkpoint_path:
+        _ours(Path(values.checkpoint_path).expanduser(), values)
     return folder, run_in(values, folder)
 
 
@@ -100,17 +134,32 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not (folder / FILE_NAME).exists() and "t2t_usr_dir" in values:  # else it may be a user's problem
         _check_names(values, folder)
-    run = Run.load(folder)
-    for flag, found in (("problem", run.problem), ("hparams_set", run.hparams_set)):
-        if values[flag].value not in (None, found):
-            raise T2TError(f"--{flag}={values[flag].value}: {folder} holds a model of {found}")
+    run = Run.load(_ours(folder, values))
+    if values.problem not in (None, run.problem) and not _is_t2ts(values.problem, run.problem):
+        raise T2TError(f"--problem={values.problem}: {folder} holds a model of {run.problem}")
+    if values.hparams_set not in (None, run.hparams_set) and not _is_set_of(values.hparams_set, folder):
+        raise T2TError(f"--hparams_set={values.hparams_set}: {folder} holds a model of {run.hparams_set}")
     return run
+
+
+def _is_t2ts(name: str, problem: str) -> bool:
+    """Whether a name is tensor2tensor's for a problem, and none of a problem here."""
+    return t2t_names.is_problem(name, problem) and name not in registry.list_problems()
+
+
+def _is_set_of(name: str, folder: Path) -> bool:
+    """Whether an hparams set is tensor2tensor's and describes the model in a folder."""
+    from t2t_revival.training.run import load_hparams
+
+    if not name.startswith(T2T_SETS) or name not in registry.list_hparams():
+        return False
+    return registry.hparams(name).architecture() == load_hparams(folder).architecture()
 
 
 def _check_names(values: flags.FlagValues, folder: Path) -> None:
     """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
     try:
-        if values.problem:
+        if values.problem and t2t_names.problem_here(values.problem) not in registry.list_problems():
             registry.problem(values.problem)
         if values.hparams_set:
             registry.hparams(values.hparams_set)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ from t2t_revival.errors import T2TError
 from t2t_revival.files import check_file_name, writing
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.t2t_import.settings import T2TSettings
+from t2t_revival.t2t_import.folder import vocab_file
+from t2t_revival.t2t_import.settings import NOT_T2TS, T2TSettings
 from t2t_revival.t2t_import.variables import Checkpoint, places, vocab_size, weights
+from t2t_revival.t2t_names import registered_name
 from t2t_revival.training import checkpoints
 from t2t_revival.training.compiling import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
@@ -23,7 +26,8 @@ from t2t_revival.training.state import TrainingState
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-DEFAULT_SET = "base"  # what a set is called that has no name here; the stored hparams count, not the name
+T2T_SETS = "transformer_"  # how the names of T2T's sets begin
+RECIPES = ("transformer_base", "transformer_base_v2", "transformer_base_v1")
 EXTRA_LENGTH = 100  # T2T's default, where the paper has 50
 EMPTY_SUBTOKEN = b"''\n"
 SCOPE = "transformer/"
@@ -37,7 +41,8 @@ class Source:
         checkpoint: prefix, or folder of it.
         vocab_file: T2T's vocabulary; None: the only one beside the checkpoint, or in the training's data_dir.
         problem: name of the problem here; None: what T2T's name begins with.
-        hparams_set: name of an hparams set here; None: T2T's own name where it is known, or `DEFAULT_SET`.
+        hparams_set: name of an hparams set here; None: T2T's own name where it is known, or the nearest of
+            its sets.
         target_space: T2T's `target_space_id` of the problem; 0 for all of T2T's translation problems.
         ignored_hparams: settings of hparams.json that are not looked at.
     """
@@ -91,11 +96,11 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
     size = vocab_size(checkpoint)
     hparams, notes = settings.hparams(source.ignored_hparams)
     names = places(checkpoint, hparams)
-    vocabulary = SubwordVocabulary(source.vocab_file or _vocab_file(checkpoint.prefix.parent, settings))
+    vocabulary = SubwordVocabulary(source.vocab_file or vocab_file(checkpoint.prefix.parent, settings.flags))
     check_file_name(vocabulary.path)
     padding = _padding(vocabulary, size, settings.vocab_divisor)
     problem = _problem(source, settings, vocabulary.path)
-    hparams_set = source.hparams_set or _known_set(settings.flags.get("hparams_set"))
+    hparams_set = source.hparams_set or set_of(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
     check_place(output_dir, problem.name, hparams_set)
     model = compile_model(build_model(hparams, size), hparams)  # as the trainer's, with Adam's moments
@@ -136,24 +141,6 @@ def _check_free(output_dir: Path) -> None:
         raise T2TError(f"--output_dir={output_dir} is in use: it holds {there[0]}; give another")
 
 
-def _vocab_file(folder: Path, settings: T2TSettings) -> Path:
-    """The only vocabulary beside the checkpoint; else the one of T2T's problem in T2T's data_dir."""
-    places = [folder]
-    if data_dir := settings.flags.get("data_dir"):
-        places.append(Path(data_dir).expanduser())
-    name = settings.flags.get("problem", "")
-    for place in places:
-        found = sorted(place.glob(f"vocab.*{SUBWORDS}"))
-        own = [path for path in found if path.name.startswith(f"vocab.{name}.")]
-        if len(own or found) == 1:
-            return (own or found)[0]
-        if found:
-            names = ", ".join(path.name for path in found)
-            raise T2TError(f"{place} holds several vocabularies ({names}): give one as --vocab_file")
-    looked = " nor in ".join(map(str, places))
-    raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {looked}: give --vocab_file, from T2T's data_dir")
-
-
 def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
     """What fills a vocabulary up to the rows of the embeddings: subtokens that no text has.
 
@@ -173,13 +160,36 @@ def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
 def _problem(source: Source, settings: T2TSettings, vocab_file: Path) -> Problem:
     """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`."""
     if source.problem:
-        return registry.problem(source.problem)
+        return registry.problem(registered_name(source.problem, registry.list_problems()))
     theirs = settings.flags.get("problem") or vocab_file.name.removeprefix("vocab.").partition(".")[0]
-    known = [name for name in registry.list_problems() if f"{theirs}_".startswith(f"{name}_")]
-    if not known or theirs.endswith("_rev"):
-        raise T2TError(f"T2T's problem is {theirs}, which is none of those here: give --problem")
-    return registry.problem(max(known, key=len))
+    forward = theirs.removesuffix("_rev")
+    known = [name for name in registry.list_problems() if f"{forward}_".startswith(f"{name}_")]
+    try:
+        return registry.problem(max(known, key=len, default=forward) + theirs[len(forward) :])
+    except T2TError as error:
+        raise T2TError(f"T2T's problem is {theirs}, which is none of those here: give --problem") from error
 
 
-def _known_set(name: str | None) -> str:
-    return name if name in registry.list_hparams() and name else DEFAULT_SET
+def set_of(hparams: HParams, theirs: str) -> str:
+    """The hparams set that the training started from, or else T2T's that is nearest to what it became.
+
+    Args:
+        hparams: of the model.
+        theirs: T2T's name of the set; empty where it is not known. It counts where its norms are the model's:
+            what a name meant has changed between T2T's versions.
+    """
+    sets = {name: registry.hparams(name) for name in registry.list_hparams()}
+    if theirs in sets and sets[theirs].pre_norm == hparams.pre_norm:
+        return theirs
+    fields = [field.name for field in dataclasses.fields(HParams) if field.name not in NOT_T2TS]
+
+    def likeness(name: str) -> tuple[int, int]:
+        return sum(getattr(sets[name], field) == getattr(hparams, field) for field in fields), -len(name)
+
+    same = [name for name in sets if name.startswith(T2T_SETS) and _same_model(sets[name], hparams)]
+    recipes = [name for name in RECIPES if sets[name].pre_norm == hparams.pre_norm]
+    return max(same or recipes, key=likeness)
+
+
+def _same_model(one: HParams, other: HParams) -> bool:
+    return one.architecture() == other.architecture()

@@ -11,8 +11,8 @@ from typing import Any
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME, SCHEDULE_FACTORS
+from t2t_revival.t2t_import.folder import FLAGS, training_flags
 
-FLAGS = "flags.txt"
 AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages where nothing else is said
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
 NOT_T2TS = (  # fields that T2T has as flags, or not at all
@@ -31,34 +31,39 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "factored_logits": (False,),
     "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),  # the second is T2T's old name of the first
     "hard_attention_k": (0,),
+    "input_modalities": ("default",),
     "multiply_embedding_mode": ("sqrt_depth",),
     "nbr_decoder_problems": (1,),
     "norm_type": ("layer",),
     "num_area_layers": (0,),
+    "num_sampled_classes": (0,),
     "pos": ("timing", "emb"),
     "position_features": ("",),
     "prepend_mode": ("none",),
     "proximity_bias": (False,),
     "self_attention_type": ("dot_product",),
+    "shared_source_target_embedding": (False,),
     "split_to_length": (0,),
+    "symbol_modality_skip_top": (False,),
+    "target_modality": ("default",),
     "top": ("{}", {}),
     "unidirectional_encoder": (False,),
 }
-# What T2T 1.15 writes besides: flags of its trainer, and what is about training, data, sampling and other
-# models, or of no effect where the settings above are as they have to be. A name that ends in "_" stands for
-# all that begin so.
+# What T2T 1.4 to 1.15 writes besides: flags of its trainer, and what is about training, data, sampling and
+# other models, or of no effect where the settings above are as they have to be. A name that ends in "_"
+# stands for all that begin so.
 OTHERS = """
 activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
 clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
-force_full_predict gpu_automatic_mixed_precision grad_noise_scale gumbel_noise_weight
-heads_share_relative_embedding initializer initializer_gain kernel_
+expected_attention_loss_ force_full_predict gpu_automatic_mixed_precision grad_noise_scale
+gumbel_noise_weight heads_share_relative_embedding initializer initializer_gain kernel_
 layer_prepostprocess_dropout_broadcast_dims learning_rate learning_rate_ loss max_area_ max_input_seq_length
 max_relative_position max_target_seq_length memory_height min_length mixed_precision_ mlperf_mode model_dir
 moe_ multiproblem_ name no_data_parallelism optimizer optimizer_ overload_eval_metric_name pack_dataset
-pad_batch parameter_attention_ pretrained_model_dir relu_dropout_broadcast_dims sampling_ schedule
-scheduled_sampling_ shared_embedding split_targets_ std_server_protocol summarize_ symbol_dropout
-symbol_modality_num_shards tpu_enable_host_call train_steps use_ video_ vocab_divisor warm_start_from
-warm_start_from_second weight_ weights_fn
+pad_batch parameter_attention_ pretrained_model_dir problem_choice relu_dropout_broadcast_dims sampling_
+schedule scheduled_sampling_ shared_embedding split_targets_ std_server_protocol summarize_ symbol_dropout
+symbol_modality_num_shards tpu_batch_size_per_shard tpu_enable_host_call train_steps use_ video_
+vocab_divisor warm_start_from warm_start_from_second weight_ weights_fn
 """
 
 
@@ -94,7 +99,7 @@ class T2TSettings:
             raise T2TError(f"{path}: not JSON: {error}") from error
         if not isinstance(values, dict):
             raise T2TError(f"{path}: not a JSON object")
-        flags = _flags(folder / FLAGS)
+        flags = training_flags(folder)
         if flags.get("model", "transformer") != "transformer":
             raise T2TError(f"{folder / FLAGS}: --model={flags['model']}: only `transformer` can be imported")
         return cls(path, values, flags)
@@ -140,22 +145,13 @@ class T2TSettings:
         ]
         if wrong:
             raise T2TError(
-                f"{self.path}: {', '.join(wrong)}: not supported, or not known to tensor2tensor 1.15; "
+                f"{self.path}: {', '.join(wrong)}: not supported, or not known to tensor2tensor 1.4 to 1.15; "
                 "--ignored_hparams=NAME,... if that changes nothing in the model"
             )
 
 
 def _is_other(name: str) -> bool:
     return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
-
-
-def _flags(path: Path) -> dict[str, str]:
-    """The lines --name=value of a file; none where there is no file."""
-    if not path.is_file():
-        return {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    pairs = (line.removeprefix("--").partition("=") for line in lines if line.startswith("--"))
-    return {name: value for name, equals, value in pairs if equals}
 
 
 def _schedule(values: Mapping[str, Any], taken: dict[str, Any]) -> list[str]:

@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.t2t_import.folder import FILE_SUFFIX, index_file
 
 Names = dict[str, tuple[str, ...]]
 
 EMBEDDING = re.compile(r"transformer/(symbol_modality_\d+_\d+)/(\w+)/weights_(\d+)")
 NOT_OF_THE_MODEL = re.compile(r"[^/]*$|(training|losses_avg|train_stats)/|.*/(Adam(_1)?|Momentum)$")
-FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 STEP = re.compile(r"-(\d+)$")
 
 BODY = "transformer/body"
@@ -102,7 +102,7 @@ def _prefix(path: Path) -> Path:
     if path.is_dir():
         return _newest(path)
     prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
-    if not _index(prefix).is_file():
+    if not index_file(prefix).is_file():
         raise T2TError(f"no tensor2tensor checkpoint {prefix}: there is no {prefix.name}.index")
     return prefix
 
@@ -118,16 +118,12 @@ def _newest(folder: Path) -> Path:
             f"no tensor2tensor checkpoint in {folder}: there is no file `checkpoint` that names one"
         )
     prefix = folder / Path(state.model_checkpoint_path).name
-    if not _index(prefix).is_file():
+    if not index_file(prefix).is_file():
         raise T2TError(
             f"no tensor2tensor checkpoint in {folder}: its file `checkpoint` names "
-            f"{state.model_checkpoint_path}, and there is no {_index(prefix)}"
+            f"{state.model_checkpoint_path}, and there is no {index_file(prefix)}"
         )
     return prefix
-
-
-def _index(prefix: Path) -> Path:
-    return prefix.with_name(f"{prefix.name}.index")
 
 
 def vocab_size(checkpoint: Checkpoint) -> int:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import registry, t2t_names
+from t2t_revival.cli import t2t_flags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hparams import HParams
 
@@ -68,6 +69,7 @@ def flags_of(command: str) -> set[str]:
 
 
 FLAGS = {f"t2t-{name.replace('_', '-')}": flags_of(name) for name in COMMANDS}
+FLAGS["t2t-make-tf-configs"].remove("--ps")  # which is there to be refused
 FLAG_TABLES = [title for title in TABLES if title in FLAGS]
 FIELDS = {
     "decode_hparams": {field.name for field in dataclasses.fields(DecodeHParams)},
@@ -105,6 +107,26 @@ def test_flags(title: str) -> None:
     for row in TABLES[title]:
         for flag in row.theirs:
             assert (flag.split()[0] in FLAGS[title]) == (row.here == "the same"), flag
+
+
+def rendered(row: t2t_names.Row, dashes: str) -> Row:
+    """A row of the table that answers command lines, as this page shows it."""
+    names = [f"{dashes}{name}".replace("hp_NAME", "hp_NAME VALUE") for name in row.names.split()]
+    return Row(names, ", ".join(f"`{name}`" for name in row.ours) or "gone", row.note)
+
+
+@pytest.mark.parametrize("title", [*FLAG_TABLES, "Problems", "Hparams sets"])
+def test_what_is_gone_or_renamed_is_what_the_commands_answer(title: str) -> None:
+    names = {"Problems": t2t_names.PROBLEMS, "Hparams sets": t2t_names.HPARAMS_SETS}
+    answered = names[title] if title in names else t2t_flags.GONE[title]
+    changed = [row for row in TABLES[title] if row.theirs and row.here != "the same"]
+    assert changed == [rendered(row, "--" if title in FLAGS else "") for row in answered]
+
+
+@pytest.mark.parametrize("title", FLAG_TABLES)
+def test_the_commands_know_which_of_t2ts_flags_are_the_same(title: str) -> None:
+    same = {flag for row in TABLES[title] for flag in row.theirs if row.here == "the same"}
+    assert same == {f"--{name}" for name in t2t_flags.SAME[title].split()}
 
 
 def row_of(name: str, rows: list[Row]) -> Row | None:

@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 from t2t_model import POST_NORM, SETTINGS, logits, variables, write
 
+from t2t_revival import registry
 from t2t_revival.data.subwords import SubwordVocabulary
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.t2t_import.importer import Source, import_checkpoint
+from t2t_revival.t2t_import.importer import Source, import_checkpoint, set_of
 from t2t_revival.training import checkpoints
 from t2t_revival.training.run import Run
 
@@ -109,7 +110,7 @@ def test_what_is_left_in_output_dir(t2t, tmp_path, subwords_file):
     run = Run.load(tmp_path / "out")
     assert (run.problem, run.hparams_set, run.vocabulary) == (
         "translate_ende",
-        "base",
+        "transformer_base",
         "vocab.translate_ende_toy.64.subwords",
     )
     assert run.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 100}
@@ -157,11 +158,11 @@ def test_names_come_from_flags_txt(t2t, tmp_path, monkeypatch):
     vocabulary.rename(data / "vocab.translate_enfr_wmt8k.64.subwords")
     (data / "vocab.translate_encs_wmt8k.64.subwords").touch()
     (tmp_path / "t2t" / "flags.txt").write_text(
-        f"--data_dir={data}\n--model=transformer\n--problem=translate_enfr_wmt8k\n--hparams_set=big\n"
+        f"--data_dir={data}\n--model=transformer\n--problem=translate_enfr_wmt8k\n--hparams_set=transformer_big\n"
         "--train_steps=250000\n--nogenerate_data\n"
     )
     run = imported(tmp_path).run
-    assert (run.problem, run.hparams_set) == ("translate_enfr", "big")
+    assert (run.problem, run.hparams_set) == ("translate_enfr", "transformer_big")
     assert HParams.load(tmp_path / "out").train_steps == 250_000
 
 
@@ -254,6 +255,94 @@ def test_variables_of_another_model(t2t, tmp_path):
         imported(tmp_path)
 
 
+# hparams.json of tensor2tensor's own test_data/transformer_test_ckpt, where it differs from later versions'.
+OLD = {
+    "batch_size": 4096,
+    "hidden_size": 16,
+    "filter_size": 8,
+    "max_length": 256,
+    "symbol_modality_num_shards": 16,
+    "optimizer_adam_beta2": 0.98,
+    "learning_rate_decay_scheme": "noam",
+    "input_modalities": "default",
+    "target_modality": "default",
+    "symbol_modality_skip_top": False,
+    "attention_dropout": 0.1,
+    "relu_dropout": 0.1,
+    "moe_num_experts": 64,
+    "summarize_grads": False,
+    "eval_drop_long_sequences": False,
+}
+NEWER = ("learning_rate_schedule", "learning_rate_constant", "use_target_space_embedding", "vocab_divisor")
+
+
+def test_a_checkpoint_of_an_older_version(t2t, tmp_path):
+    settings, arrays = t2t(OLD)
+    older = {name: value for name, value in settings.items() if name not in NEWER}
+    (tmp_path / "t2t" / "hparams.json").write_text(json.dumps(older))
+    (tmp_path / "t2t" / "flags.txt").write_text(
+        "--problems=translate_ende_wmt8k\n--hparams_set=transformer_test\n--model=transformer\n--sync=False\n"
+    )
+    result = imported(tmp_path)
+    assert (result.run.problem, result.run.hparams_set) == ("translate_ende", "transformer_base_v2")
+    h = result.hparams
+    assert (h.learning_rate_schedule, h.learning_rate_constant) == ("constant*legacy", 2.0)
+    found = Translator.load(tmp_path / "out").model({"inputs": SOURCE[1:], "targets": TARGETS[1:]})
+    expected = logits(arrays, settings, SOURCE[1], TARGETS[1])
+    np.testing.assert_allclose(np.asarray(found)[0], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("input_modalities", "inputs:symbol:ctc"),
+        ("target_modality", "symbol:ctc"),
+        ("symbol_modality_skip_top", True),
+    ],
+)
+def test_a_modality_of_an_older_version_that_makes_another_model(t2t, tmp_path, name, value):
+    t2t({**OLD, name: value})
+    with pytest.raises(T2TError, match=f"{name}={value!r}: not supported"):
+        imported(tmp_path)
+
+
+def as_imported(name, **changes):
+    """What an import makes of a set of T2T's that was trained with changes."""
+    return registry.hparams(name).replace(effective_batch_size=0, train_steps=7, **changes)
+
+
+@pytest.mark.parametrize(
+    ("hparams", "theirs", "expected"),
+    [
+        (as_imported("transformer_base"), "", "transformer_base"),
+        (as_imported("transformer_base_v1"), "", "transformer_base_v1"),
+        (as_imported("transformer_base_v2"), "", "transformer_base_v2"),
+        (as_imported("transformer_big"), "my_big", "transformer_big"),
+        (as_imported("transformer_big_single_gpu", batch_size=1500), "", "transformer_big_single_gpu"),
+        (as_imported("transformer_tiny", attention_dropout=0.2), "", "transformer_tiny"),
+        (as_imported("transformer_base", hidden_size=64), "transformer_base", "transformer_base"),
+        (as_imported("transformer_base", hidden_size=64), "", "transformer_base"),
+        (as_imported("transformer_base_v1", hidden_size=64), "", "transformer_base_v1"),
+        (as_imported("transformer_base_v1"), "transformer_base", "transformer_base_v1"),
+    ],
+)
+def test_an_imported_model_is_named_by_what_it_is(hparams, theirs, expected):
+    assert set_of(hparams, theirs) == expected
+
+
+def test_a_problem_in_the_other_direction(t2t, tmp_path, monkeypatch):
+    from t2t_revival.problems import translate_ende
+
+    class TranslateEnxxRev(translate_ende.TranslateEnde):
+        pass
+
+    monkeypatch.setitem(registry._PROBLEMS, "translate_enxx", translate_ende.TranslateEnde)
+    monkeypatch.setitem(registry._PROBLEMS, "translate_enxx_rev", TranslateEnxxRev)
+    t2t()
+    (tmp_path / "t2t" / "flags.txt").write_text("--problem=translate_enxx_wmt32k_rev\n")
+    assert imported(tmp_path).run.problem == "translate_enxx_rev"
+
+
 @pytest.mark.parametrize(
     ("lost", "message"),
     [
@@ -303,7 +392,6 @@ def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
     ("flags", "changes", "message"),
     [
         ("--problem=translate_encs_wmt32k\n", {}, "T2T's problem is translate_encs_wmt32k.* give --problem"),
-        ("--problem=translate_ende_wmt32k_rev\n", {}, "give --problem"),
         ("--model=universal_transformer\n", {}, "--model=universal_transformer: only `transformer`"),
         ("", {"problem": "translate_ened"}, "did you mean translate_ende"),
         ("", {"hparams_set": "bsae"}, "did you mean base"),

@@ -90,7 +90,7 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys):
     for name in ("train.en", "train.de", "dev.en", "dev.de"):
         (corpus / name).write_text("the dogs\ndogs, the dog\n" * 20)
     vocabulary = next(out.glob("vocab.*.subwords"))
-    arguments = ["--problem=translate_ende", "--hparams_set=base", f"--output_dir={out}"]
+    arguments = ["--problem=translate_ende", "--hparams_set=transformer_base", f"--output_dir={out}"]
     arguments += [f"--data_dir={tmp_path / 'data'}", f"--data_source={corpus}", "--train_steps=9"]
     assert trainer.main(["t2t-trainer", *arguments, f"--vocab_file={vocabulary}"]) == 0
     assert [checkpoint.step for checkpoint in list_checkpoints(out)] == [7, 9]
@@ -104,9 +104,9 @@ def test_the_command(out, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "step 7: " in said
     assert "not imported: the optimizer's state" in said
-    assert (
-        f"t2t-decoder --problem=translate_ende --hparams_set=base --output_dir={tmp_path / 'second'}" in said
-    )
+    assert "hparams_set: transformer_base, but with encoder_layers=2, decoder_layers=2, hidden_size=8" in said
+    where = f"--hparams_set=transformer_base --output_dir={tmp_path / 'second'}"
+    assert f"t2t-decoder --problem=translate_ende {where}" in said
     assert Translator.load(tmp_path / "second").translate("the dog") == Translator.load(out).translate(
         "the dog"
     )

@@ -1,0 +1,85 @@
+"""Parsing of a command line that finds all of its faults at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from absl import flags
+
+from t2t_revival import t2t_names
+from t2t_revival.cli import t2t_flags
+
+NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
+
+
+def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[str]:
+    """Sets the flags of a command line.
+
+    Args:
+        values: the command's flags; what an earlier call set is forgotten.
+        command: its name, such as "t2t-trainer".
+        arguments: what follows the name.
+
+    Returns:
+        A line for each fault: flags that the command does not have, wrong values, other arguments.
+    """
+    for flag in values:
+        values[flag].unparse()
+    values.mark_as_parsed()
+    try:
+        arguments = values.read_flags_from_files(arguments, force_gnu=False)
+    except flags.Error as error:
+        return [str(error)]
+    unknown: list[str] = []
+    faults: list[str] = []
+    for name, words in _items(values, arguments):
+        if not name:
+            faults.append(f"unexpected argument {words[0]!r}")
+        elif _flag(values, name) is not None:
+            try:
+                values([command, *words])
+            except (flags.Error, ValueError) as error:
+                faults.append(str(error))
+        else:
+            unknown.append(name)
+    known = {flag for flag in values if flag == values[flag].name}
+    return t2t_flags.answers(command, unknown, sorted(known)) + _problem(values) * bool(unknown) + faults
+
+
+def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Name and words of each flag, its value among them; other arguments have no name."""
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        name = _name(word)
+        flag = _flag(values, name)
+        takes_value = bool(name) and "=" not in word and not (flag is not None and flag.boolean)
+        is_value = words and (flag is not None or not words[0].startswith("-") or NUMBER.match(words[0]))
+        if takes_value and is_value:
+            yield name, [word, words.pop(0)]
+        elif word == "--":
+            yield from (("", [rest]) for rest in words)
+            return
+        else:
+            yield name, [word]
+
+
+def _name(word: str) -> str:
+    """The name of the flag in a word; empty: the word is no flag."""
+    dashes = 2 if word.startswith("--") else 1
+    return word[dashes:].partition("=")[0] if word.startswith("-") else ""
+
+
+def _flag(values: flags.FlagValues, name: str) -> flags.Flag | None:
+    if name in values:
+        return values[name]
+    plain = name.removeprefix("no")
+    return values[plain] if plain != name and plain in values and values[plain].boolean else None
+
+
+def _problem(values: flags.FlagValues) -> list[str]:
+    """Explains `--problem` where it is tensor2tensor's name, which commands that make data do not take."""
+    name = values["problem"].value if "data_source" in values else None
+    told = t2t_names.explain_problem(name) if name else None
+    return [f"--problem={told}"] if told else []

@@ -1,0 +1,198 @@
+"""A model is found under tensor2tensor's names, and its folders are answered with the import."""
+
+import json
+import shlex
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import (
+    attention,
+    avg_all,
+    decoder,
+    exporter,
+    import_checkpoint,
+    query_server,
+    run_flags,
+    trainer,
+    translate_all,
+)
+from t2t_revival.cli import eval as eval_command
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training.run import FILE_NAME
+
+
+def parsed(*arguments):
+    values = decoder.command_flags()
+    values(["t2t-decoder", *arguments])
+    return values
+
+
+@pytest.fixture
+def model(out):
+    """A model of `translate_ende` whose run.json has another problem or set: (problem, hparams set)."""
+
+    def make(problem="translate_ende", hparams_set="tiny"):
+        path = out / FILE_NAME
+        run = json.loads(path.read_text())
+        del run["checksum"]
+        path.write_text(json.dumps({**run, "problem": problem, "hparams_set": hparams_set}))
+        return out
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("problem", "theirs"),
+    [
+        ("translate_ende", "translate_ende_wmt32k"),
+        ("translate_ende", "translate_ende_wmt8k_packed"),
+        ("translate_ende_rev", "translate_ende_wmt32k_rev"),
+        ("translate_encs", "translate_encs_wmt32k"),
+        ("translate_ende_wmt32k", "translate_ende_wmt32k"),
+    ],
+)
+def test_a_model_has_t2ts_name_too(model, problem, theirs):
+    out = model(problem)
+    folder, run = run_flags.open_run(parsed(f"--output_dir={out}", f"--problem={theirs}"))
+    assert (folder, run.problem) == (out, problem)
+
+
+@pytest.mark.parametrize(
+    ("problem", "other"),
+    [
+        ("translate_ende", "translate_enfr_wmt32k"),
+        ("translate_ende", "translate_ende_wmt32k_rev"),
+        ("translate_ende", "translate_ende_mine"),
+    ],
+)
+def test_a_name_of_another_problem_is_refused(model, problem, other):
+    with pytest.raises(T2TError, match=f"--problem={other}: .* holds a model of {problem}"):
+        run_flags.open_run(parsed(f"--output_dir={model(problem)}", f"--problem={other}"))
+
+
+def test_a_problem_of_ones_own_under_t2ts_name_is_another(model, monkeypatch):
+    monkeypatch.setitem(registry._PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende")))
+    with pytest.raises(T2TError, match="holds a model of translate_ende"):
+        run_flags.open_run(parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k"))
+
+
+def test_t2ts_set_of_the_same_model(model):
+    out = model(hparams_set="base")
+    registry.hparams("transformer_base_v2").save(out)
+    run_flags.open_run(parsed(f"--output_dir={out}", "--hparams_set=transformer_base"))
+    for name in ("transformer_base_v1", "transformer_big", "big"):
+        with pytest.raises(T2TError, match=f"--hparams_set={name}: .* holds a model of base"):
+            run_flags.open_run(parsed(f"--output_dir={out}", f"--hparams_set={name}"))
+
+
+def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    flags = ["--problem=translate_ende_wmt32k", "--hparams_set=tiny"]
+    ours = tmp_path / "t2t_train" / "translate_ende" / "tiny"
+    assert run_flags.output_dir(parsed(*flags)) == ours
+    with pytest.raises(T2TError, match=f"no trained model in {ours}"):
+        run_flags.open_run(parsed(*flags))
+    ours.parent.mkdir(parents=True)
+    model().rename(ours)
+    assert run_flags.open_run(parsed(*flags))[0] == ours
+    own = tmp_path / "t2t_train" / "translate_ende_wmt32k" / "tiny"
+    own.mkdir(parents=True)
+    assert run_flags.output_dir(parsed(*flags)) == own
+
+
+def test_a_server_takes_t2ts_name(monkeypatch):
+    from t2t_revival.cli import problem_flags
+
+    values = query_server.command_flags()
+    values(["t2t-query-server", "--problem=translate_enfr_wmt32k"])
+    assert problem_flags.text_problem(values).name == "translate_enfr"
+
+
+@pytest.fixture
+def t2t_dir(tmp_path):
+    """An output_dir as tensor2tensor leaves it; files are empty where nobody reads them."""
+    folder = tmp_path / "T2T's train"
+    folder.mkdir()
+    for name in ("model.ckpt-900.index", "model.ckpt-1000.index", "model.ckpt-1000.data-00000-of-00001"):
+        (folder / name).touch()
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1000"\n')
+    (folder / "hparams.json").write_text('{"symbol_modality_num_shards": 16}')
+    (folder / "flags.txt").write_text("--problem=translate_ende_wmt32k\n--model=transformer\n")
+    (folder / "vocab.translate_ende_wmt32k.32768.subwords").touch()
+    return folder
+
+
+def command_told(main, arguments, capsys):
+    """The import that a command line is answered with, as words."""
+    name = f"t2t-{main.__module__.rpartition('.')[2].replace('_', '-')}"
+    assert main([name, *arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    return shlex.split(line[line.index("Import it: ") + 11 : line.rindex("; then give ")])
+
+
+@pytest.mark.parametrize(
+    ("main", "flags"),
+    [
+        (trainer.main, ["--problem=translate_ende", "--hparams_set=tiny", "--output_dir={}"]),
+        (decoder.main, ["--output_dir={}"]),
+        (decoder.main, ["--output_dir=elsewhere", "--checkpoint_path={}/model.ckpt-1000"]),
+        (decoder.main, ["--output_dir=elsewhere", "--checkpoint_path={}/model.ckpt-1000.index"]),
+        (eval_command.main, ["--output_dir={}"]),
+        (eval_command.main, ["--output_dir=elsewhere", "--checkpoint_path={}"]),
+        (exporter.main, ["--output_dir={}"]),
+        (exporter.main, ["--output_dir=elsewhere", "--checkpoint_path={}"]),
+        (avg_all.main, ["--output_dir={}"]),
+        (avg_all.main, ["--model_dir={}"]),
+        (translate_all.main, ["--model_dir={}", "--source=x"]),
+        (attention.main, ["--output_dir={}", "--input=x"]),
+    ],
+)
+def test_a_folder_of_t2ts_is_answered_with_the_import(t2t_dir, main, flags, capsys):
+    words = command_told(main, [flag.format(t2t_dir) for flag in flags], capsys)
+    checkpoint = next(flag for flag in flags if "{}" in flag).partition("=")[2].format(t2t_dir)
+    assert words == [
+        "t2t-import-checkpoint",
+        f"--checkpoint={checkpoint.removesuffix('.index')}",
+        f"--output_dir={t2t_dir}_imported",
+    ]
+    values = import_checkpoint.command_flags()
+    assert values(words) == words[:1], "it takes these flags"
+
+
+def test_the_import_names_what_the_folder_lacks(t2t_dir, tmp_path, capsys):
+    for name in ("checkpoint", "flags.txt"):
+        (t2t_dir / name).unlink()
+    data = tmp_path / "data"
+    data.mkdir()
+    vocabulary = next(t2t_dir.glob("vocab.*"))
+    moved = vocabulary.rename(data / vocabulary.name)
+    flags = [f"--output_dir={t2t_dir}", "--problem=translate_ende_wmt32k", f"--data_dir={data}"]
+    assert command_told(decoder.main, flags, capsys)[1:] == [
+        f"--checkpoint={t2t_dir / 'model.ckpt-1000'}",
+        f"--output_dir={t2t_dir}_imported",
+        "--problem=translate_ende",
+        f"--vocab_file={moved}",
+    ]
+    (t2t_dir / "flags.txt").write_text(f"--problem=translate_ende_wmt32k\n--data_dir={data}\n")
+    assert len(command_told(decoder.main, flags, capsys)) == 3, "flags.txt says the rest"
+    moved.unlink()
+    assert (
+        command_told(decoder.main, flags, capsys)[-1]
+        == "--vocab_file=T2T_DATA_DIR/vocab.PROBLEM.SIZE.subwords"
+    )
+
+
+def test_t2ts_hparams_without_a_checkpoint(tmp_path, capsys):
+    (tmp_path / "hparams.json").write_text('{"symbol_modality_num_shards": 16}')
+    arguments = ["--problem=translate_ende", "--hparams_set=tiny", f"--output_dir={tmp_path}"]
+    assert trainer.main(["t2t-trainer", *arguments]) == 1
+    assert f"{tmp_path}: its hparams.json is tensor2tensor's, and there is no" in capsys.readouterr().err
+
+
+def test_a_folder_of_ours_is_no_t2ts(model):
+    out = model()
+    (out / "model.ckpt-1000.index").touch()
+    assert run_flags.open_run(parsed(f"--output_dir={out}"))[0] == out
+    assert HParams.load(out) is not None
