@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registry
+from t2t_revival.command_line import datagen_command
 from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
 from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
@@ -227,10 +228,7 @@ class Text2TextProblem(Problem):
         """
         folder = _folder(data_dir)
         if not self.has_data(folder):
-            raise T2TError(
-                f"no data for {self.name} in {folder}: "
-                f"run t2t-datagen --problem={self.name} --data_dir={folder}"
-            )
+            raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
         asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
         check_same(folder, found, asked, self.vocab_size, self.vocab_file)

@@ -10,6 +10,7 @@ import sys
 from absl import flags
 
 from t2t_revival.cli import common
+from t2t_revival.command_line import command_line
 from t2t_revival.errors import T2TError
 
 USAGE = """
@@ -62,7 +63,12 @@ def tf_configs(workers: list[str]) -> list[str]:
 def _make(values: flags.FlagValues) -> None:
     for config in tf_configs(values.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
-    print("next: t2t-trainer --strategy=multi_worker on each machine, a line before it", file=sys.stderr)
+    example = {"strategy": "multi_worker", "problem": "translate_ende", "hparams_set": "base"}
+    print(f"next: {command_line('t2t-trainer', **example)}", file=sys.stderr)
+    print(
+        "on each machine, with its line and a space before it, and with your problem and hparams set",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":
