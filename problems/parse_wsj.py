@@ -10,6 +10,7 @@ from t2t_revival import registry
 from t2t_revival.data.generation import references_path
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
+from t2t_revival.hints import remake_command
 from t2t_revival.problems.problem import (
     SAMPLE_VOCAB_SIZE,
     TRAIN,
@@ -85,7 +86,7 @@ class ParseWsj(Text2TextProblem):
         if split == TRAIN:
             raise T2TError(f"{self.name}: outputs of dev and test can be measured, not those of train")
         if not path.is_file():
-            raise T2TError(f"{path}: no such file: run t2t-datagen again")
+            raise T2TError(f"{path}: no such file: run {remake_command(self.name, path.parent)}")
         for number, line in enumerate(text_lines(path.read_bytes(), str(path)), start=1):
             yield sentence(parse(line, f"{path}, line {number}")), line
 

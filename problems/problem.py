@@ -16,6 +16,7 @@ from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import fingerprint
 from t2t_revival.data.workers import Engine, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import datagen_command
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -227,10 +228,7 @@ class Text2TextProblem(Problem):
         """
         folder = _folder(data_dir)
         if not self.has_data(folder):
-            raise T2TError(
-                f"no data for {self.name} in {folder}: "
-                f"run t2t-datagen --problem={self.name} --data_dir={folder}"
-            )
+            raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
         asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
         check_same(folder, found, asked, self.vocab_size, self.vocab_file)

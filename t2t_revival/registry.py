@@ -245,6 +245,11 @@ def usr_dir(package: str) -> str | None:
     return str(folder) if folder else None
 
 
+def usr_dir_of(problem: str) -> str | None:
+    """The folder of the user's package that registers a problem; None: it is built in, or unknown."""
+    return usr_dir(_package(_PROBLEMS[problem])) if problem in _PROBLEMS else None
+
+
 def users_fault(error: BaseException) -> str | None:
     """What went wrong in the code of a user's package, with file and line; None: it was not there."""
     if isinstance(error, SyntaxError) and _is_users(error.filename):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, run_flags, waiting
+from t2t_revival.cli import common, problem_flags, run_flags, waiting
 from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
 from t2t_revival.files import only_one
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.training.checkpoints import Checkpoint
@@ -35,8 +35,8 @@ FOLDER = "avg"  # T2T's
 def command_flags() -> flags.FlagValues:
     """The flags of t2t-avg-all."""
     values = common.new_flags()
+    problem_flags.define_names(values)
     run_flags.define(values)
-    flags.DEFINE_string("problem", None, "What was learned, such as translate_ende.", flag_values=values)
     flags.DEFINE_integer(
         "n",
         0,
@@ -62,6 +62,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _average(values: flags.FlagValues) -> None:
+    if values.registry_help:
+        problem_flags.print_registry(values)
+        return
     if values.model_dir:
         _moving(values)
         return
@@ -88,11 +91,10 @@ def _average(values: flags.FlagValues) -> None:
             say("the training has removed a checkpoint meanwhile: once more")
     steps = ", ".join(str(checkpoint.step) for checkpoint in found)
     print(f"averaged {len(found)} checkpoint{'s' if len(found) > 1 else ''} (steps {steps}): {written.path}")
-    usr_dir = "" if run.problem in registry.list_problems() else " --t2t_usr_dir=YOUR_PACKAGE"
-    print(
-        f"next: t2t-decoder --problem={run.problem} --hparams_set={run.hparams_set} "
-        f"--output_dir={shlex.quote(str(output_dir))}{usr_dir}"
-    )
+    where = run_flags.named(values)
+    if run.problem not in registry.list_problems():
+        where["t2t_usr_dir"] = "YOUR_PACKAGE"
+    print(f"next: {command_line('t2t-decoder', **where)}")
 
 
 def _moving(values: flags.FlagValues) -> None:
@@ -125,7 +127,7 @@ def _moving(values: flags.FlagValues) -> None:
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
     print(f"{averages} average{'s' if averages > 1 else ''} of {count} checkpoint{'s' if count > 1 else ''}")
-    print(f"next: {shlex.join(['t2t-eval', f'--output_dir={folder}'])}")
+    print(f"next: {command_line('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _say_gap(checkpoint: Checkpoint) -> None:

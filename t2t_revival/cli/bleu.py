@@ -8,17 +8,25 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival.cli import common, waiting
-from t2t_revival.cli.bleu_folder import score_folder
+from t2t_revival.cli.bleu_folder import score_folder, tags_of
+from t2t_revival.cli.lines import STANDARD_STREAM, check_one_standard_input, name_of, read
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score
+from t2t_revival.evaluation.bleu import (
+    chrf_score,
+    paper_style_bleu,
+    read_lines,
+    sacrebleu_score,
+    t2t_bleu,
+)
 
 USAGE = """
 t2t-bleu --translation=FILE --reference=FILE [--target_lang=de]
 t2t-bleu --translations_dir=DIR --reference=FILE [--event_dir=DIR] [--wait_minutes=20]
 
 Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures, and BLEU as
-the paper reports it: of tokenised text, German compounds split at hyphens. The last is not
-comparable to sacreBLEU.
+tensor2tensor's t2t-bleu computes it. With --target_lang also BLEU as the paper reports it: of text
+tokenised for that language, with German compounds split at hyphens. Only sacreBLEU is comparable to
+sacreBLEU.
 
 With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder that t2t-translate-all
 fills, also while it does; with --event_dir for TensorBoard as well, where a second run goes on after the
@@ -30,10 +38,14 @@ OF_FILE, OF_FOLDER = ("target_lang",), ("event_dir", "tag_suffix", "min_steps", 
 def command_flags() -> flags.FlagValues:
     """This command's flags."""
     values = common.new_flags()
-    flags.DEFINE_string("translation", None, "The translations, one a line, plain text.", flag_values=values)
-    flags.DEFINE_string("reference", None, "The references, one a line, plain text.", flag_values=values)
+    for name in ("translation", "reference"):
+        text = f"The {name}s, one a line, plain text; - is the standard input."
+        flags.DEFINE_string(name, None, text, flag_values=values)
     flags.DEFINE_string(
-        "target_lang", "de", "Language of both, for the tokeniser of the paper's score.", flag_values=values
+        "target_lang",
+        None,
+        "Language of both, such as de: adds the paper's score, which needs a tokeniser for it.",
+        flag_values=values,
     )
     flags.DEFINE_enum(
         "bleu_variant", "both", ["cased", "uncased", "both"], "Which sacreBLEU.", flag_values=values
@@ -80,27 +92,40 @@ def _bleu(values: flags.FlagValues) -> None:
             other = "translation=FILE" if of_folder else "translations_dir=DIR"
             raise T2TError(f"--{flag} goes with --{other}")
     if of_folder:
-        score_folder(values, _lines(values, "reference"))
+        score_folder(values, _lines(values, "reference"), name_of(values.reference))
         return
+    check_one_standard_input(values, "translation", "reference")
     translations, references = _lines(values, "translation"), _lines(values, "reference")
     if len(translations) != len(references):
         raise T2TError(
-            f"{values.translation} has {len(translations)} lines but "
-            f"{values.reference} has {len(references)}; they must be of the same text"
+            f"{name_of(values.translation)} has {len(translations)} lines but "
+            f"{name_of(values.reference)} has {len(references)}; they must be of the same text"
         )
-    paper = paper_style_bleu(translations, references, values.target_lang)
-    compounds = ", compounds split" if values.target_lang == "de" else ""
-    if values.bleu_variant != "cased":
-        print(f"BLEU_uncased = {sacrebleu_score(translations, references, lowercase=True)}")
-    if values.bleu_variant != "uncased":
-        print(f"BLEU_cased   = {sacrebleu_score(translations, references)}")
-    print(f"chrF2        = {chrf_score(translations, references)}")
-    print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
+    _print_scores(translations, references, values.bleu_variant, values.target_lang)
+
+
+def _print_scores(
+    translations: list[str], references: list[str], variant: str, target_lang: str | None
+) -> None:
+    paper = paper_style_bleu(translations, references, target_lang) if target_lang else None
+    for tag, lowercase in tags_of(variant).items():
+        print(f"{tag} = {sacrebleu_score(translations, references, lowercase)}")
+    print(f"chrF2 = {chrf_score(translations, references)}")
+    as_t2t = (
+        f"{tag.removeprefix('BLEU_')} {t2t_bleu(translations, references, lowercase):.2f}"
+        for tag, lowercase in tags_of(variant).items()
+    )
+    print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
+    if paper:
+        compounds = ", compounds split" if target_lang == "de" else ""
+        print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
 def _lines(values: flags.FlagValues, flag: str) -> list[str]:
     if not values[flag].value:
         raise T2TError(f"--{flag}=FILE is missing")
+    if values[flag].value == STANDARD_STREAM:
+        return read(STANDARD_STREAM)
     return read_lines(Path(values[flag].value).expanduser())
 
 

@@ -20,17 +20,21 @@ if TYPE_CHECKING:
     from t2t_revival.evaluation.score_events import ScoreEvents
 
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
-
-
 Scores = dict[str, Bleu]  # by tag
 
 
-def score_folder(values: flags.FlagValues, references: list[str]) -> None:
+def tags_of(variant: str) -> dict[str, bool]:
+    """T2T's tags of a `--bleu_variant`, each with whether lower-cased text is scored."""
+    return {tag: low for tag, low in LOWERCASE.items() if variant in ("both", tag.removeprefix("BLEU_"))}
+
+
+def score_folder(values: flags.FlagValues, references: list[str], reference: str) -> None:
     """Scores each translation, prints step and BLEU, and writes them to `--event_dir`.
 
     Args:
         values: t2t-bleu's flags.
         references: a line for each of a translation's.
+        reference: the name of their file.
 
     Raises:
         T2TError: there is nothing to score, or a file could not be scored; the others are.
@@ -46,12 +50,9 @@ def score_folder(values: flags.FlagValues, references: list[str]) -> None:
         lambda: list_translations(folder), values.wait_minutes, f"a translation in {folder}", least
     )
     with events or nullcontext():
-        scored, faults = _score(found, references, values.bleu_variant, events)
+        scored, faults = _score(found, references, reference, values.bleu_variant, events)
     if faults:
-        raise T2TError(
-            f"not scored: {', '.join(faults)}; make them again with t2t-translate-all, and score them with "
-            "--min_steps"
-        )
+        raise T2TError(_faults_text(faults, bool(scored), len(references), reference))
     if scored:
         _tell_best(scored)
         if events:
@@ -67,19 +68,34 @@ def score_folder(values: flags.FlagValues, references: list[str]) -> None:
 
 
 def _score(
-    found: Iterable[TranslationFile], references: list[str], variant: str, events: _Events | None
-) -> tuple[dict[TranslationFile, Scores], list[str]]:
-    """Scores the files as they come; gives their scores, and the names of those that have none."""
+    found: Iterable[TranslationFile],
+    references: list[str],
+    reference: str,
+    variant: str,
+    events: _Events | None,
+) -> tuple[dict[TranslationFile, Scores], dict[TranslationFile, int | None]]:
+    """Scores the files as they come.
+
+    Returns:
+        The scores; and the files that have none, each with its number of lines, None where it is unreadable.
+    """
     scored: dict[TranslationFile, Scores] = {}
-    faults = []
+    faults: dict[TranslationFile, int | None] = {}
     for file in found:
         try:
             written = file.path.stat().st_mtime
-            scores = _scores(file, references, variant)
+            lines = read_lines(file.path)
         except (T2TError, FileNotFoundError) as error:
             say(f"warning: {error}, left out")
-            faults.append(file.path.name)
+            faults[file] = None
             continue
+        if len(lines) != len(references):
+            say(
+                f"warning: {file.path} has {len(lines)} lines but {reference} has {len(references)}, left out"
+            )
+            faults[file] = len(lines)
+            continue
+        scores = {tag: sacrebleu_score(lines, references, low) for tag, low in tags_of(variant).items()}
         if not scored:
             print("  ".join(["    step", *scores, "file"]))
         scored[file] = scores
@@ -88,6 +104,23 @@ def _score(
         if events:
             events.add(file.step, written, scores)
     return scored, faults
+
+
+def _faults_text(
+    faults: dict[TranslationFile, int | None], others_scored: bool, lines: int, reference: str
+) -> str:
+    """Says which side is at fault: the reference, where all translations agree and it alone differs."""
+    counts = set(faults.values())
+    if not others_scored and len(counts) == 1 and None not in counts:
+        return (
+            f"{reference} has {lines} lines but every translation has {counts.pop()}: give the --reference "
+            "of the text that was translated"
+        )
+    names = ", ".join(file.path.name for file in faults)
+    return (
+        f"not scored: {names}; remove them, make them again with t2t-translate-all, and score them with "
+        f"--min_steps={min(file.step for file in faults)}"
+    )
 
 
 class _Events:
@@ -130,17 +163,6 @@ class _Events:
         if self.zero_at:
             file.add(0, self.zero_at(), {f"{tag}{self._suffix}": 0.0 for tag in scores})
         return file
-
-
-def _scores(file: TranslationFile, references: list[str], variant: str) -> Scores:
-    lines = read_lines(file.path)
-    if len(lines) != len(references):
-        raise T2TError(f"{file.path} has {len(lines)} lines but the references have {len(references)}")
-    return {
-        tag: sacrebleu_score(lines, references, lowercase)
-        for tag, lowercase in LOWERCASE.items()
-        if variant in ("both", tag.removeprefix("BLEU_"))
-    }
 
 
 def _oldest(folder: Path) -> float:

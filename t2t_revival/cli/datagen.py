@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from absl import flags
 
 from t2t_revival.cli import common, problem_flags
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
@@ -131,10 +131,9 @@ def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> str
     large = metadata.splits["train"].examples >= LARGE_CORPUS
     tiny, small, base = problem.usual_hparams
     hparams_set = tiny if metadata.source == "sample" else base if large else small
-    words = ["t2t-trainer", f"--problem={values.problem}", f"--hparams_set={hparams_set}"]
-    if values.data_dir != problem_flags.DATA_DIR:
-        words.append(f"--data_dir={values.data_dir}")
-    return shlex.join([*words, *problem_flags.usr_dir_flag(values)])
+    folder = values.data_dir if values.data_dir != problem_flags.DATA_DIR else None
+    names = {"problem": values.problem, "hparams_set": hparams_set}
+    return command_line("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=values.t2t_usr_dir)
 
 
 if __name__ == "__main__":

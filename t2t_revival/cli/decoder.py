@@ -214,7 +214,7 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
         raise T2TError("--pretty and a split do not go together: what is measured has a line for each output")
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
     problem, shard = _problem(run, values), shards.shard(values)
-    pairs = list(problem.references(split, values.data_dir or run.data_dir))
+    pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
     first, end = shard.bounds(len(pairs))
     shard.tell(len(pairs), f"the {split} split")
     part_name = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}" if shard.of > 1 else split

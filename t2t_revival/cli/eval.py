@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from t2t_revival.cli import common, problem_flags, run_flags, waiting
 from t2t_revival.cli.lines import say
 from t2t_revival.cli.progress import duration
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line, datagen_command
 from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _eval(values: flags.FlagValues) -> None:
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"{run.problem} is not a problem of text to text")
     split = TEST if values.eval_use_test_set else DEV
-    data_dir = Path(values.data_dir or run.data_dir).expanduser()
+    data_dir = run_flags.split_dir(values, output_dir, run, problem)
     settings = _settings(values, output_dir, run, problem, split, data_dir)
     common.load_tensorflow(values)
     from t2t_revival.training.evaluations import Evaluations
@@ -101,7 +101,7 @@ def _eval(values: flags.FlagValues) -> None:
     picture = table.path.with_suffix(".png")
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
-    _tell_best(output_dir, problem, shown, problem_flags.usr_dir_flag(values))
+    _tell_best(values, output_dir, problem, shown)
 
 
 def _settings(
@@ -117,9 +117,11 @@ def _settings(
 
     metadata = problem.metadata(data_dir)
     if metadata.vocab_fingerprint != run.fingerprint:
+        other = output_dir / run_flags.IMPORTED_DATA
         raise T2TError(
             f"{data_dir} was made with another vocabulary than the model in {output_dir} has: give the "
-            "--data_dir that it was trained from, or data made with --vocab_file of its vocabulary"
+            f"--data_dir that it was trained from, or --data_dir={other} after you have run "
+            + datagen_command(problem, other, output_dir / run.vocabulary)
         )
     problem.shards(split, data_dir)
     return settings_fingerprint(
@@ -220,7 +222,7 @@ def _asked(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[C
 
 
 def _tell_best(
-    output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation], usr_dir_flag: list[str]
+    values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation]
 ) -> None:
     from t2t_revival.evaluation.decoded import measure_of
 
@@ -233,13 +235,12 @@ def _tell_best(
         best = min(rows, key=lambda row: (math.isnan(row.scores["loss"]), row.scores["loss"]))
         print(f"lowest loss: step {best.step}, {best.scores['loss']:.4g}")
     path = Path(os.path.normpath(output_dir / best.checkpoint))
-    words = ["t2t-decoder", f"--output_dir={output_dir}"]
-    if path.exists():
-        words.append(f"--checkpoint_path={path}")
-    else:
+    if not path.exists():
         print(f"{path} is gone: t2t-trainer keeps more with a larger --keep_checkpoint_max")
-    words += usr_dir_flag
-    print(f"next: {shlex.join(words)} --decode_from_file=FILE")
+    given = path if path.exists() else None
+    test, usr_dir, data = values.eval_use_test_set, values.t2t_usr_dir, values.data_dir
+    where = {"output_dir": output_dir, "checkpoint_path": given, "data_dir": data, "t2t_usr_dir": usr_dir}
+    print(f"next: {command_line('t2t-decoder', **where, eval_use_test_set=test)}")
 
 
 if __name__ == "__main__":

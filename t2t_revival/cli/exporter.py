@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -110,22 +111,23 @@ def _export(values: flags.FlagValues) -> None:
     print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
     trees = translator.problem is not None and translator.problem.separates_words
     print(
-        _next_command(export_dir.absolute(), run.problem, trees)
+        _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
         if served
         else _ctranslate2_example(written, translator)
     )
 
 
-def _next_command(export_dir: Path, name: str, trees: bool) -> str:
+def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None) -> str:
     folder = shlex.quote(str(export_dir))
-    client = f"t2t-query-server --problem={name}" if trees else "t2t-query-server"
+    own = {"problem": name, "t2t_usr_dir": usr_dir} if trees else {}  # which makes trees of what comes back
+    server = {"server": "localhost:8500", "servable_name": name}
     return (
-        f"next: {client} --saved_model={folder}\n"
+        f"next: {command_line('t2t-query-server', **own, saved_model=export_dir)}\n"
         f"or serve it: cd {folder} && docker compose up, or without a container:\n"
         f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"
-        f"and ask it: {client} --server=localhost:8500 --servable_name={name}"
+        f"and ask it: {command_line('t2t-query-server', **own, **server)}"
     )
 
 

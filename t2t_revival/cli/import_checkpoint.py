@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, problem_flags
+from t2t_revival.cli import common, problem_flags, run_flags
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line, datagen_command
 
 if TYPE_CHECKING:
     from t2t_revival.t2t_import.importer import Imported
@@ -84,10 +84,10 @@ def _import(values: flags.FlagValues) -> None:
         tuple(values.ignored_hparams),
     )
     output_dir = Path(values.output_dir).expanduser()
-    _tell(import_checkpoint(source, output_dir), output_dir)
+    _tell(import_checkpoint(source, output_dir), output_dir, values.t2t_usr_dir)
 
 
-def _tell(imported: Imported, output_dir: Path) -> None:
+def _tell(imported: Imported, output_dir: Path, usr_dir: str | None) -> None:
     run = imported.run
     print(
         f"step {imported.step:,}: {imported.parameters:,} parameters, "
@@ -97,12 +97,16 @@ def _tell(imported: Imported, output_dir: Path) -> None:
     print("not imported: the optimizer's state; a training goes on at this step with fresh moments")
     for note in imported.notes:
         print(note)
-    where = f"--problem={run.problem} --hparams_set={run.hparams_set}"
-    where += f" --output_dir={shlex.quote(str(output_dir))}"
     print(f"output_dir: {output_dir}")
-    print(f"next: t2t-decoder {where}")
-    vocabulary = shlex.quote(str(output_dir / run.vocabulary))
-    print(f"or train on: t2t-trainer {where} --data_dir=NEW_DIR --data_source=... --vocab_file={vocabulary}")
+    where = {"output_dir": output_dir, "t2t_usr_dir": usr_dir}
+    print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
+    data = {"data_dir": output_dir / run_flags.IMPORTED_DATA, "vocab_file": output_dir / run.vocabulary}
+    print(
+        "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
+        + datagen_command(registry.problem(run.problem), **data)
+    )
+    names = {"problem": run.problem, "hparams_set": run.hparams_set}
+    print(f"and train on: {command_line('t2t-trainer', **names, **where, **data)}")
 
 
 def _changes(imported: Imported) -> str:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from absl import flags
+
 from t2t_revival.cli.progress import SentenceProgress
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.files import text_lines, writing
@@ -45,6 +47,22 @@ def read(path: str, flag: str = "decode_from_file") -> list[str]:
     except OSError as error:
         raise T2TError(f"{name}: {error.strerror or error}") from error
     return text_lines(content, name)
+
+
+def name_of(path: str) -> str:
+    """The name of an input file in messages; - is the standard input."""
+    return "standard input" if path == STANDARD_STREAM else path
+
+
+def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
+    """Checks that at most one of these flags is -, since the standard input can be read only once.
+
+    Raises:
+        T2TError: several are.
+    """
+    given = [f"--{name}=-" for name in names if values[name].value == STANDARD_STREAM]
+    if len(given) > 1:
+        raise T2TError(f"{' and '.join(given)}: only one of them can be the standard input")
 
 
 def split_at_tab(line: str, where: str, number: int, required: bool = False) -> tuple[str, str]:

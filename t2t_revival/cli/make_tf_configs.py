@@ -11,6 +11,7 @@ from absl import flags
 
 from t2t_revival.cli import common
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
 
 USAGE = """
 t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
@@ -67,7 +68,12 @@ def _make(values: flags.FlagValues) -> None:
         raise T2TError(_without_ps(values.masters, values.ps))
     for config in tf_configs(values.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
-    print("next: t2t-trainer --strategy=multi_worker on each machine, a line before it", file=sys.stderr)
+    example = {"strategy": "multi_worker", "problem": "translate_ende", "hparams_set": "base"}
+    print(f"next: {command_line('t2t-trainer', **example)}", file=sys.stderr)
+    print(
+        "on each machine, with its line and a space before it, and with your problem and hparams set",
+        file=sys.stderr,
+    )
 
 
 def _without_ps(masters: list[str], ps: list[str]) -> str:

@@ -10,9 +10,10 @@ from absl import flags
 from nltk.tree import Tree
 
 from t2t_revival.cli import common
+from t2t_revival.cli.lines import STANDARD_STREAM, check_one_standard_input, name_of, read
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.parseval import Counts, Parseval, score_corpus
-from t2t_revival.parsing.trees import numbered_trees
+from t2t_revival.parsing.trees import numbered_trees, trees_in
 
 USAGE = """
 t2t-parseval --gold=FILE --predicted=FILE
@@ -37,7 +38,7 @@ Numbered = list[tuple[int, Tree]]  # trees, each with the line on which it begin
 def command_flags() -> flags.FlagValues:
     """This command's flags."""
     values = common.new_flags()
-    form = "in Penn bracketing, plain or .gz, one a line or each over several lines."
+    form = "in Penn bracketing, plain or .gz, one a line or each over several lines; - is the standard input."
     flags.DEFINE_string("gold", None, f"The trees that are right, {form}", flag_values=values)
     flags.DEFINE_string("predicted", None, f"Trees of the same sentences, {form}", flag_values=values)
     return values
@@ -49,14 +50,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parseval(values: flags.FlagValues) -> None:
+    check_one_standard_input(values, "gold", "predicted")
     gold, predicted = _trees(values, "gold"), _trees(values, "predicted")
+    gold_name, predicted_name = name_of(values.gold), name_of(values.predicted)
     if len(gold) != len(predicted):
         raise T2TError(
-            f"{values.gold} has {len(gold)} trees but {values.predicted} has {len(predicted)}; they must be "
+            f"{gold_name} has {len(gold)} trees but {predicted_name} has {len(predicted)}; they must be "
             f"of the same sentences, {_parting(values, gold, predicted)}"
         )
     names = [
-        f"tree {number} ({values.gold}, line {line}; {values.predicted}, line {our_line})"
+        f"tree {number} ({gold_name}, line {line}; {predicted_name}, line {our_line})"
         for number, ((line, _), (our_line, _)) in enumerate(zip(gold, predicted, strict=True), start=1)
     ]
     _print_table(score_corpus((tree for _, tree in gold), (tree for _, tree in predicted), names))
@@ -65,10 +68,13 @@ def _parseval(values: flags.FlagValues) -> None:
 def _trees(values: flags.FlagValues, flag: str) -> Numbered:
     if not values[flag].value:
         raise T2TError(f"--{flag}=FILE is missing")
-    path = Path(values[flag].value).expanduser()
-    trees = list(numbered_trees(path))
+    where = name_of(values[flag].value)
+    if values[flag].value == STANDARD_STREAM:
+        trees = list(trees_in(read(STANDARD_STREAM), where))
+    else:
+        trees = list(numbered_trees(Path(where).expanduser()))
     if not trees:
-        raise T2TError(f"{path}: there are no trees in it")
+        raise T2TError(f"{where}: there are no trees in it")
     return trees
 
 
@@ -78,8 +84,8 @@ def _parting(values: flags.FlagValues, gold: Numbered, predicted: Numbered) -> s
         if right.leaves() != ours.leaves():
             return f"but tree {number} of the first (line {line}) and of the second (line {our_line}) are not"
     both = min(len(gold), len(predicted))
-    longer, path = (gold, values.gold) if len(gold) > both else (predicted, values.predicted)
-    return f"but only {path} has a tree {both + 1} (line {longer[both][0]})"
+    longer, flag = (gold, "gold") if len(gold) > both else (predicted, "predicted")
+    return f"but only {name_of(values[flag].value)} has a tree {both + 1} (line {longer[both][0]})"
 
 
 def _print_table(result: Parseval) -> None:

@@ -13,6 +13,7 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli import common
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem, Text2TextProblem
 
 DATA_DIR = "~/t2t_data"
+DATA_FLAGS = (
+    "problem",
+    "data_dir",
+    "tmp_dir",
+    "data_source",
+    "vocab_size",
+    "vocab_file",
+    "auto_trees",
+    "gold_share",
+    "t2t_usr_dir",
+)
 
 
 def define(values: flags.FlagValues) -> None:
@@ -125,9 +137,10 @@ def text_problem(values: flags.FlagValues) -> Text2TextProblem:
     return problem
 
 
-def usr_dir_flag(values: flags.FlagValues) -> list[str]:
-    """`--t2t_usr_dir` as it was given, for the command that is to be typed next."""
-    return [f"--t2t_usr_dir={values.t2t_usr_dir}"] if values.t2t_usr_dir else []
+def same_data(values: flags.FlagValues) -> str:
+    """The t2t-datagen command that makes what these flags ask for."""
+    asked = {name: values[name].value for name in DATA_FLAGS if values[name].present}
+    return command_line("t2t-datagen", **asked)
 
 
 def data_dir(values: flags.FlagValues) -> Path:

@@ -12,12 +12,15 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli.lines import say
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name
+from t2t_revival.hints import datagen_command
 
 if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Problem
     from t2t_revival.training.checkpoint_file import DamagedError
     from t2t_revival.training.run import Run
 
 TRAIN_DIR = "~/t2t_train"
+IMPORTED_DATA = "data"  # in the output_dir of an imported model
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
@@ -140,6 +143,27 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
     if values.hparams_set not in (None, run.hparams_set) and not _is_set_of(values.hparams_set, folder):
         raise T2TError(f"--hparams_set={values.hparams_set}: {folder} holds a model of {run.hparams_set}")
     return run
+
+
+def named(values: flags.FlagValues) -> dict[str, str]:
+    """The flags that name the run in the command to type next: no more than this command was given."""
+    names = ("output_dir",) if values.output_dir else ("problem", "hparams_set")
+    return {name: values[name].value for name in (*names, "t2t_usr_dir")}
+
+
+def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Problem) -> Path:
+    """The folder of a split's shards: `--data_dir`, or where the model was trained from.
+
+    An imported model was trained from nowhere here; its data is in output_dir/data.
+
+    Raises:
+        T2TError: there is no data of the problem; says the command that makes it for the model's vocabulary.
+    """
+    folder = Path(values.data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
+    if problem.has_data(folder):
+        return folder
+    made = datagen_command(problem, folder, output_dir / run.vocabulary)
+    raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
 
 
 def _is_t2ts(name: str, problem: str) -> bool:

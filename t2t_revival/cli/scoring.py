@@ -63,5 +63,6 @@ def score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None
     )
     if path:
         say(f"scores   {path}")
-        if not typed:
-            say(f"next: paste {shlex.quote(str(path))} {shlex.quote(where)} | sort -g | head")
+        pairs_file = Path(values.score_file).expanduser()
+        if pairs_file.is_file():  # a pipe is read already
+            say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from absl import flags
 from t2t_revival.cli import common, problem_flags, run_flags
 from t2t_revival.cli.progress import duration
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import Text2TextProblem
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _train(values: flags.FlagValues) -> int:
     several = values.strategy == "multi_worker"
     if not problem.has_data(problem_flags.data_dir(values)):
         if several:
-            raise T2TError("--strategy=multi_worker: make the data first, by t2t-datagen with the same flags")
+            raise T2TError(f"--strategy=multi_worker: make the data first: {problem_flags.same_data(values)}")
         if problem_flags.uses_tensorflow(problem):
             common.load_tensorflow(values)
             common.training_streams(hparams.batch_size)  # later, TensorFlow would have its threads
@@ -232,12 +232,10 @@ def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> Non
         print(f"learning curve: {draw_learning_curve(output_dir, f'{values.problem}, {values.hparams_set}')}")
     except T2TError as error:
         print(error, file=sys.stderr)
-    where = f"--problem={values.problem} --hparams_set={values.hparams_set}"
-    where += f" --output_dir={shlex.quote(str(output_dir))}"
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command goes on from here")
     else:
-        print(f"next: t2t-avg-all {where}")
+        print(f"next: {command_line('t2t-avg-all', **run_flags.named(values))}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from t2t_revival.cli import common, problem_flags, run_flags, waiting
 from t2t_revival.cli.lines import formatted, read, say, to_bytes, translate
 from t2t_revival.errors import T2TError
 from t2t_revival.files import only_one, writing
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
@@ -95,7 +95,7 @@ def _translate_all(values: flags.FlagValues) -> None:
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
     if has_bleu:
-        print(f"next: {shlex.join(['t2t-bleu', f'--translations_dir={folder}', '--reference=REFERENCE'])}")
+        print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
 def _options(values: flags.FlagValues, run: Run) -> tuple[str, DecodeHParams]:

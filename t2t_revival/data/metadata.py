@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival import checked_json
+from t2t_revival.data.records import remedy
 from t2t_revival.data.vocabularies import open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name
@@ -152,7 +153,4 @@ def check_sizes(paths: list[Path], counts: Counts) -> None:
         )
     for path, size in zip(paths, counts.shard_bytes, strict=True):
         if path.stat().st_size != size:
-            raise T2TError(
-                f"{path}: {path.stat().st_size} bytes instead of {size}; "
-                "run t2t-datagen again to make this shard anew"
-            )
+            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; {remedy(path)}")

@@ -18,6 +18,7 @@ import google_crc32c
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
+from t2t_revival.hints import remake_command
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
@@ -43,7 +44,7 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     }
     counts = {int(match[1]) for match in found.values()}
     if not counts:
-        raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run t2t-datagen --problem={name}")
+        raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run {remake_command(name, data_dir)}")
     if len(counts) > 1:
         listed = " and ".join(f"-of-{count:05d}" for count in sorted(counts))
         raise T2TError(
@@ -53,7 +54,7 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     names = [shard_name(name, split, index, count) for index in range(count)]
     if missing := [shard for shard in names if shard not in found]:
         raise T2TError(
-            f"{data_dir}: shard {missing[0]} is missing; run t2t-datagen --problem={name} to make it again"
+            f"{data_dir}: shard {missing[0]} is missing; to make it, run {remake_command(name, data_dir)}"
         )
     return [data_dir / shard for shard in names]
 
@@ -89,7 +90,7 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
             while some := list(islice(examples, block)):
                 yield some
     except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such shard; run t2t-datagen to make it again") from error
+        raise T2TError(f"{path}: no such shard; {remedy(path)}") from error
     except OSError as error:
         raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
 
@@ -115,9 +116,13 @@ class DamagedError(T2TError):
 
     def __init__(self, path: Path, byte: int) -> None:
         self.byte = byte
-        super().__init__(
-            f"{path}: truncated or damaged at byte {byte}; run t2t-datagen again to make this shard anew"
-        )
+        super().__init__(f"{path}: truncated or damaged at byte {byte}; {remedy(path)}")
+
+
+def remedy(path: Path) -> str:
+    """The end of an error message: how to make a shard again."""
+    name, *_ = path.name.rsplit("-", 4)  # NAME-SPLIT-00000-of-00001
+    return f"to make this shard again, run {remake_command(name, path.parent)}"
 
 
 def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:

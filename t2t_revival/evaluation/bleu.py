@@ -7,15 +7,21 @@ same and is to be compared with such numbers alone.
 
 from __future__ import annotations
 
+import functools
+import math
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.files import text_lines
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
+LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
 SPLIT_COMPOUND = r"\1 ##AT##-##AT## \2"
+NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"
 
 
 @dataclass(frozen=True)
@@ -25,9 +31,11 @@ class Bleu:
     score: float  # 0 to 100
     signature: str  # how it was computed
     details: str  # n-gram precisions, brevity penalty and lengths
+    note: str = ""  # why a score is 0 even where the translation is perfect
 
     def __str__(self) -> str:
-        return " ".join(filter(None, [f"{self.score:.2f}", self.signature, self.details]))
+        score = " ".join(filter(None, [f"{self.score:.2f}", self.signature, self.details]))
+        return f"{score}; {self.note}" if self.note else score
 
 
 def sacrebleu_score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> Bleu:
@@ -52,12 +60,50 @@ def chrf_score(hypotheses: list[str], references: list[str]) -> Bleu:
     return _score(CHRF(), hypotheses, references)
 
 
-def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str = "de") -> Bleu:
+def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = False) -> float:
+    """BLEU as T2T's `t2t-bleu` computes it (its `bleu_hook.py`), 0 to 100.
+
+    The tokeniser is mteval-v14's international one: punctuation is split off except next to a digit, symbols
+    always, a backslash never. An order of n-grams that has no match counts as half a match, the next one as a
+    quarter. Orders that no line is long enough for count as matched. It differs from sacreBLEU's `tok:intl`
+    in the last point, in backslashes, and next to numerals that are not decimal digits.
+
+    Raises:
+        T2TError: there are no lines, or unequal numbers of them.
+    """
+    from sacrebleu.metrics import BLEU
+
+    _check_lines(hypotheses, references)
+    ours, theirs = (
+        [_t2t_tokens(line.lower() if lowercase else line) for line in lines]
+        for lines in (hypotheses, references)
+    )
+    counted = BLEU(tokenize="none", force=True).corpus_score(ours, [theirs])
+    if not counted.sys_len:
+        return 0.0
+    log_precisions, smoothing = 0.0, 1.0
+    for matches, total in zip(counted.counts, counted.totals, strict=True):
+        if total and not matches:
+            smoothing /= 2
+        if total:
+            log_precisions += math.log((matches or smoothing) / total)
+    log_brevity = min(0.0, 1 - counted.ref_len / counted.sys_len)
+    return 100 * math.exp(log_precisions / len(counted.totals) + log_brevity)
+
+
+def paper_style_languages() -> set[str]:
+    """The languages, two letters each, that the tokeniser of `paper_style_bleu` knows."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    return set(NonbreakingPrefixes().available_langs.values())
+
+
+def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> Bleu:
     """Tokenised, case-sensitive BLEU without smoothing, as the paper and T2T's get_ende_bleu.sh report it.
 
-    Both sides, given as plain text, get ASCII punctuation and the Moses tokeniser; German compounds are
-    split at hyphens ("atat" in the signature). Then BLEU counts what spaces separate, as Moses'
-    multi-bleu.perl does.
+    Both sides, given as plain text, get ASCII punctuation and the Moses tokeniser; compounds are
+    split at hyphens in German only ("atat" in the signature). Then BLEU counts what spaces separate, as
+    Moses' multi-bleu.perl does.
 
     Args:
         hypotheses: plain text lines.
@@ -78,25 +124,29 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, without their ends and a byte order mark.
+    """The lines of a UTF-8 file or pipe, without their ends and a byte order mark.
 
     Raises:
-        T2TError: the file is missing, empty, or not UTF-8 (the line is named).
+        T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
     """
-    if not path.is_file():
-        raise T2TError(f"{path}: no such file")
-    lines = text_lines(path.read_bytes(), str(path))
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise T2TError(f"{path}: no such file") from error
+    except OSError as error:
+        raise T2TError(f"{path}: {error.strerror or error}") from error
+    lines = text_lines(content, str(path))
     if not lines:
         raise T2TError(f"{path}: the file is empty")
     return lines
 
 
-def _score(metric: object, hypotheses: list[str], references: list[str]) -> Bleu:
+def _score(metric: Any, hypotheses: list[str], references: list[str]) -> Bleu:
     _check_lines(hypotheses, references)
-    result = metric.corpus_score(hypotheses, [references])  # type: ignore[attr-defined]
-    signature = str(metric.get_signature())  # type: ignore[attr-defined]
+    result = metric.corpus_score(hypotheses, [references])
     details = str(result).partition(f" = {result.score:.2f} ")[2]
-    return Bleu(result.score, signature, details)
+    too_short = not all(getattr(result, "totals", ()))
+    return Bleu(result.score, str(metric.get_signature()), details, NO_4_GRAMS if too_short else "")
 
 
 def _check_lines(hypotheses: list[str], references: list[str]) -> None:
@@ -108,9 +158,8 @@ def _check_lines(hypotheses: list[str], references: list[str]) -> None:
 
 def _paper_tokens(lines: list[str], language: str) -> list[str]:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
-    from sacremoses.corpus import NonbreakingPrefixes
 
-    known = set(NonbreakingPrefixes().available_langs.values())
+    known = paper_style_languages()
     if language not in known:
         raise T2TError(did_you_mean(language, known, "target language"))
     ascii_punctuation, moses = MosesPunctNormalizer(language).replace_unicode_punct, MosesTokenizer(language)
@@ -118,3 +167,25 @@ def _paper_tokens(lines: list[str], language: str) -> list[str]:
     if language != "de":
         return tokenised
     return [COMPOUND_HYPHEN.sub(SPLIT_COMPOUND, line) for line in tokenised]
+
+
+def _t2t_tokens(line: str) -> str:
+    """The tokens of a line as T2T separates them, with spaces between them."""
+    for pattern, separated in _t2t_separators():
+        line = pattern.sub(separated, line)
+    return line
+
+
+@functools.cache
+def _t2t_separators() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What `_t2t_tokens` replaces, in this order, and by what."""
+    of_kind: dict[str, list[str]] = {"P": [], "S": []}
+    for character in map(chr, range(LAST_PLANE)):
+        of_kind.get(unicodedata.category(character)[0], []).append(character)
+    of_kind["P"].remove("\\")
+    punctuation, symbols = (f"([{re.escape(''.join(characters))}])" for characters in of_kind.values())
+    return (
+        (re.compile(rf"([^\d]){punctuation}"), r"\1 \2 "),
+        (re.compile(rf"{punctuation}([^\d])"), r" \1 \2"),
+        (re.compile(symbols), r" \1 "),
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.evaluation.bleu import paper_style_languages, sacrebleu_score
+from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -29,23 +29,36 @@ class Measure:
         metric: its name in `Problem.eval_metrics`.
         title: as people write it.
         score: outputs and references -> the corpus' score.
-        command: what measures a file of outputs against one of references.
+        program: the command that measures files.
+        flags: its flags for outputs and for references.
+        target_lang: the language of the outputs, if they have one.
     """
 
     metric: str
     title: str
     score: Callable[[Sequence[str], Sequence[str]], Measured]
-    command: Callable[[str, str], str]
+    program: str
+    flags: tuple[str, str]
+    target_lang: str = ""
+
+    def command(self, outputs: str, references: str) -> str:
+        """The command that measures a file of outputs against one of references."""
+        files = dict(zip(self.flags, (outputs, references), strict=True))
+        language = self.target_lang if self.target_lang in paper_style_languages() else None
+        return command_line(self.program, **files, target_lang=language)
 
 
 def measure_of(problem: Problem) -> Measure | None:
     """How a problem's outputs are measured; None: they are not."""
-    return next((measure for measure in MEASURES if measure.metric in problem.eval_metrics()), None)
+    measure = next((measure for measure in MEASURES if measure.metric in problem.eval_metrics()), None)
+    if measure and measure.metric == "bleu":
+        return replace(measure, target_lang=getattr(problem, "target_lang", ""))
+    return measure
 
 
 def _bleu(outputs: Sequence[str], references: Sequence[str]) -> Measured:
     bleu = sacrebleu_score(list(outputs), list(references))
-    return Measured(bleu.score, bleu.signature)
+    return Measured(bleu.score, "; ".join(filter(None, [bleu.signature, bleu.note])))
 
 
 def _f1(outputs: Sequence[str], references: Sequence[str]) -> Measured:
@@ -61,20 +74,6 @@ def _f1(outputs: Sequence[str], references: Sequence[str]) -> Measured:
 
 
 MEASURES = (
-    Measure(
-        "bleu",
-        "BLEU",
-        _bleu,
-        lambda outputs, references: shlex.join(
-            ["t2t-bleu", f"--translation={outputs}", f"--reference={references}"]
-        ),
-    ),
-    Measure(
-        "f1",
-        "F1",
-        _f1,
-        lambda outputs, references: shlex.join(
-            ["t2t-parseval", f"--predicted={outputs}", f"--gold={references}"]
-        ),
-    ),
+    Measure("bleu", "BLEU", _bleu, "t2t-bleu", ("translation", "reference")),
+    Measure("f1", "F1", _f1, "t2t-parseval", ("predicted", "gold")),
 )

@@ -40,8 +40,18 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
 def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
     """As `read_trees`, each with the number of the line on which it begins."""
-    for number, text in _bracketings(_lines(Path(path)), str(path)):
-        tree = cleaned(_parsed(text, f"{path}, line {number}"))
+    return trees_in(_lines(Path(path)), str(path))
+
+
+def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
+    """The trees of lines that are read already; see `numbered_trees`.
+
+    Args:
+        lines: of Penn bracketing.
+        where: names their file in an error.
+    """
+    for number, text in _bracketings(lines, where):
+        tree = cleaned(_parsed(text, f"{where}, line {number}"))
         if tree is not None:
             yield number, tree
 

@@ -1,6 +1,7 @@
 """A trained model for the commands that use one."""
 
 import shutil
+import sys
 
 import keras
 import pytest
@@ -52,3 +53,15 @@ def trained(tmp_path_factory):
 def out(trained, tmp_path):
     """A copy of the output_dir, to do harm to."""
     return shutil.copytree(trained / "out", tmp_path / "out")
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    """Keeps what a test registers from those that follow."""
+    registry.list_hparams(), registry.list_problems()
+    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    before = set(registry._PACKAGES)
+    yield
+    for name in set(registry._PACKAGES) - before:
+        sys.modules.pop(name, None)

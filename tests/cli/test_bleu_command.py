@@ -1,13 +1,17 @@
 """`t2t-bleu`: what it prints, what it refuses, and that it starts without TensorFlow."""
 
+import io
+import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from t2t_revival.cli import bleu
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
 
 TRANSLATIONS = ["Ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor dem Haus."]
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor einem Haus."]
@@ -23,22 +27,37 @@ def files(tmp_path: Path) -> list[Path]:
     return [write(tmp_path / "out.de", TRANSLATIONS), write(tmp_path / "ref.de", REFERENCES)]
 
 
-def run(translation: Path, reference: Path, *more: str) -> int:
+def run(translation: Path | str, reference: Path | str, *more: str) -> int:
     return bleu.main(["t2t-bleu", f"--translation={translation}", f"--reference={reference}", *more])
 
 
 def test_scores(files: list[Path], capsys: pytest.CaptureFixture) -> None:
-    assert run(*files) == 0
-    lines = [line.split(" = ", 1) for line in capsys.readouterr().out.splitlines()]
-    assert [(name.strip(), score) for name, score in lines] == [
-        ("BLEU_uncased", str(sacrebleu_score(TRANSLATIONS, REFERENCES, lowercase=True))),
-        ("BLEU_cased", str(sacrebleu_score(TRANSLATIONS, REFERENCES))),
-        ("chrF2", str(chrf_score(TRANSLATIONS, REFERENCES))),
-        (
-            "paper-style BLEU (Moses tokens, compounds split; not comparable to sacreBLEU)",
-            str(paper_style_bleu(TRANSLATIONS, REFERENCES, "de")),
-        ),
+    write(files[0], [TRANSLATIONS[0].lower(), TRANSLATIONS[1]])
+    given = [TRANSLATIONS[0].lower(), TRANSLATIONS[1]], REFERENCES
+    assert run(*files, "--target_lang=de") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"BLEU_uncased = {sacrebleu_score(*given, lowercase=True)}",
+        f"BLEU_cased = {sacrebleu_score(*given)}",
+        f"chrF2 = {chrf_score(*given)}",
+        "as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): "
+        f"uncased {t2t_bleu(*given, lowercase=True):.2f}, cased {t2t_bleu(*given):.2f}",
+        "paper-style BLEU (Moses tokens, compounds split; not comparable to sacreBLEU) = "
+        f"{paper_style_bleu(*given, 'de')}",
     ]
+
+
+def test_one_variant(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files, "--bleu_variant=cased") == 0
+    out = capsys.readouterr().out
+    assert "uncased" not in out
+    assert re.search(r": cased \d+\.\d\d$", out, re.MULTILINE)
+
+
+def test_the_papers_score_only_where_the_language_is_known(
+    files: list[Path], capsys: pytest.CaptureFixture
+) -> None:
+    assert run(*files) == 0
+    assert "paper-style" not in capsys.readouterr().out
 
 
 def test_other_languages_have_no_compounds_split(files: list[Path], capsys: pytest.CaptureFixture) -> None:
@@ -67,6 +86,41 @@ def test_bad_files(
     assert output.err.startswith("t2t-bleu: error: ")
     assert output.err.count("\n") == 1
     assert said in output.err
+
+
+@pytest.mark.parametrize("name", ["translation", "reference"])
+def test_the_standard_input(
+    files: list[Path], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    paths = {"translation": str(files[0]), "reference": str(files[1])}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(paths[name]).read_bytes())))
+    paths[name] = "-"
+    assert run(paths["translation"], paths["reference"]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_pipes(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    pipes = [tmp_path / "a", tmp_path / "b"]
+    for pipe, file in zip(pipes, files, strict=True):
+        os.mkfifo(pipe)
+        threading.Thread(target=pipe.write_bytes, args=[file.read_bytes()], daemon=True).start()
+    assert run(*pipes) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_the_standard_input_cannot_be_both(capsys: pytest.CaptureFixture) -> None:
+    assert run("-", "-") == 1
+    said = "--translation=- and --reference=-: only one of them can be the standard input"
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_is_no_file(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(tmp_path, files[1]) == 1
+    assert f"error: {tmp_path}: Is a directory" in capsys.readouterr().err
 
 
 def test_different_line_counts_are_both_named(files: list[Path], capsys: pytest.CaptureFixture) -> None:

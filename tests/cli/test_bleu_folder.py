@@ -138,8 +138,30 @@ def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
     assert run(place) == 1
     shown = capsys.readouterr()
     assert [row.split()[0] for row in shown.out.splitlines()[1:]] == ["200", "1000"]
-    assert "translate_ende-300 has 1 lines but the references have 2, left out" in shown.err
-    assert "error: not scored: translate_ende-300; make them again" in shown.err
+    assert f"translate_ende-300 has 1 lines but {place / 'ref.de'} has 2, left out" in shown.err
+    assert (
+        "error: not scored: translate_ende-300; remove them, make them again with t2t-translate-all, and "
+        "score them with --min_steps=300"
+    ) in shown.err
+
+
+def test_a_reference_of_another_text_is_at_fault(place: Path, capsys: pytest.CaptureFixture) -> None:
+    write(place / "ref.de", REFERENCES[:1])
+    assert run(place) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error == (
+        f"t2t-bleu: error: {place / 'ref.de'} has 1 lines but every translation has 2: give the "
+        "--reference of the text that was translated"
+    )
+
+
+def test_translations_of_several_texts_are_at_fault(place: Path, capsys: pytest.CaptureFixture) -> None:
+    write(place / "ref.de", [*REFERENCES, "Noch einer."])
+    write(place / "translations" / "translate_ende-300", REFERENCES[:1])
+    assert run(place) == 1
+    assert (
+        "not scored: translate_ende-200, translate_ende-300, translate_ende-1000;" in capsys.readouterr().err
+    )
 
 
 def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:

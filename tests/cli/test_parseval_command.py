@@ -1,6 +1,7 @@
 """`t2t-parseval`: what it prints, what it refuses, and that it starts without TensorFlow."""
 
 import gzip
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [write(tmp_path / "dev.gold", GOLD), write(tmp_path / "dev.out", PREDICTED)]
 
 
-def run(gold: Path, predicted: Path) -> int:
+def run(gold: Path | str, predicted: Path | str) -> int:
     return parseval.main(["t2t-parseval", f"--gold={gold}", f"--predicted={predicted}"])
 
 
@@ -45,6 +46,22 @@ def failure(files: list[Path], capsys: pytest.CaptureFixture) -> str:
     assert output.err.startswith("t2t-parseval: error: ")
     assert output.err.count("\n") == 1
     return output.err
+
+
+def test_the_standard_input(
+    files: list[Path], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(files[0].read_bytes())))
+    assert run("-", files[1]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"(S (NN a)")))
+    assert run(files[0], "-") == 1
+    assert "error: standard input, line 1: unbalanced brackets" in capsys.readouterr().err
+    assert run("-", "-") == 1
+    said = "--gold=- and --predicted=-: only one of them can be the standard input"
+    assert said in capsys.readouterr().err
 
 
 def test_table(files: list[Path], capsys: pytest.CaptureFixture) -> None:

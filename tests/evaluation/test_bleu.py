@@ -5,9 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score, t2t_bleu
 
 HYPOTHESES = [
     "Das Rich-Text-Format ist sehr alt.",
@@ -75,8 +76,8 @@ def test_paper_style_splits_compounds_of_german_alone() -> None:
 
 
 def test_paper_style_is_not_smoothed_and_minds_case() -> None:
-    assert paper_style_bleu(["ein Hund schläft"], ["ein Hund schläft"]).score == 0  # no 4-grams
-    assert paper_style_bleu(["ein Hund schläft hier nun"], ["EIN HUND SCHLÄFT HIER NUN"]).score == 0
+    assert paper_style_bleu(["ein Hund schläft"], ["ein Hund schläft"], "de").score == 0  # no 4-grams
+    assert paper_style_bleu(["ein Hund schläft hier nun"], ["EIN HUND SCHLÄFT HIER NUN"], "de").score == 0
 
 
 def test_sacrebleu_is_bleu_of_13a_tokens() -> None:
@@ -114,7 +115,57 @@ def test_chrf_is_f2_of_character_ngrams() -> None:
     assert "nc:6|nw:0" in result.signature
 
 
-@pytest.mark.parametrize("score", [sacrebleu_score, chrf_score, paper_style_bleu])
+SYMBOLS = ["a\\b²c x½,y 5€+3$=8 {[~^`|]} ٣،٤ “so”…", "C:\\dir\\file costs $5.50, or 10%!"]
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "uncased", "cased"),
+    [
+        (HYPOTHESES, REFERENCES, 72.13342, 72.13342),
+        ([line.upper() for line in HYPOTHESES], REFERENCES, 72.13342, 3.684647),
+        (["ein alter Hund läuft im Park"], ["ein alter Mann schläft im Park dort"], 19.433095, 19.433095),
+        (["eins zwei drei vier fünf"], ["sechs sieben acht neun zehn elf"], 4.372913, 4.372913),
+        (
+            SYMBOLS,
+            [SYMBOLS[0].replace("½,y", "½,z"), "C:\\dir\\file cost $5.50 or 10%?"],
+            72.554672,
+            72.554672,
+        ),
+        (
+            ["", "ein Hund läuft durch den Park"],
+            ["nichts", "ein Hund läuft durch den Park"],
+            *[84.648174] * 2,
+        ),
+        (["Ein Hund"], ["Ein Hund"], 100.0, 100.0),
+        ([""], ["ein Hund"], 0.0, 0.0),
+    ],
+)
+def test_t2t_bleu_is_what_tensor2tensor_gave(
+    hypotheses: list[str], references: list[str], uncased: float, cased: float
+) -> None:
+    """The values come from `bleu_tokenize` and `compute_bleu` of tensor2tensor 1.15.7, in its float32."""
+    assert t2t_bleu(hypotheses, references, lowercase=True) == pytest.approx(uncased, abs=1e-4)
+    assert t2t_bleu(hypotheses, references) == pytest.approx(cased, abs=1e-4)
+
+
+def test_t2t_bleu_is_sacrebleu_of_international_tokens() -> None:
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="intl").score
+    assert t2t_bleu(HYPOTHESES, REFERENCES) == pytest.approx(expected, abs=1e-9)
+    assert sacrebleu_score(HYPOTHESES, REFERENCES).score != pytest.approx(expected, abs=0.1)
+
+
+def test_why_short_perfect_text_has_no_score() -> None:
+    for short in (sacrebleu_score(["Ein Hund"], ["Ein Hund"]), paper_style_bleu(["eins"], ["eins"], "de")):
+        assert short.score == 0
+        assert str(short).endswith("; no 4-grams: each translation has fewer than 4 tokens")
+    assert "no 4-grams" not in str(sacrebleu_score(["eins zwei drei vier"], ["fünf sechs sieben acht"]))
+
+
+def paper_style_german(hypotheses: list[str], references: list[str]) -> object:
+    return paper_style_bleu(hypotheses, references, "de")
+
+
+@pytest.mark.parametrize("score", [sacrebleu_score, chrf_score, t2t_bleu, paper_style_german])
 def test_lines_that_cannot_be_scored(score: object) -> None:
     with pytest.raises(T2TError, match="2 translations but 1 references"):
         score(["a", "b"], ["a"])  # type: ignore[operator]

@@ -3,7 +3,7 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.decoded import measure_of
-from t2t_revival.problems import Problem
+from t2t_revival.problems import Problem, Text2TextProblem
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]
 
@@ -14,7 +14,19 @@ def test_translations_are_measured_by_sacrebleu():
     measured = measure.score(outputs, references)
     assert measured.score == sacrebleu_score(outputs, references).score
     assert "tok:13a" in measured.details
-    assert measure.command("o u", "r") == "t2t-bleu '--translation=o u' --reference=r"
+    assert measure.command("o u", "r") == "t2t-bleu --translation='o u' --reference=r --target_lang=de"
+
+
+def test_only_languages_that_have_a_tokeniser_are_named():
+    class UpDown(Text2TextProblem):
+        source_lang, target_lang = "up", "down"
+
+    assert measure_of(UpDown()).command("o", "r") == "t2t-bleu --translation=o --reference=r"
+
+
+def test_why_short_outputs_have_no_score():
+    measured = measure_of(registry.problem("translate_ende")).score(["Ein Hund"], ["Ein Hund"])
+    assert (measured.score, "; no 4-grams: " in measured.details) == (0, True)
 
 
 def test_trees_are_measured_by_their_brackets():

@@ -65,7 +65,7 @@ def test_those_trees_are_made_again_where_they_are_missing(made):
     problem, data = made
     path = references_path(data, "parse_wsj", "dev")
     path.unlink()
-    with pytest.raises(T2TError, match="no such file: run t2t-datagen again"):
+    with pytest.raises(T2TError, match="no such file: run t2t-datagen --problem=parse_wsj "):
         list(problem.references("dev", data))
     problem.generate_data(data)
     assert len(list(problem.references("dev", data))) == 2

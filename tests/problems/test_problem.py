@@ -144,7 +144,8 @@ def test_a_flipped_bit_in_a_shard_is_named(made):
     content[-10] ^= 4
     shard.write_bytes(content)
     with pytest.raises(
-        T2TError, match=r"dev-00000-of-00001: truncated or damaged at byte \d+; run t2t-datagen"
+        T2TError,
+        match=r"dev-00000-of-00001: truncated or damaged at byte \d+; to make .* run t2t-datagen",
     ):
         list(problem.text("dev", data))
 

@@ -1,6 +1,9 @@
 """An imported model is served, converted and trained on like any other."""
 
+import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 
@@ -10,11 +13,12 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.cli import exporter, import_checkpoint, trainer
+from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints import list_checkpoints
+from t2t_revival.training.run import Run
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
 ASK = """
@@ -105,11 +109,44 @@ def test_the_command(out, tmp_path, capsys):
     assert "step 7: " in said
     assert "not imported: the optimizer's state" in said
     assert "hparams_set: transformer_base, but with encoder_layers=2, decoder_layers=2, hidden_size=8" in said
-    where = f"--hparams_set=transformer_base --output_dir={tmp_path / 'second'}"
-    assert f"t2t-decoder --problem=translate_ende {where}" in said
+    assert f"next: t2t-decoder --output_dir={tmp_path / 'second'} --decode_interactive\n" in said
     assert Translator.load(tmp_path / "second").translate("the dog") == Translator.load(out).translate(
         "the dog"
     )
+
+
+def pasted(main, command, *more):
+    """Runs a command that was printed, with more flags behind it."""
+    return main([*shlex.split(command), *more])
+
+
+def test_the_commands_that_are_proposed_work(out, tmp_path, capsys, monkeypatch):
+    place = tmp_path / "it's a place"
+    corpus = place / "corpus"
+    corpus.mkdir(parents=True)
+    for name in ("train.en", "train.de", "dev.en", "dev.de"):
+        (corpus / name).write_text("the dogs\ndogs, the dog\n" * 2)
+    run = f"--output_dir={place / 'out'}"
+    assert import_checkpoint.main(["t2t-import-checkpoint", f"--checkpoint={tmp_path / 't2t'}", run]) == 0
+    said = capsys.readouterr().out
+    decode, make, train = re.findall(r": (t2t-[a-z]+ --.*)", said)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n"))
+    assert pasted(decoder.main, decode, "--decode_hparams=extra_length=2") == 0
+    quick, hints = ["--eval_bleu_sentences=0"], []
+    assert eval.main(["t2t-eval", run, *quick]) == 1
+    assert decoder.main(["t2t-decoder", run, "--dataset_split=dev"]) == 1
+    for line in capsys.readouterr().err.splitlines():
+        hints += re.findall(r"run (t2t-datagen .*)", line)
+    assert hints == [make, make], "all say the same"
+    assert f"--vocab_file={shlex.quote(str(next((place / 'out').glob('vocab.*'))))}" in make
+    assert pasted(datagen.main, make, f"--data_source={corpus}") == 0
+    assert eval.main(["t2t-eval", run, *quick]) == 0
+    assert decoder.main(["t2t-decoder", run, "--dataset_split=dev", "--decode_hparams=extra_length=2"]) == 0
+    values = trainer.command_flags()
+    assert values(shlex.split(train))[1:] == []
+    assert values.data_dir == str(place / "out" / "data")
+    assert make.endswith(f" --vocab_file={shlex.quote(values.vocab_file)}")
+    assert (values.problem, values.hparams_set) == ("translate_ende", Run.load(place / "out").hparams_set)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""Commands in messages: what is quoted, what is left out, and that none is put together elsewhere."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import t2t_revival.problems
+from t2t_revival import registry
+from t2t_revival.hints import command_line, datagen_command, remake_command
+from t2t_revival.problems import Text2TextProblem
+
+PACKAGES = [Path(package.__path__[0]) for package in (t2t_revival, t2t_revival.problems)]
+BY_HAND = re.compile(r"\bt2t-[a-z-]+ (--\w+=\S* )*--\w+=$")  # what stands before a value that is filled in
+
+
+def test_what_is_quoted_and_what_is_left_out() -> None:
+    line = command_line(
+        "t2t-x", a="it's", b=Path("a b"), c=None, d="", e=False, f=True, g=0, h=[], i=["x y", "z"], j="~/z"
+    )
+    assert line == "t2t-x --a='it'\"'\"'s' --b='a b' --f --g=0 --i='x y,z' --j='~/z'"
+    assert shlex.split(line) == ["t2t-x", "--a=it's", "--b=a b", "--f", "--g=0", "--i=x y,z", "--j=~/z"]
+
+
+def test_the_data_of_a_problem() -> None:
+    asked = registry.problem("translate_ende", data_source="tfds:a/b", vocab_size=300)
+    folder, vocabulary = Path("da ta"), Path("v.spm")
+    start = "t2t-datagen --problem=translate_ende --data_dir='da ta'"
+    assert datagen_command(asked, folder) == f"{start} --data_source=tfds:a/b --vocab_size=300"
+    assert datagen_command(registry.problem("translate_ende"), folder, vocabulary) == (
+        f"{start} --vocab_file=v.spm"
+    ), "wmt14 is the default"
+
+
+@pytest.mark.parametrize("name", ["parse_wsj", "parse_wsj_semi"])
+def test_a_source_that_must_be_given(name: str) -> None:
+    assert datagen_command(registry.problem(name), Path("d")) == (
+        f"t2t-datagen --problem={name} --data_dir=d --data_source=FOLDER"
+    )
+
+
+def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.list_problems()
+    for table in ("_PROBLEMS", "_PACKAGES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+
+    @registry.register_problem
+    class TranslateEncs(Text2TextProblem):
+        source_lang, target_lang = "en", "cs"
+
+    monkeypatch.setattr(TranslateEncs, "__module__", "usr_hints.problems")
+    monkeypatch.setitem(registry._PACKAGES, "usr_hints", tmp_path)
+    start = "t2t-datagen --problem=translate_encs --data_dir=d"
+    assert remake_command("translate_encs", Path("d")) == f"{start} --t2t_usr_dir={tmp_path}"
+    assert datagen_command(TranslateEncs(), Path("d")) == (
+        f"{start} --data_source=FOLDER --t2t_usr_dir={tmp_path}"
+    ), "WMT 2014 has no Czech"
+    TranslateEncs.tfds_default = "wmt16_translate/cs-en"
+    assert datagen_command(TranslateEncs(), Path("d")) == f"{start} --t2t_usr_dir={tmp_path}"
+
+
+def test_no_command_is_put_together_by_hand() -> None:
+    """An f-string that fills in a flag's value leaves its quoting out."""
+    found = []
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            for before, value in zip(node.values, node.values[1:], strict=False):
+                filled_in = isinstance(value, ast.FormattedValue) and isinstance(before, ast.Constant)
+                if filled_in and BY_HAND.search(str(before.value)):
+                    found.append(f"{path}, line {node.lineno}")
+    assert found == []
+    assert BY_HAND.search("next: t2t-x --a=1 --b=")
