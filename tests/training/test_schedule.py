@@ -1,5 +1,6 @@
 """Section 5.3, equation (3), and tensor2tensor's schedules."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,6 +140,33 @@ def own_factors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_PACKAGES", {})
     yield
     sys.modules.pop("usr_rates", None)
+
+
+def readme_package(folder: Path) -> str:
+    """The package that the README shows."""
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (code,) = [
+        block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "schedule_factor" in block
+    ]
+    folder.mkdir()
+    (folder / "__init__.py").write_text(code)
+    return str(folder)
+
+
+@pytest.mark.usefixtures("own_factors")
+def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
+    schedule = "constant*cool_down"
+    with pytest.raises(T2TError, match="'cool_down'"):
+        registry.hparams("tiny", f"learning_rate_schedule={schedule}")
+    registry.import_usr_dir(readme_package(tmp_path / "usr_rates"))
+    assert registry.list_schedule_factors()["cool_down"].startswith("1, then along a square root")
+    rates = Schedule(
+        registry.hparams(
+            "tiny", f"learning_rate_schedule={schedule},learning_rate_constant=3,train_steps=100"
+        )
+    )
+    got = [float(tf.function(rates)(tf.constant(i))) for i in (0, 88, 89, 94, 99)]
+    np.testing.assert_allclose(got, [3, 3, 3, 3 * 0.5**0.5, 0], rtol=1e-6)
 
 
 @pytest.mark.usefixtures("own_factors")
