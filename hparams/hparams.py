@@ -1,5 +1,6 @@
 """`HParams`: every hyperparameter with its type, unit and source, and the override grammar.
 
+The comment behind a field and the one above its group are what `--registry_help` prints (see `meanings.py`).
 Field names are T2T's; the defaults are the paper's base model (section 3, table 3, section 5).
 """
 
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import checked_json
+from t2t_revival import checked_json, registry
 from t2t_revival.errors import T2TError, did_you_mean
 
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
-SCHEDULE_FACTORS = ("constant", "linear_warmup", "rsqrt_decay", "rsqrt_hidden_size", "legacy")
+EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -31,7 +32,7 @@ class HParams:
     num_decoder_layers: int = 0  # layers of the decoder; 0: num_hidden_layers
     hidden_size: int = 512  # d_model, channels
     filter_size: int = 2048  # d_ff, channels of the inner layer (3.3)
-    num_heads: int = 8  # h (3.2.2)
+    num_heads: int = 8  # h, heads of each attention (3.2.2)
     attention_key_channels: int = 0  # h * d_k, channels of all heads together; 0: hidden_size
     attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
     attention_window: int = 0  # r (4), tokens of a neighbourhood that self-attention sees; 0: all
@@ -40,22 +41,25 @@ class HParams:
     deterministic_attention: bool = False  # a parser's decoder is shown the word that comes next (6.3, ours)
     shared_embedding_and_softmax_weights: bool = True  # one matrix for both embeddings and softmax (3.4)
     layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3), "none" (paper)
-    layer_postprocess_sequence: str = "dan"  # after: d dropout, a add, n norm; "dan" is the paper's (3.1)
-    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation
+    layer_postprocess_sequence: str = "dan"  # after it: d dropout, a add, n norm; "dan" is the paper's (3.1)
+    norm_epsilon: float = 1e-6  # added to the variance in layer normalisation (3.1)
 
     # Regularisation (section 5.4)
-    layer_prepostprocess_dropout: float = 0.1  # P_drop on sub-layer outputs and embedding sums
+    layer_prepostprocess_dropout: float = 0.1  # P_drop, probability, on sub-layer outputs and embedding sums
     attention_dropout: float = 0.0  # probability, on attention weights (T2T v2, v3)
     relu_dropout: float = 0.0  # probability, inside the feed-forward network (T2T v2, v3)
     label_smoothing: float = 0.1  # epsilon_ls, probability spread over the wrong classes
 
     # Optimizer and learning rate (section 5.3)
-    optimizer_adam_beta1: float = 0.9
-    optimizer_adam_beta2: float = 0.98
-    optimizer_adam_epsilon: float = 1e-9
-    learning_rate_schedule: str = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"  # eq. (3), a product
-    learning_rate_constant: float = 1.0  # the factor `constant` of the schedule
-    learning_rate_warmup_steps: int = 4000  # steps
+    optimizer_adam_beta1: float = 0.9  # decay per update of Adam's mean of gradients
+    optimizer_adam_beta2: float = 0.98  # decay per update of Adam's mean of squared gradients
+    optimizer_adam_epsilon: float = 1e-9  # added to the root of that mean, by which Adam divides
+    learning_rate_schedule: str = EQUATION_3  # a product of factors (--registry_help lists them); eq. (3)
+    learning_rate_constant: float = 1.0  # the factor constant, as in "constant*linear_warmup"
+    learning_rate_warmup_steps: int = 4000  # updates before the rate falls
+    learning_rate_decay_steps: int = 5000  # updates; linear_decay, cosdecay, multi_cycle_cos_decay, exp_decay
+    learning_rate_decay_rate: float = 1.0  # exp_decay: factor of the rate per learning_rate_decay_steps (T2T)
+    learning_rate_decay_staircase: bool = False  # exp_decay: at once every learning_rate_decay_steps (T2T)
 
     # Batches (section 5.1)
     batch_size: int = 4096  # tokens per replica, padding included, over the longer of source and target
@@ -131,10 +135,16 @@ class HParams:
     def override(self, text: str) -> HParams:
         """A copy changed by `text`, as in "batch_size=2048,num_heads=4" (T2T's `--hparams`).
 
+        Factors of the learning rate are checked here, before a training, and not where the hyperparameters of
+        a trained model are read: to decode with it, a user's own factor is not needed.
+
         Raises:
-            T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type.
+            T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type; a
+                factor of `learning_rate_schedule` that is not registered.
         """
-        return self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
+        changed = self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
+        registry.schedule_factors(changed.learning_rate_schedule)
+        return changed
 
     def to_json(self) -> str:
         """All fields as JSON text."""
@@ -233,6 +243,7 @@ AT_LEAST_1 = (
     "filter_size",
     "num_heads",
     "learning_rate_warmup_steps",
+    "learning_rate_decay_steps",
     "batch_size",
     "max_length",
     "min_length_bucket",
@@ -247,7 +258,12 @@ AT_LEAST_0 = (
     "attention_window",
     "effective_batch_size",
 )
-ABOVE_0 = ("norm_epsilon", "optimizer_adam_epsilon", "learning_rate_constant")
+ABOVE_0 = (
+    "norm_epsilon",
+    "optimizer_adam_epsilon",
+    "learning_rate_constant",
+    "learning_rate_decay_rate",
+)
 PROBABILITIES = (
     "layer_prepostprocess_dropout",
     "attention_dropout",
@@ -298,9 +314,11 @@ def _combination_faults(h: HParams) -> list[str]:
     if sequences not in LAYER_SEQUENCES:
         known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())
         faults.append(f"layer_preprocess_sequence/layer_postprocess_sequence must be {known}")
-    for factor in h.learning_rate_schedule.split("*"):
-        if factor not in SCHEDULE_FACTORS:
-            faults.append(did_you_mean(factor, SCHEDULE_FACTORS, "factor of learning_rate_schedule"))
+    if "single_cycle" in h.learning_rate_schedule and h.train_steps <= h.learning_rate_warmup_steps:
+        faults.append(
+            f"train_steps={h.train_steps} must be more than learning_rate_warmup_steps="
+            f"{h.learning_rate_warmup_steps} for single_cycle_cos_decay"
+        )
     if h.batch_size < h.max_length:
         faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
     return faults

@@ -1,10 +1,13 @@
-"""Names of problems and hparams sets, as in T2T's `utils/registry.py`.
+"""Names of problems, hparams sets and factors of the learning rate, as in T2T's `utils/registry.py`.
 
     @registry.register_problem
     class TranslateEnde(Text2TextProblem): ...      # registry.problem("translate_ende")
 
     @registry.register_hparams
     def base() -> HParams: ...                      # registry.hparams("base")
+
+    @registry.register_schedule_factor
+    def halving(step, hparams): ...                 # --hparams="learning_rate_schedule=constant*halving"
 
 A name is the class or function name in snake_case. The built-in ones register themselves when their
 package is imported, which happens at the first look-up.
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
     ProblemType = TypeVar("ProblemType", bound=type[Problem])
 
 HParamsFunction = TypeVar("HParamsFunction", bound="Callable[[], HParams]")
+ScheduleFactor = Callable[[Any, "HParams"], Any]
 
 _PROBLEMS: dict[str, type[Problem]] = {}
 _HPARAMS: dict[str, Callable[[], HParams]] = {}
+_SCHEDULE_FACTORS: dict[str, ScheduleFactor] = {}
 _PLACES: dict[Callable, str] = {}  # where each was registered: file and line
 _PACKAGES: dict[str, Path] = {}  # the user's, by name
 _importing = ""  # the package of the user's that is being imported
@@ -73,6 +78,26 @@ def register_hparams(function: HParamsFunction) -> HParamsFunction:
     if not inspect.isroutine(function):
         raise T2TError("register_hparams takes a function, which names the set: @registry.register_hparams")
     _add(_HPARAMS, function.__name__, function, "hparams set")
+    return function
+
+
+def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
+    """Function decorator: makes a factor of `HParams.learning_rate_schedule` known by the function's name.
+
+    The function is called with the number of the update, a float32 tensor counted from 1, and the
+    hyperparameters. It returns a number or a tensor of the step's shape, by `keras.ops`, so that it runs
+    inside the training graph of any backend.
+
+    Raises:
+        T2TError: another function has this name, or it does not take (step, hparams).
+    """
+    if not inspect.isroutine(function):
+        raise T2TError("register_schedule_factor takes a function: @registry.register_schedule_factor")
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        raise T2TError(f"schedule factor {function.__name__!r} must take (step, hparams): {error}") from error
+    _add(_SCHEDULE_FACTORS, function.__name__, function, "schedule factor")
     return function
 
 
@@ -156,12 +181,27 @@ def _made(name: str) -> HParams:
     return made
 
 
+def schedule_factors(schedule: str) -> list[ScheduleFactor]:
+    """The factors of a `learning_rate_schedule`, such as "constant*linear_warmup".
+
+    Raises:
+        T2TError: one of them is unknown, and the message names the near or the known ones.
+    """
+    importlib.import_module("t2t_revival.training.schedule_factors")
+    names = [name.strip() for name in schedule.split("*")]
+    for name in names:
+        if name not in _SCHEDULE_FACTORS:
+            raise T2TError(_unknown(name, _SCHEDULE_FACTORS, "factor of learning_rate_schedule"))
+    return [_SCHEDULE_FACTORS[name] for name in names]
+
+
 def _unknown(name: str, table: dict, kind: str) -> str:
     """Says that there is no such name, and what may be the reason."""
     message = did_you_mean(name, table, kind)
     if not _PACKAGES:
         return f"{message} (one of your own needs --t2t_usr_dir)"
-    own = {_package(entry) for entry in (*_PROBLEMS.values(), *_HPARAMS.values())}
+    tables = (_PROBLEMS, _HPARAMS, _SCHEDULE_FACTORS)
+    own = {_package(entry) for table in tables for entry in table.values()}
     if idle := [str(folder) for package, folder in _PACKAGES.items() if package not in own]:
         return f"{message} ({idle[0]} registers nothing: its __init__.py must import the modules that do)"
     return message
@@ -177,6 +217,12 @@ def list_hparams() -> dict[str, str]:
     """Names of all hparams sets, sorted, each with its docstring's first line."""
     importlib.import_module("t2t_revival.hparams")
     return _summaries(_HPARAMS)
+
+
+def list_schedule_factors() -> dict[str, str]:
+    """Names of all factors of the learning rate, sorted, each with its docstring's first line."""
+    importlib.import_module("t2t_revival.training.schedule_factors")
+    return _summaries(_SCHEDULE_FACTORS)
 
 
 def _summaries(table: dict) -> dict[str, str]:
@@ -232,7 +278,7 @@ def _check_package(folder: Path, flag: str) -> None:
 
 def _forget(package: str) -> None:
     """Takes away what a package that failed has left, so that it can be imported when it is mended."""
-    for table in (_PROBLEMS, _HPARAMS):
+    for table in (_PROBLEMS, _HPARAMS, _SCHEDULE_FACTORS):
         for name in [name for name, entry in table.items() if _package(entry) == package]:
             del table[name]
     for module in [module for module in sys.modules if module.partition(".")[0] == package]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from absl import flags
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli import common
+from t2t_revival.cli import common, hparams_help
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
@@ -93,7 +93,13 @@ def define_names(values: flags.FlagValues) -> None:
         "Give only a package that you trust.",
         flag_values=values,
     )
-    flags.DEFINE_bool("registry_help", False, "List all problems and hparams sets.", flag_values=values)
+    flags.DEFINE_bool(
+        "registry_help",
+        False,
+        "List all problems, hparams sets and factors of learning_rate_schedule; with --hparams_set, all "
+        "fields of that set.",
+        flag_values=values,
+    )
 
 
 def problem_from(values: flags.FlagValues) -> Problem:
@@ -158,10 +164,17 @@ def data_dir(values: flags.FlagValues) -> Path:
 
 
 def print_registry(values: flags.FlagValues) -> None:
-    """Prints all problems and hparams sets, one line each, the user's among them (`--registry_help`)."""
+    """Prints what is registered, one line each, the user's too, or one hparams set (`--registry_help`)."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    for title, entries in (("Problems", registry.list_problems()), ("Hparams sets", registry.list_hparams())):
+    if "hparams_set" in values and values.hparams_set:
+        print(hparams_help.describe_set(values))
+        return
+    for title, entries in (
+        ("Problems", registry.list_problems()),
+        ("Hparams sets", registry.list_hparams()),
+        ("Factors of learning_rate_schedule", registry.list_schedule_factors()),
+    ):
         print(f"{title}:")
         width = max(map(len, entries))
         for name, summary in entries.items():

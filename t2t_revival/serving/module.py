@@ -26,8 +26,13 @@ SUBSTITUTE = 0xFFFD  # stands for bytes that are no UTF-8
 Outputs = dict[str, tf.Tensor]
 
 
-def _lines(name: str, dtype: tf.DType) -> tf.TensorSpec:
-    return tf.TensorSpec([None], dtype, name=name)
+def _lines(name: str) -> tf.TensorSpec:
+    return tf.TensorSpec([None], tf.string, name=name)
+
+
+def _option(name: str, dtype: tf.DType) -> tf.TensorSpec:
+    """A scalar or [batch]; `_checks` sees to that, as no signature can say it."""
+    return tf.TensorSpec(None, dtype, name=name)
 
 
 class ServingModule(tf.Module):
@@ -60,7 +65,7 @@ class ServingModule(tf.Module):
         self._options = translator.options
         self._max_length = translator.max_length
 
-    @tf.function(input_signature=[_lines("inputs", tf.string)], autograph=False)
+    @tf.function(input_signature=[_lines("inputs")], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:
         """The best outputs of each line, decoded as the problem says.
 
@@ -83,11 +88,11 @@ class ServingModule(tf.Module):
 
     @tf.function(
         input_signature=[
-            _lines("inputs", tf.string),
-            _lines("beam_size", tf.int32),
-            _lines("alpha", tf.float32),
-            _lines("extra_length", tf.int32),
-            _lines("n", tf.int32),
+            _lines("inputs"),
+            _option("beam_size", tf.int32),
+            _option("alpha", tf.float32),
+            _option("extra_length", tf.int32),
+            _option("n", tf.int32),
         ],
         autograph=False,
     )
@@ -96,9 +101,9 @@ class ServingModule(tf.Module):
     ) -> Outputs:
         """The best outputs of each line, decoded as the call says.
 
-        Each option is [batch], a value for each line, so that a server may join calls to a batch. Where no
-        server does, an option may also be [1], for all lines. The answer is as wide as the largest n of the
-        batch: a line of smaller n has "" of score `NO_OUTPUT` behind its own.
+        Each option is a scalar, one value for all lines, or [batch], one for each line. A server that joins
+        calls to batches (TensorFlow Serving's --enable_batching) takes only [batch]. The answer is as wide as
+        the largest n of the batch: a line of smaller n has "" of score `NO_OUTPUT` behind its own.
 
         Args:
             inputs: as in `translate`.
@@ -109,6 +114,9 @@ class ServingModule(tf.Module):
 
         Returns:
             As `translate`.
+
+        Raises:
+            InvalidArgumentError: an option has another shape, or is out of its bounds.
         """
         batch = tf.shape(inputs)[0]
         given = {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}
@@ -159,9 +167,9 @@ def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     checks = []
     for name, value in options.items():
         size = tf.size(value)
-        checks.append(
-            tf.Assert((size == batch) | (size == 1), [f"{name}: one value, or one for each line:", value])
-        )
+        fits = (tf.rank(value) <= 1) & ((size == batch) | (size == 1))
+        wrong = f"{name} must be a scalar, or have one value for each line; its shape is:"
+        checks.append(tf.Assert(fits, [wrong, tf.shape(value)]))
     for name, least, most in BOUNDS:
         if name in options:
             fits = tf.reduce_all((options[name] >= least) & (options[name] <= most))
@@ -175,6 +183,7 @@ def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
 
 
 def _for_each(value: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """[batch] or [1] -> [batch]; without lines, one value for the line that stands in for them."""
+    """A scalar, [1] or [batch] -> [batch]; without lines, [1] for the line that stands in for them."""
+    value = tf.reshape(value, [-1])
     value = tf.concat([value, tf.ones([1], value.dtype)], axis=0)[: tf.maximum(tf.size(value), 1)]
     return value + tf.zeros([tf.maximum(batch, 1)], value.dtype)

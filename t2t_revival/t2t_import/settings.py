@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.hparams.hparams import FILE_NAME, SCHEDULE_FACTORS
+from t2t_revival.hparams.hparams import FILE_NAME
 from t2t_revival.t2t_import.folder import FLAGS, training_flags
 
 AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages where nothing else is said
@@ -161,7 +162,8 @@ def _schedule(values: Mapping[str, Any], taken: dict[str, Any]) -> list[str]:
         taken["learning_rate_schedule"] = "constant*legacy"
         taken["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
         return []
-    if schedule != "legacy" and all(factor in SCHEDULE_FACTORS for factor in schedule.split("*")):
+    known = registry.list_schedule_factors()
+    if schedule != "legacy" and all(factor.strip() in known for factor in schedule.split("*")):
         return []
     taken.pop("learning_rate_schedule", None)
     return [f"learning_rate_schedule={schedule}: not known here: training would go on with the paper's"]

@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-
-Factor = Callable[[HParams, Any], Any]
-
-
-def _constant(h: HParams, step: Any) -> Any:
-    return h.learning_rate_constant
-
-
-def _linear_warmup(h: HParams, step: Any) -> Any:
-    return ops.minimum(1.0, step / h.learning_rate_warmup_steps)
-
-
-def _rsqrt_decay(h: HParams, step: Any) -> Any:
-    return ops.rsqrt(ops.maximum(step, float(h.learning_rate_warmup_steps)))
-
-
-def _rsqrt_hidden_size(h: HParams, step: Any) -> Any:
-    return h.hidden_size**-0.5
-
-
-def _legacy(h: HParams, step: Any) -> Any:
-    """T2T v1 and v2: equation (3), one step ahead."""
-    warmup = h.learning_rate_warmup_steps
-    return h.hidden_size**-0.5 * ops.minimum((step + 1.0) * warmup**-1.5, ops.rsqrt(step + 1.0))
-
-
-FACTORS: dict[str, Factor] = {
-    "constant": _constant,
-    "linear_warmup": _linear_warmup,
-    "rsqrt_decay": _rsqrt_decay,
-    "rsqrt_hidden_size": _rsqrt_hidden_size,
-    "legacy": _legacy,
-}
 
 
 def learning_rate(hparams: HParams, step: Any) -> Any:
@@ -53,13 +21,29 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
     Args:
         hparams: reads `learning_rate_schedule`, a product of factors' names as in T2T
             (`utils/learning_rate.py`), and what these factors read.
-        step: number of the update, counted from 1.
+        step: number of the update, counted from 1; a scalar, or several of any shape.
+
+    Returns:
+        float32, of the step's shape.
+
+    Raises:
+        T2TError: a factor is unknown, or returns something else than a number.
     """
     step = ops.cast(step, "float32")
     rate = ops.ones_like(step)
-    for name in hparams.learning_rate_schedule.split("*"):
-        rate = rate * FACTORS[name](hparams, step)
+    for factor in registry.schedule_factors(hparams.learning_rate_schedule):
+        rate = rate * _number(factor, factor(step, hparams), step)
     return rate
+
+
+def _number(factor: registry.ScheduleFactor, value: Any, step: Any) -> Any:
+    """The value of a factor as float32, a scalar or of the step's shape."""
+    if value is None:
+        raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: it lacks a return")
+    value = ops.cast(value, "float32")
+    if tuple(value.shape) not in ((), tuple(step.shape)):
+        raise T2TError(f"schedule factor {factor.__name__!r} returns a tensor of shape {tuple(value.shape)}")
+    return value
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -69,9 +53,13 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         hparams: see `learning_rate`.
         accumulate: micro-batches of one update.
+
+    Raises:
+        T2TError: as `learning_rate`.
     """
 
     def __init__(self, hparams: HParams, accumulate: int = 1) -> None:
+        learning_rate(hparams, 1)  # a mistake in a factor shows here, and not inside the training graph
         self.hparams = hparams
         self.accumulate = accumulate
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from t2t_revival import registry
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.training import checkpoints
 from t2t_revival.training.curve_files import DEV, read_curve
@@ -96,6 +98,42 @@ def test_a_run_goes_on_with_its_own_hparams(
     assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6", hparams="")) == 0
     assert load_hparams(tmp_path).hidden_size == 16
     assert checkpoints.list_checkpoints(tmp_path)[-1].step == 6
+
+
+def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
+    corpus: Path,
+    data: Path,
+    trained: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry.list_schedule_factors()
+    for table in ("_SCHEDULE_FACTORS", "_PACKAGES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    package = tmp_path / "usr_half_rate"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from t2t_revival import registry\n"
+        "@registry.register_schedule_factor\n"
+        "def half_rate(step, hparams):\n"
+        "    return 0.5\n"
+    )
+    flags = ["--eval_bleu_sentences=0", "--log_step_count_steps=1"]
+    flat = SMALL + ",learning_rate_schedule=constant*half_rate,learning_rate_constant=0.002"
+    own = command(corpus, data, tmp_path / "out", *flags, hparams=flat)
+    try:
+        assert trainer.main([*own, f"--t2t_usr_dir={package}"]) == 0
+        assert "step 4/4" in (shown := capsys.readouterr().err)
+        assert shown.count("lr 1.00e-03") == 4
+        shutil.copytree(tmp_path / "out", out := tmp_path / "copy")
+    finally:
+        sys.modules.pop("usr_half_rate", None)
+    del registry._SCHEDULE_FACTORS["half_rate"], registry._PACKAGES["usr_half_rate"]
+    line = fails(command(corpus, data, out, *flags, "--train_steps=5", hparams=""), capsys)
+    assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
+    assert line.endswith("(one of your own needs --t2t_usr_dir)")
+    assert avg_all.main(["t2t-avg-all", f"--output_dir={out}", "--n=1"]) == 0
 
 
 def test_what_is_left_out_or_comes_again_is_said(

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.hparams.hparams import LAYER_SEQUENCES, SCHEDULE_FACTORS, parse_overrides
+from t2t_revival.hparams.hparams import LAYER_SEQUENCES, parse_overrides
 
 TYPES = {"size": "int", "rate": "float", "shared": "bool", "pos": "str"}
 PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
@@ -89,8 +90,10 @@ SETS = st.builds(
     norm_epsilon=st.floats(1e-12, 1),
     label_smoothing=st.floats(0, 0.99),
     shared_embedding_and_softmax_weights=st.booleans(),
-    learning_rate_schedule=st.lists(st.sampled_from(SCHEDULE_FACTORS), min_size=1).map("*".join),
-    train_steps=st.integers(1, 10**12),
+    learning_rate_schedule=st.lists(st.sampled_from([*registry.list_schedule_factors()]), min_size=1).map(
+        "*".join
+    ),
+    train_steps=st.integers(4001, 10**12),
 )
 
 
@@ -179,6 +182,12 @@ def test_load_of_a_damaged_file_names_it(content: bytes, tmp_path: Path) -> None
         ({"relu_dropout": float("nan")}, "relu_dropout=nan must be at least 0 and below 1"),
         ({"norm_epsilon": 0.0}, "norm_epsilon=0.0 must be above 0"),
         ({"learning_rate_constant": float("inf")}, "learning_rate_constant=inf must be above 0"),
+        ({"learning_rate_decay_steps": 0}, "learning_rate_decay_steps=0 must be at least 1"),
+        ({"learning_rate_decay_rate": 0.0}, "learning_rate_decay_rate=0.0 must be above 0"),
+        (
+            {"learning_rate_schedule": "constant*single_cycle_cos_decay", "train_steps": 4000},
+            "train_steps=4000 must be more than learning_rate_warmup_steps=4000 for single_cycle_cos_decay",
+        ),
         ({"length_bucket_step": 1.0}, "length_bucket_step=1.0 must be above 1"),
         ({"num_heads": 7}, "attention_key_channels=512 is not divisible by num_heads=7"),
         ({"attention_value_channels": 12}, "attention_value_channels=12 is not divisible by num_heads=8"),

@@ -17,6 +17,7 @@ from t2t_revival.training.optimizer import make_optimizer
 SAME = """
     attention_dropout attention_key_channels attention_value_channels batch_size filter_size hidden_size
     label_smoothing layer_postprocess_sequence layer_prepostprocess_dropout layer_preprocess_sequence
+    learning_rate_decay_rate learning_rate_decay_staircase learning_rate_decay_steps
     learning_rate_warmup_steps length_bucket_step max_length min_length_bucket norm_epsilon num_decoder_layers
     num_encoder_layers num_heads num_hidden_layers optimizer_adam_beta1 optimizer_adam_beta2
     optimizer_adam_epsilon pos relu_dropout shared_embedding_and_softmax_weights use_target_space_embedding
@@ -91,8 +92,7 @@ NO_INFLUENCE: dict[str, str] = {
     "read only with another ffn_layer": """conv_first_kernel moe_hidden_sizes moe_k moe_loss_coef
         moe_num_experts moe_overhead_eval moe_overhead_train parameter_attention_key_channels
         parameter_attention_value_channels""",
-    "read only with another schedule": """learning_rate_cosine_cycle_steps learning_rate_decay_rate
-        learning_rate_decay_staircase learning_rate_decay_steps""",
+    "read only with another learning_rate_decay_scheme": "learning_rate_cosine_cycle_steps",
     "read only with another optimizer": """optimizer_adafactor_beta1 optimizer_adafactor_beta2
         optimizer_adafactor_clipping_threshold optimizer_adafactor_decay_type optimizer_adafactor_factored
         optimizer_adafactor_memory_exponent optimizer_adafactor_multiply_by_parameter_scale

@@ -1,9 +1,11 @@
 """The client against a server of real sockets: what it answers, and every way in which it may fail."""
 
+import re
 import shutil
 import socket
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -328,6 +330,9 @@ def test_what_the_model_refuses(model):
     options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
     with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
         model.predict("translate_with_options", {"inputs": ["a"], **options})
+    options = {**options, "n": [1, 1, 1]}
+    with pytest.raises(T2TError, match=r": n must be a scalar, or have one value for each line; .* is: 3$"):
+        model.predict("translate_with_options", {"inputs": ["a", "b"], **options})
     assert len(client.query(model, ["a"])) == 1
 
 
@@ -338,6 +343,47 @@ def test_rows_over_rest(translator, model_server_of_model, rows):
     url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
     answers = requests.post(url, json={"instances": rows}, timeout=10).json()["predictions"]
     assert [answer["outputs"] for answer in answers] == [translator.translate(["cat"]), [""]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["rows", "columns", "scalars"])
+def test_options_over_rest(decoders, model_server_of_model, body):
+    """In both of its formats, and scalars, which a server without batching passes on."""
+    options = {"beam_size": 3, "alpha": 0.6, "extra_length": 4, "n": 3}  # as OPTIONS
+    columns = {"inputs": ["cat", "the dog"], **{name: [value] * 2 for name, value in options.items()}}
+    bodies = {
+        "rows": {"instances": [{"inputs": line, **options} for line in columns["inputs"]]},
+        "columns": {"inputs": columns},
+        "scalars": {"inputs": {**columns, **options}},
+    }
+    url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
+    request = {"signature_name": "translate_with_options", **bodies[body]}
+    answer = requests.post(url, json=request, timeout=10).json()
+    rows = [row["outputs"] for row in answer.get("predictions", ())] or answer["outputs"]["outputs"]
+    assert rows == texts(decoders[OPTIONS].nbest(columns["inputs"]))
+
+
+def readme_example():
+    """The Python that the README shows for a SavedModel."""
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "saved_model" in block]
+    return code
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme(decoders, folder, capsys):
+    version = max(folder.glob("[0-9]*"))
+    found = {}
+    exec(readme_example().replace("export/VERSION", str(version)), found)
+    lines = ["The old dog sleeps.", "A cat."]
+    for answer, n in ((found["best"], 1), (found["more"], 2)):
+        assert {name: (tensor.dtype.name, tuple(tensor.shape)) for name, tensor in answer.items()} == {
+            "outputs": ("string", (2, n)),
+            "scores": ("float32", (2, n)),
+        }
+    best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
+    assert best == texts(decoders[None].nbest(lines))
+    assert capsys.readouterr().out.startswith(best[0][0])
 
 
 @pytest.mark.slow

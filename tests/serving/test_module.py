@@ -89,14 +89,16 @@ def test_options_of_the_call(translator, module):
         options = DecodeHParams(beam_size=beam, alpha=alpha, extra_length=extra)
         alone = Translator(translator.model, translator.vocabulary, options, translator.max_length)
         check(found, row, alone.nbest([line], n=count)[0])
-    one = [tf.constant([value]) for value in (3, 0.6, 5, 3)]
-    found, usual = module.translate_with_options(tf.constant(lines), *one), module.translate(lines)
-    assert (found["outputs"].numpy() == usual["outputs"].numpy()).all()
+    usual = module.translate(lines)["outputs"].numpy()
+    for one in ([3], [0.6], [5], [3]), (3, 0.6, 5, 3), ([3] * 3, 0.6, 5, [3]):
+        found = module.translate_with_options(tf.constant(lines), *map(tf.constant, one))
+        assert found["outputs"].shape == found["scores"].shape == (3, 3)
+        assert (found["outputs"].numpy() == usual).all()
 
 
 def test_no_lines(module):
     assert module.translate(tf.constant([], tf.string))["outputs"].shape == (0, 3)
-    for values in ([3], [0.6], [5], [2]), ([], [], [], []):
+    for values in ([3], [0.6], [5], [2]), ([], [], [], []), (3, 0.6, 5, 2):
         types = (tf.int32, tf.float32, tf.int32, tf.int32)
         options = [tf.constant(value, dtype) for value, dtype in zip(values, types, strict=True)]
         found = module.translate_with_options(tf.constant([], tf.string), *options)
@@ -106,7 +108,13 @@ def test_no_lines(module):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beam_size": [4, 4]}, "beam_size: one value, or one for each line"),
+        (
+            {"beam_size": [4, 4]},
+            r"beam_size must be a scalar, or have one value for each .* shape is:\] \[2\]",
+        ),
+        ({"alpha": [[0.6, 0.6, 0.6]]}, r"alpha must be a scalar, or have one value .* shape is:\] \[1 3\]"),
+        ({"n": np.ones(0, np.int32)}, r"n must be a scalar, or have one value for each line.*\] \[0\]"),
+        ({"beam_size": 0}, "beam_size must be between 1 and"),
         ({"beam_size": [0]}, "beam_size must be between 1 and"),
         ({"extra_length": [-1]}, "extra_length must be between 0 and"),
         ({"alpha": [float("nan")]}, "alpha must be between"),

@@ -172,9 +172,14 @@ def test_names_come_from_flags_txt(t2t, tmp_path, monkeypatch):
         ({"learning_rate_schedule": "legacy"}, ("constant*legacy", 2.0), 0),
         ({"learning_rate_schedule": "legacy", "learning_rate": 0.1}, ("constant*legacy", 1.0), 0),
         (
-            {"learning_rate_schedule": "constant*cosdecay"},
+            {"learning_rate_schedule": "constant*a_factor_of_their_own"},
             ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", 2.0),
             1,
+        ),
+        (
+            {"learning_rate_schedule": "constant * cosdecay", "learning_rate_decay_steps": 700},
+            ("constant * cosdecay", 2.0),
+            0,
         ),
         (
             {"optimizer": "adafactor", "batch_size": 16},
