@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -29,12 +30,14 @@ class Measure:
         metric: its name in `Problem.eval_metrics`.
         title: as people write it.
         score: outputs and references -> the corpus' score.
+        compare: outputs of several systems and references -> each one's score, tested against the first's.
         command: what measures a file of outputs against one of references.
     """
 
     metric: str
     title: str
     score: Callable[[Sequence[str], Sequence[str]], Measured]
+    compare: Callable[[Mapping[str, Sequence[str]], Sequence[str]], dict[str, Compared]]
     command: Callable[[str, str], str]
 
 
@@ -65,6 +68,7 @@ MEASURES = (
         "bleu",
         "BLEU",
         _bleu,
+        compare_bleu,
         lambda outputs, references: shlex.join(
             ["t2t-bleu", f"--translation={outputs}", f"--reference={references}"]
         ),
@@ -73,6 +77,7 @@ MEASURES = (
         "f1",
         "F1",
         _f1,
+        compare_f1,
         lambda outputs, references: shlex.join(
             ["t2t-parseval", f"--predicted={outputs}", f"--gold={references}"]
         ),
