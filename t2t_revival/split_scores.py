@@ -52,11 +52,15 @@ class SplitScores:
         self._problem, self._vocabulary, self._options = problem, vocabulary, options
         self._max_length, self._streams = hparams.max_length, streams
         self._batches = evaluation_batches(problem.shards(split, data_dir), hparams).cache()
-        self._pairs = _sample(problem, split, data_dir, decoded_sentences)
+        self._pairs = sample(problem, split, data_dir, decoded_sentences)
         self._tools: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
         """The scores by name; BLEU and F1 go from 0 to 100."""
+        return self.with_outputs(model)[0]
+
+    def with_outputs(self, model: Any) -> tuple[Scores, list[str]]:
+        """The scores by name, and what was decoded for BLEU or F1, in the order of `sample`."""
         if self._tools is None:
             translator = Translator(
                 model, self._vocabulary, self._options, self._max_length, self._streams, problem=self._problem
@@ -65,11 +69,12 @@ class SplitScores:
         teacher_forced, translator = self._tools
         scores = teacher_forced(self._batches)
         measure = measure_of(self._problem)
-        if self._pairs and measure:
-            found = translator.nbest([inputs for inputs, _ in self._pairs], 1, on_cut=_ignore, prepared=True)
-            outputs = [outputs[0].text for outputs in found]
-            scores[measure.metric] = measure.score(outputs, [target for _, target in self._pairs]).score
-        return scores
+        if not (self._pairs and measure):
+            return scores, []
+        found = translator.nbest([inputs for inputs, _ in self._pairs], 1, on_cut=_ignore, prepared=True)
+        outputs = [outputs[0].text for outputs in found]
+        scores[measure.metric] = measure.score(outputs, [target for _, target in self._pairs]).score
+        return scores, outputs
 
 
 class CheckpointScores:
@@ -105,18 +110,18 @@ class CheckpointScores:
         )
         self._model = Transformer(hparams, vocabulary.size)
 
-    def __call__(self, path: Path) -> Scores:
-        """The scores of a checkpoint.
+    def __call__(self, path: Path) -> tuple[Scores, list[str]]:
+        """The scores of a checkpoint, and its outputs; see `SplitScores.with_outputs`.
 
         Raises:
             T2TError: it is of another model, or gone.
             DamagedError: it is damaged.
         """
         restore_weights(self._model, path)
-        return self._scores(self._model)
+        return self._scores.with_outputs(self._model)
 
 
-def _sample(problem: Text2TextProblem, split: str, data_dir: Path, most: int) -> list[tuple[str, str]]:
+def sample(problem: Text2TextProblem, split: str, data_dir: Path, most: int) -> list[tuple[str, str]]:
     """At most `most` pairs of a split, evenly spread over it."""
     if most < 1:
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import sys
 import time
@@ -26,13 +25,15 @@ if TYPE_CHECKING:
     from t2t_revival.training.evaluations import Evaluation, Evaluations
     from t2t_revival.training.run import Run
 
+DECODED = {"bleu", "f1"}  # scores of what is decoded
 USAGE = """
 t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint_path=FILE|FOLDER]
 
 Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
 whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table; writes it to
-output_dir/eval-dev.csv (or eval-test.csv) and draws it beside. Checkpoints that have their row there are not
-scored again.
+output_dir/eval-dev.csv (or eval-test.csv) and draws it beside, and keeps what was decoded in eval-dev/.
+Checkpoints that have their row there are not scored again. Recommends the checkpoint of the best BLEU or F1,
+but that of the lowest loss where the best is below 1, or the difference is within the noise of the sample.
 """
 
 
@@ -89,6 +90,7 @@ def _eval(values: flags.FlagValues) -> None:
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
     settings = _settings(values, output_dir, run, problem, split, data_dir)
     common.load_tensorflow(values)
+    from t2t_revival.split_scores import sample
     from t2t_revival.training.evaluations import Evaluations
     from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -101,7 +103,8 @@ def _eval(values: flags.FlagValues) -> None:
     picture = table.path.with_suffix(".png")
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
-    _tell_best(values, output_dir, problem, shown)
+    references = [target for _, target in sample(problem, split, data_dir, values.eval_bleu_sentences)]
+    _tell_best(values, output_dir, problem, table, shown, references)
 
 
 def _settings(
@@ -153,11 +156,10 @@ class _Evaluator:
         self._scores: CheckpointScores | None = None
         self._listed = _asked(output_dir, values.checkpoint_path)
         self._names = [
-            name
-            for name in problem.eval_metrics()
-            if values.eval_bleu_sentences or name not in ("bleu", "f1")
+            name for name in problem.eval_metrics() if values.eval_bleu_sentences or name not in DECODED
         ]
         self._seconds: list[float] = []  # that each evaluation took
+        self._seen: set[Path] = set()  # checkpoints whose turn has come
 
     def all(self) -> list[Evaluation]:
         """The rows of all checkpoints that were asked for; damaged ones are named."""
@@ -189,18 +191,30 @@ class _Evaluator:
     def _row(self, checkpoint: Checkpoint) -> Evaluation:
         from t2t_revival.training.checkpoint_file import fingerprint
 
+        self._seen.add(checkpoint.path)
         weights = fingerprint(checkpoint.path)
-        if found := self._table.find(checkpoint.path, weights):
+        if found := self._found(checkpoint.path, weights):
             return found
         began = time.monotonic()
         self._say_start(checkpoint)
         self._scores = self._scores or self._make()
-        scores = self._scores(checkpoint.path)
+        scores, outputs = self._scores(checkpoint.path)
         self._seconds.append(time.monotonic() - began)
-        return self._table.add(checkpoint.step, checkpoint.path, weights, scores)
+        row = self._table.add(checkpoint.step, checkpoint.path, weights, scores)
+        if outputs:
+            self._table.save_outputs(row, outputs)
+        return row
+
+    def _found(self, path: Path, weights: str) -> Evaluation | None:
+        """The row of an earlier call; None where what it decoded is not there to be compared."""
+        found = self._table.find(path, weights)
+        if found and DECODED.intersection(found.scores) and self._table.outputs(found) is None:
+            return None
+        return found
 
     def _say_start(self, checkpoint: Checkpoint) -> None:
-        left = sum(other.step >= checkpoint.step for other in self._listed())
+        after = (other for other in self._listed() if other.step >= checkpoint.step)
+        left = 1 + sum(other.path not in self._seen for other in after)
         pace = self._seconds[-1] if self._seconds else 0.0
         name = checkpoint.path.relative_to(checkpoint.path.parents[checkpoint.averaged])
         say(f"scoring {name}, {left} to go" + (f", about {duration(left * pace)}" if pace else ""))
@@ -222,18 +236,20 @@ def _asked(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[C
 
 
 def _tell_best(
-    values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem, rows: list[Evaluation]
+    values: flags.FlagValues,
+    output_dir: Path,
+    problem: Text2TextProblem,
+    table: Evaluations,
+    rows: list[Evaluation],
+    references: list[str],
 ) -> None:
+    from t2t_revival.evaluation.best_checkpoint import best_checkpoint
     from t2t_revival.evaluation.decoded import measure_of
 
-    measure = measure_of(problem)
-    decoded = [row for row in rows if measure and measure.metric in row.scores]
-    if measure and decoded:
-        best = max(decoded, key=lambda row: row.scores[measure.metric])
-        print(f"best {measure.title}: step {best.step}, {best.scores[measure.metric]:.2f}")
-    else:
-        best = min(rows, key=lambda row: (math.isnan(row.scores["loss"]), row.scores["loss"]))
-        print(f"lowest loss: step {best.step}, {best.scores['loss']:.4g}")
+    decoded = {row.checkpoint: table.outputs(row) or [] for row in rows}
+    comparable = {name: lines for name, lines in decoded.items() if len(lines) == len(references) > 0}
+    best, reason = best_checkpoint(rows, measure_of(problem), comparable, references)
+    print(reason)
     path = Path(os.path.normpath(output_dir / best.checkpoint))
     if not path.exists():
         print(f"{path} is gone: t2t-trainer keeps more with a larger --keep_checkpoint_max")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from t2t_revival.evaluation.bleu import paper_style_languages, sacrebleu_score
+from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Measure:
         metric: its name in `Problem.eval_metrics`.
         title: as people write it.
         score: outputs and references -> the corpus' score.
+        compare: outputs of several systems and references -> each one's score, tested against the first's.
         program: the command that measures files.
         flags: its flags for outputs and for references.
         target_lang: the language of the outputs, if they have one.
@@ -37,6 +39,7 @@ class Measure:
     metric: str
     title: str
     score: Callable[[Sequence[str], Sequence[str]], Measured]
+    compare: Callable[[Mapping[str, Sequence[str]], Sequence[str]], dict[str, Compared]]
     program: str
     flags: tuple[str, str]
     target_lang: str = ""
@@ -74,6 +77,6 @@ def _f1(outputs: Sequence[str], references: Sequence[str]) -> Measured:
 
 
 MEASURES = (
-    Measure("bleu", "BLEU", _bleu, "t2t-bleu", ("translation", "reference")),
-    Measure("f1", "F1", _f1, "t2t-parseval", ("predicted", "gold")),
+    Measure("bleu", "BLEU", _bleu, compare_bleu, "t2t-bleu", ("translation", "reference")),
+    Measure("f1", "F1", _f1, compare_f1, "t2t-parseval", ("predicted", "gold")),
 )

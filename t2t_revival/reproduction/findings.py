@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from t2t_revival.evaluation.significance import Compared
 from t2t_revival.reproduction.report import Cell
 
-SAMPLES, LEVEL = 1000, 0.05  # resamplings of sacreBLEU's paired bootstrap; significance
 ABOUT_EQUAL = 0.5  # BLEU
 HOLDS, UNDECIDED, FAILS = "holds", "not decided", "does not hold"
 
@@ -44,50 +43,12 @@ FINDINGS = (
 )
 
 
-@dataclass(frozen=True)
-class Compared:
-    """BLEU of a row beside the base model's, on the same sentences.
-
-    Attributes:
-        bleu: of the row.
-        interval: half of its 95% confidence interval, by bootstrap.
-        p: how likely so large a difference from the base model is by chance; None for the base model.
-    """
-
-    bleu: float
-    interval: float
-    p: float | None
-
-
-def compare(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
-    """SacreBLEU's paired bootstrap test of each row against the first.
-
-    Args:
-        outputs: of each row, one for each reference; the base model's first.
-        references: as many.
-    """
-    from sacrebleu.metrics import BLEU
-    from sacrebleu.significance import PairedTest
-
-    systems = [(name, list(lines)) for name, lines in outputs.items()]
-    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
-    results = test()[1]["BLEU"]
-    scores = dict(zip(outputs, results, strict=True))
-    return {name: Compared(score.score, score.ci, _p(score, results[0])) for name, score in scores.items()}
-
-
-def _p(score: Any, base: Any) -> float | None:
-    """SacreBLEU's, which calls no difference at all significant."""
-    return 1.0 if score is not base and score.score == base.score else score.p_value
-
-
 def verdict(finding: Finding, base: Compared, row: Compared) -> str:
     """Whether a finding holds: the difference is significant and of its sign, or small where none is said."""
-    difference = row.bleu - base.bleu
-    significant = row.p is not None and row.p < LEVEL
+    difference = row.score - base.score
     if finding.direction == 0:
-        return HOLDS if abs(difference) <= ABOUT_EQUAL else FAILS if significant else UNDECIDED
-    if not significant:
+        return HOLDS if abs(difference) <= ABOUT_EQUAL else FAILS if row.significant else UNDECIDED
+    if not row.significant:
         return UNDECIDED
     return HOLDS if difference * finding.direction > 0 else FAILS
 
@@ -123,7 +84,7 @@ def rows(
             [
                 finding.text,
                 f"{stated.bleu - paper[base].bleu:+.1f}",
-                f"{row.bleu - compared[base].bleu:+.2f}",
+                f"{row.score - compared[base].score:+.2f}",
                 "" if row.p is None else f"{row.p:.3f}",
                 verdict(finding, compared[base], row),
                 f"{stated.perplexity - paper[base].perplexity:+.2f}",

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.evaluation import significance
+from t2t_revival.evaluation.significance import Compared
 from t2t_revival.files import writing
 from t2t_revival.problems.problem import DEV
 from t2t_revival.reproduction import findings
-from t2t_revival.reproduction.findings import Compared, Scores
+from t2t_revival.reproduction.findings import Scores
 from t2t_revival.reproduction.report import Cell, Table
 from t2t_revival.reproduction.runs import TRANSLATION, Runs
 
@@ -113,8 +115,8 @@ def tables(runs: Runs, names: Sequence[str], say: Callable[[str], None]) -> tupl
         places[name] = runs.translator(name)
         perplexities[name] = runs.perplexity(places[name])
         outputs[name], references = runs.outputs(places[name], DEV, average=False).lines()
-    say(f"comparing {len(wanted)} rows by {findings.SAMPLES:,} resamplings")
-    compared = findings.compare(outputs, references)
+    say(f"comparing {len(wanted)} rows by {significance.SAMPLES:,} resamplings")
+    compared = significance.compare_bleu(outputs, references)
     measured = {
         name: Measured(_parameters(place), perplexities[name], compared[name])
         for name, place in places.items()
@@ -128,15 +130,15 @@ def _table(runs: Runs, measured: dict[str, Measured], sentences: int) -> Table:
         runs.scale.about,
         f"BLEU and perplexity per subword of {sentences:,} dev sentences, beam search, no averaging; "
         "sacreBLEU, cased, 13a (the paper's: tokenised, newstest2013). 95% intervals and p (against base) by "
-        f"paired bootstrap over sentences, {findings.SAMPLES:,} samples; each row is one training, so that "
-        "chance between trainings is not in them.",
+        f"paired bootstrap over sentences, {significance.SAMPLES:,} samples; each row is one training, so "
+        "that chance between trainings is not in them.",
     )
     return Table("table3", "Table 3: variations of the Transformer", COLUMNS, rows, _paragraphs(remarks))
 
 
 def _cells(runs: Runs, name: str, measured: dict[str, Measured]) -> list[Cell]:
-    row, paper, base = measured[name], ROWS[name], measured[BASE].compared.bleu
-    bleu = row.compared.bleu
+    row, paper, base = measured[name], ROWS[name], measured[BASE].compared.score
+    bleu = row.compared.score
     return [
         f"({paper.group}) {name}" if paper.group else name,
         paper.differs,
@@ -175,7 +177,7 @@ def _findings(measured: dict[str, Measured]) -> Table:
     counts = [verdicts.count(word) for word in (findings.HOLDS, findings.UNDECIDED)]
     remarks = (
         f"{counts[0]} of {len(rows)} findings hold here, {counts[1]} are not decided "
-        f"(p of {findings.LEVEL} or more, each test by itself). About equal: a difference of at most "
+        f"(p of {significance.LEVEL} or more, each test by itself). About equal: a difference of at most "
         f"{findings.ABOUT_EQUAL} BLEU.",
     )
     title = "What the paper found, and what holds here"

@@ -1,4 +1,8 @@
-"""What `t2t-eval` has measured: `output_dir/eval-SPLIT.csv`, a row for each checkpoint."""
+"""What `t2t-eval` has measured: `output_dir/eval-SPLIT.csv`, a row for each checkpoint.
+
+What was decoded for a row lies in `output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt`, one output a line, so
+that rows of different calls can be compared sentence by sentence.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.files import text_lines, writing
 from t2t_revival.training.checkpoints import AVERAGED
 from t2t_revival.training.csv_rows import read_rows, write_rows
 
@@ -80,7 +85,9 @@ class Evaluations:
             T2TError: the file cannot be written.
         """
         added = Evaluation(step, self._name(path), weights, self._settings, scores)
-        self._rows = [row for row in self._rows if not _replaces(added, row)]
+        for row in [row for row in self._rows if _replaces(added, row)]:
+            self._rows.remove(row)
+            self._outputs_path(row).unlink(missing_ok=True)
         self._rows = sorted([*self._rows, added], key=lambda row: (row.step, row.averaged))
         names = dict.fromkeys(name for row in self._rows for name in row.scores)
         columns = [*LABELS[:2], *names, *LABELS[2:]]
@@ -94,6 +101,32 @@ class Evaluations:
         except OSError as error:
             raise T2TError(f"cannot write {self.path}: {error.strerror or error}") from error
         return added
+
+    def save_outputs(self, row: Evaluation, outputs: list[str]) -> None:
+        """Writes what was decoded for a row, whole or not at all.
+
+        Raises:
+            T2TError: the file cannot be written.
+        """
+        path = self._outputs_path(row)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with writing(path) as file:
+                file.write("".join(f"{line}\n" for line in outputs).encode())
+        except OSError as error:
+            raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def outputs(self, row: Evaluation) -> list[str] | None:
+        """What was decoded for a row; None: it is not there.
+
+        Raises:
+            T2TError: the file is not UTF-8.
+        """
+        path = self._outputs_path(row)
+        return text_lines(path.read_bytes(), str(path)) if path.exists() else None
+
+    def _outputs_path(self, row: Evaluation) -> Path:
+        return self.path.with_suffix("") / f"{row.step}-{row.weights}-{row.settings}.txt"
 
     def _name(self, path: Path) -> str:
         return os.path.relpath(path.resolve(), self._output_dir.resolve())

@@ -12,6 +12,7 @@ from nltk.tree import Tree
 
 from t2t_revival import registry
 from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.parsing.word_marks import word_marks
@@ -176,6 +177,24 @@ def test_words_that_are_told_apart_already_are_searched_as_exported(exported, mo
     for options in ("tokenized=True", "write_beam_scores=True", "tokenized=True,beam_size=2,extra_length=8"):
         assert query(exported, "--problem=parse_wsj", "--inputs_once=a", f"--decode_hparams={options}") == 0
     assert seen == ["serving_default", "serving_default", "translate_with_options"]
+
+
+def test_an_exported_parser_takes_scalar_options(exported):
+    model = FolderModel(exported)
+    options = {"beam_size": 2, "alpha": 0.3, "extra_length": 8, "n": 1}
+    each, one = (
+        model.predict(
+            "translate_with_options",
+            {
+                "inputs": ["a", "It eats ."],
+                **{name: [value] * 2 if many else value for name, value in options.items()},
+            },
+        )
+        for many in (True, False)
+    )
+    assert each == one
+    with pytest.raises(T2TError, match="extra_length must be at least 2: 1"):
+        model.predict("translate_with_options", {"inputs": ["a"], **options, "extra_length": 1})
 
 
 def test_the_client_draws(exported, capsys):

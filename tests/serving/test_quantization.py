@@ -92,6 +92,9 @@ def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
     module = ServingModule(source, quantize)
     expected = module.translate(tf.constant(LINES))
     np.testing.assert_array_equal(as_tensorflow_serving(version), expected["outputs"])
+    loaded = tf.saved_model.load(str(version))
+    scalars = loaded.translate_with_options(LINES, 3, 0.6, 4, 1)
+    np.testing.assert_array_equal(scalars["outputs"], expected["outputs"])
 
 
 def test_norms_stay_float32_under_bfloat16(vocabulary):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.evaluations import Evaluations, settings_fingerprint
+from t2t_revival.training.evaluations import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 
@@ -41,6 +41,20 @@ def test_other_weights_replace_a_row_and_other_settings_do_not(tmp_path: Path) -
     assert rows(tmp_path, "other") == [], "its weights are gone"
 
 
+def test_outputs_are_kept_for_each_row_and_go_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "averaged" / "model.ckpt-20.npz"
+    table = Evaluations(tmp_path, "dev", "s")
+    row = table.add(20, path, "a", {"bleu": 1.0})
+    assert table.outputs(row) is None
+    table.save_outputs(row, ["eins", "", "drei \u2028 vier"])
+    table.save_outputs(table.add(20, tmp_path / "model.ckpt-20.npz", "b", {}), ["plain"])
+    again = Evaluations(tmp_path, "dev", "s")
+    assert again.outputs(again.rows[1]) == ["eins", "", "drei \u2028 vier"]
+    assert (tmp_path / "eval-dev" / "20-b-s.txt").read_text() == "plain\n"
+    again.add(20, path, "c", {"bleu": 2.0})
+    assert [file.name for file in (tmp_path / "eval-dev").iterdir()] == ["20-b-s.txt"]
+
+
 def test_lines_that_are_no_rows_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "model.ckpt-20.npz"
     Evaluations(tmp_path, "dev", "s").add(20, path, "a", {"loss": 1.0})
@@ -59,6 +73,10 @@ def test_settings_differ_where_anything_does() -> None:
 def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match=r"cannot write .*eval-dev\.csv"):
         Evaluations(tmp_path / "nowhere", "dev", "s").add(1, tmp_path / "x", "a", {})
+    (tmp_path / "eval-dev").write_text("no folder")
+    row = Evaluation(1, "x", "a", "s", {})
+    with pytest.raises(T2TError, match=r"cannot write .*eval-dev/1-a-s\.txt"):
+        Evaluations(tmp_path, "dev", "s").save_outputs(row, ["a"])
 
 
 @pytest.mark.parametrize("scores", [{"loss": 1.0}, {"loss": 1.0, "bleu": 20.0}, {"loss": 1.0, "f1": 20.0}])

@@ -1,0 +1,99 @@
+"""Significance of differences between systems, by paired bootstrap over sentences (Koehn, 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
+SEED = 12345  # sacreBLEU's default
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A corpus score beside that of the first system, on the same sentences.
+
+    Attributes:
+        score: BLEU or F1, 0 to 100.
+        interval: half of its 95% confidence interval, by bootstrap.
+        p: how likely so large a difference from the first system is by chance; None for the first.
+    """
+
+    score: float
+    interval: float
+    p: float | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference from the first system is more than chance."""
+        return self.p is not None and self.p < LEVEL
+
+
+def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
+    """SacreBLEU's paired bootstrap test of each system against the first.
+
+    Args:
+        outputs: of each system, one for each reference.
+        references: as many.
+    """
+    from sacrebleu.metrics import BLEU
+    from sacrebleu.significance import PairedTest
+
+    systems = [(name, list(lines)) for name, lines in outputs.items()]
+    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    results = test()[1]["BLEU"]
+    base = results[0].score
+    return {
+        name: Compared(found.score, found.ci, _p(found.p_value, found.score, base) if number else None)
+        for number, (name, found) in enumerate(zip(outputs, results, strict=True))
+    }
+
+
+def compare_f1(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
+    """The same test for F1 of labelled brackets: sacreBLEU's number of samples, seed and p.
+
+    Args:
+        outputs: of each parser, one tree in Penn bracketing for each reference.
+        references: gold trees, as many.
+
+    Raises:
+        T2TError: a tree cannot be read, or has other words than its reference.
+    """
+    import numpy as np
+
+    draws = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)))
+    base, base_samples, compared = 0.0, np.zeros(SAMPLES), {}
+    for number, (name, trees) in enumerate(outputs.items()):
+        counts = np.array(_bracket_counts(trees, references))  # [sentences, 2]
+        score, samples = float(_f1(counts.sum(axis=0))), _f1(counts[draws].sum(axis=1))
+        if not number:
+            base, base_samples = score, samples
+        differences = np.abs(samples - base_samples)
+        larger = (differences - differences.mean() > abs(score - base)).sum()
+        p = _p(float(larger + 1) / (SAMPLES + 1), score, base) if number else None
+        low, high = np.percentile(samples, [2.5, 97.5])
+        compared[name] = Compared(score, float(high - low) / 2, p)
+    return compared
+
+
+def _p(p: float, score: float, base: float) -> float:
+    """The p of the test, which calls no difference at all significant."""
+    return 1.0 if score == base else p
+
+
+def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
+    """For each tree, the brackets that match and, gold and predicted added up, all that could."""
+    from t2t_revival.evaluation.parseval import score
+    from t2t_revival.parsing.trees import parse
+
+    found = [score(parse(gold), parse(tree)) for gold, tree in zip(references, trees, strict=True)]
+    return [(counts.matched, counts.gold + counts.predicted) for counts in found]
+
+
+def _f1(counts: Any) -> Any:
+    """F1 in percent of counts [..., 2]; 0 where there is nothing to count."""
+    import numpy as np
+
+    matched, brackets = counts[..., 0], counts[..., 1]
+    return 200.0 * matched / np.maximum(brackets, 1)
