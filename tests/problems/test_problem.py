@@ -228,7 +228,10 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
     [
         ({}, "problem translate_enxx: its class must say source_lang and target_lang, or make_source"),
         ({"source_lang": "en"}, "its class must say source_lang and target_lang"),
-        ({"generate_samples": None}, "generate_samples is T2T's way; here make_source says where pairs come"),
+        (
+            {"generate_samples": None},
+            "generate_samples is T2T's way; here make_source returns a PairsSource of these",
+        ),
     ],
 )
 def test_a_class_that_does_not_say_what_it_reads(attributes, message, corpus, tmp_path):
