@@ -46,7 +46,7 @@ class ReversedProblem(Text2TextProblem):
     def __init__(self, forward: Text2TextProblem) -> None:
         if methods := one_way(type(forward)):
             raise T2TError(
-                f"problem {forward.name} has no reverse: its {' and '.join(methods)} work in one direction; "
+                f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
                 "write a class for the other one"
             )
         super().__init__(forward.data_source, forward.vocab_size, forward.tmp_dir, forward.vocab_file)
