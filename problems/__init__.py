@@ -1,6 +1,7 @@
 """Problems by name. Importing this package registers all of them."""
 
+from t2t_revival.data.pairs_source import PairsSource
 from t2t_revival.problems import parse_wsj, translate_ende, translate_enfr
 from t2t_revival.problems.problem import Problem, Text2TextProblem
 
-__all__ = ["Problem", "Text2TextProblem", "parse_wsj", "translate_ende", "translate_enfr"]
+__all__ = ["PairsSource", "Problem", "Text2TextProblem", "parse_wsj", "translate_ende", "translate_enfr"]

@@ -11,12 +11,7 @@ from t2t_revival.data.generation import references_path
 from t2t_revival.errors import T2TError
 from t2t_revival.files import text_lines
 from t2t_revival.hints import remake_command
-from t2t_revival.problems.problem import (
-    SAMPLE_VOCAB_SIZE,
-    TRAIN,
-    Finished,
-    Text2TextProblem,
-)
+from t2t_revival.problems.problem import TRAIN, Finished, Text2TextProblem
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
@@ -33,11 +28,8 @@ class ParseWsj(Text2TextProblem):
     default_source = ""
     separates_words = True
     usual_hparams = ("tiny", "parsing_small", "parsing")
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """Section 6.3: 16,000 pieces where only the WSJ is learned."""
-        return 16_000
+    large_vocab_size = 16_000  # section 6.3, where only the WSJ is learned
+    folder_vocab_sizes = VOCAB_SIZES
 
     def decode_hparams(self) -> dict[str, Any]:
         """Section 6.3: beam 21, alpha 0.3, length of the input + 300."""
@@ -52,13 +44,6 @@ class ParseWsj(Text2TextProblem):
         from t2t_revival.parsing.treebank import treebank
 
         return treebank(data_source)
-
-    def default_vocab_size(self, data_source: Source) -> int:
-        """See `Text2TextProblem.default_vocab_size`."""
-        if data_source.kind == "sample":
-            return SAMPLE_VOCAB_SIZE
-        trees = data_source.count(TRAIN)
-        return next((size for below, size in VOCAB_SIZES if trees < below), self.approx_vocab_size)
 
     def user_symbols(self, data_source: Source) -> Sequence[str]:
         """The tokens of linearised trees."""
@@ -135,6 +120,8 @@ class ParseWsjSemi(ParseWsj):
         T2TError: of treebank and parsed sentences, one is missing.
     """
 
+    large_vocab_size = 32_000  # section 6.3
+
     def __init__(
         self,
         data_source: str | None = None,
@@ -153,11 +140,6 @@ class ParseWsjSemi(ParseWsj):
         elif gold_share:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
         super().__init__(data_source, vocab_size, tmp_dir, vocab_file)
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """Section 6.3: 32,000 pieces."""
-        return 32_000
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         """See `Text2TextProblem.make_source`."""

@@ -11,6 +11,7 @@ from t2t_revival import registry
 from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
 from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
+from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source, place_of
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import fingerprint
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 TRAIN, DEV, TEST = "train", "dev", "test"
 SAMPLE_VOCAB_SIZE = 1000
 FOLDER_VOCAB_SIZES = ((500_000, 8_000), (2_000_000, 16_000))  # below so many pairs: that many pieces
+VOCAB_SIZE = 32_000  # T2T's 2**15, rounded
 
 
 class Problem(abc.ABC):
@@ -45,6 +47,7 @@ class Problem(abc.ABC):
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # for the sample, up to, from a million
+    was_reversed: bool = False  # whether inputs are what the shards have as targets (T2T's name)
 
     def __init__(
         self,
@@ -138,7 +141,8 @@ class Text2TextProblem(Problem):
     """Text in, text out, one vocabulary for both.
 
     A subclass says `source_lang`, `target_lang` and, for a default source, `tfds_default`; one with data
-    of another kind overrides `make_source`.
+    of another kind overrides `make_source`. An `approx_vocab_size` of its own holds for every source; without
+    one, `large_vocab_size` is that of a large corpus, and smaller ones get smaller vocabularies.
 
     Example:
         @registry.register_problem
@@ -151,13 +155,15 @@ class Text2TextProblem(Problem):
     target_lang: str
     tfds_default: str = ""
     default_source: str = "wmt14"
+    large_vocab_size: int = VOCAB_SIZE
+    folder_vocab_sizes: tuple[tuple[int, int], ...] = FOLDER_VOCAB_SIZES
     separates_words: bool = False  # whether inputs are words with a space between any two
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None
 
     @property
     def approx_vocab_size(self) -> int:
-        """T2T's 2**15, rounded."""
-        return 32_000
+        """See `Problem.approx_vocab_size`."""
+        return self.large_vocab_size
 
     def eval_metrics(self) -> tuple[str, ...]:
         """Loss, perplexity and accuracy per subword, and BLEU of real decoding."""
@@ -169,25 +175,32 @@ class Text2TextProblem(Problem):
         Raises:
             T2TError: there is no such source, or it cannot be read; the class does not say which languages.
         """
+        where = f"{place_of(type(self))}: problem {self.name}"
         if hasattr(self, "generate_samples"):
             raise T2TError(
-                f"problem {self.name}: generate_samples is T2T's way; here make_source says where pairs come "
-                "from, as in examples/my_problem"
+                f"{where}: generate_samples is T2T's way; here make_source returns a PairsSource of these "
+                "pairs, as in docs/from_tensor2tensor.md, Porting a problem"
             )
-        if not (hasattr(self, "source_lang") and hasattr(self, "target_lang")):
-            raise T2TError(
-                f"problem {self.name}: its class must say source_lang and target_lang, or make_source"
-            )
+        languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
+        if not all(isinstance(language, str) and language for language in languages):
+            raise T2TError(f"{where}: its class must say source_lang and target_lang, or make_source")
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
+    def _source(self, data_source: str, tmp_dir: Path | None) -> Source:
+        """What `make_source` returns, checked."""
+        return made_source(self.make_source, data_source, tmp_dir)
+
     def default_vocab_size(self, data_source: Source) -> int:
-        """Pieces of the vocabulary where no `vocab_size` is given."""
+        """Pieces of the vocabulary where no `vocab_size` is given: the class's own, else by the corpus."""
+        approx = checked_size(self, self.approx_vocab_size, "approx_vocab_size")
+        if type(self).approx_vocab_size is not Text2TextProblem.approx_vocab_size:
+            return approx
         if data_source.kind == "sample":
             return SAMPLE_VOCAB_SIZE
         if data_source.kind == "folder":
             pairs = data_source.count(TRAIN)
-            return next((size for below, size in FOLDER_VOCAB_SIZES if pairs < below), self.approx_vocab_size)
-        return self.approx_vocab_size
+            return next((size for below, size in self.folder_vocab_sizes if pairs < below), approx)
+        return approx
 
     def user_symbols(self, data_source: Source) -> Sequence[str]:
         """Texts that always are one piece of the vocabulary."""
@@ -205,10 +218,12 @@ class Text2TextProblem(Problem):
             name=self.dataset_filename(),
             data_source=self.data_source,
             default_source=self.default_source,
-            make_source=self.make_source,
+            make_source=self._source,
             vocab_size=self.vocab_size,
-            default_vocab_size=self.default_vocab_size,
-            user_symbols=self.user_symbols,
+            default_vocab_size=lambda source: checked_size(
+                self, self.default_vocab_size(source), "default_vocab_size"
+            ),
+            user_symbols=lambda source: checked_symbols(self, source),
             references=self.reference_lines,
             vocab_file=self.vocab_file,
         )
@@ -230,8 +245,10 @@ class Text2TextProblem(Problem):
         if not self.has_data(folder):
             raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
-        asked = self.data_source and self.make_source(self.data_source, self.tmp_dir).name
-        check_same(folder, found, asked, self.vocab_size, self.vocab_file)
+        asked = self._source(self.data_source, self.tmp_dir) if self.data_source else None
+        if asked and asked.name != found.source:
+            asked.check()
+        check_same(folder, found, asked and asked.name, self.vocab_size, self.vocab_file)
         return found
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:

@@ -11,8 +11,4 @@ class TranslateEnfr(Text2TextProblem):
     source_lang = "en"
     target_lang = "fr"
     tfds_default = "wmt14_translate/fr-en"
-
-    @property
-    def approx_vocab_size(self) -> int:
-        """Section 5.1: about 32,000 pieces shared by both languages."""
-        return 32_000
+    large_vocab_size = 32_000  # section 5.1: shared by both languages

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     ProblemType = TypeVar("ProblemType", bound=type[Problem])
 
+REVERSED = "_rev"  # ends the name of a problem in the other direction, as in T2T
 HParamsFunction = TypeVar("HParamsFunction", bound="Callable[[], HParams]")
 ScheduleFactor = Callable[[Any, "HParams"], Any]
 
@@ -132,17 +133,40 @@ def _package(entry: object) -> str:
 def problem(name: str, **settings: Any) -> Problem:
     """The problem of that name, built with `settings` (such as `data_source="sample"`).
 
+    `NAME_rev` is the problem NAME with inputs and targets swapped; see `problems.reversed`.
+
     Raises:
-        T2TError: there is no such problem, and the message names the near ones; it lacks methods; or it has
-            no such setting.
+        T2TError: there is no such problem, and the message names the near ones; it lacks methods; it has
+            no such setting; or no reverse.
     """
     importlib.import_module("t2t_revival.problems")
-    if name not in _PROBLEMS:
-        raise T2TError(t2t_names.explain_problem(name) or _unknown(name, _PROBLEMS, "problem"))
-    if missing := sorted(getattr(_PROBLEMS[name], "__abstractmethods__", ())):
-        raise T2TError(f"problem {name!r} ({_PLACES[_PROBLEMS[name]]}) lacks {', '.join(missing)}")
-    _check_settings(name, settings)
-    return _PROBLEMS[name](**settings)
+    base = name.removesuffix(REVERSED) if name not in _PROBLEMS else name
+    if base not in _PROBLEMS:
+        raise T2TError(t2t_names.explain_problem(name) or _unknown(name, list_problems(), "problem"))
+    _check_class(base)
+    _check_settings(base, settings)
+    made = _PROBLEMS[base](**settings)
+    return made if base == name else _reverse(made)
+
+
+def _check_class(name: str) -> None:
+    """Checks that a problem can be made of what is registered."""
+    from t2t_revival.problems.problem import Problem
+
+    cls = _PROBLEMS[name]
+    if not issubclass(cls, Problem):
+        raise T2TError(f"problem {name!r} ({_PLACES[cls]}): its class is no Text2TextProblem, nor a Problem")
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise T2TError(f"problem {name!r} ({_PLACES[cls]}) lacks {', '.join(missing)}")
+
+
+def _reverse(made: Problem) -> Problem:
+    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.problems.reversed import ReversedProblem
+
+    if not isinstance(made, Text2TextProblem):
+        raise T2TError(f"problem {made.name} has no reverse: it is not a problem of text to text")
+    return ReversedProblem(made)
 
 
 def _check_settings(name: str, settings: dict[str, Any]) -> None:
@@ -150,7 +174,9 @@ def _check_settings(name: str, settings: dict[str, Any]) -> None:
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
         return
     if wrong := [setting for setting in settings if setting not in accepted]:
-        raise T2TError(f"problem {name} has no {wrong[0]}; it has {', '.join(accepted)}")
+        cls = _PROBLEMS[name]
+        place = f" ({_PLACES[cls]})" if _package(cls) in _PACKAGES else ""
+        raise T2TError(f"problem {name}{place} has no {wrong[0]}; it has {', '.join(accepted) or 'none'}")
 
 
 def hparams(name: str, overrides: str = "") -> HParams:
@@ -208,9 +234,16 @@ def _unknown(name: str, table: dict, kind: str) -> str:
 
 
 def list_problems() -> dict[str, str]:
-    """Names of all problems, sorted, each with its docstring's first line."""
-    importlib.import_module("t2t_revival.problems")
-    return _summaries(_PROBLEMS)
+    """Names of all problems, sorted, each with its docstring's first line; reversed ones among them."""
+    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.problems.reversed import one_way
+
+    reverses = {
+        f"{name}{REVERSED}": f"{name} with inputs and targets swapped, on the same data."
+        for name, cls in _PROBLEMS.items()
+        if issubclass(cls, Text2TextProblem) and not one_way(cls)
+    }
+    return dict(sorted({**reverses, **_summaries(_PROBLEMS)}.items()))
 
 
 def list_hparams() -> dict[str, str]:

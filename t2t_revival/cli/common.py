@@ -6,14 +6,13 @@ import contextlib
 import io
 import os
 import sys
-import tempfile
 import textwrap
 import traceback
 from collections.abc import Callable
 
 from absl import flags
 
-from t2t_revival import registry
+from t2t_revival import native_log, registry
 from t2t_revival.cli import command_line
 from t2t_revival.errors import T2TError
 
@@ -80,24 +79,13 @@ def run(
 
 
 def load_tensorflow(values: flags.FlagValues) -> None:
-    """Imports TensorFlow without what it prints at its start, unless `--debug` is given.
+    """Imports TensorFlow without what it prints at its start, unless `--debug` is given."""
+    if values.debug:
+        os.environ[native_log.LEVEL] = "0"
+    with native_log.quiet():
+        import tensorflow as tf
 
-    TensorFlow writes to the file descriptor itself, whatever its log level; so that is turned aside.
-    """
-    if values.debug or "tensorflow" in sys.modules:
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as chatter:
-        os.dup2(chatter.fileno(), 2)
-        try:
-            import tensorflow as tf
-
-            tf.config.list_physical_devices()
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+        tf.config.list_physical_devices()
 
 
 def streams(most: int | None = None) -> int:

@@ -67,7 +67,14 @@ def _datagen(values: flags.FlagValues) -> None:
     metadata = problem_flags.generate_data(problem, values, _engine(values))
     print(
         "\n".join(
-            [*_table(metadata), "", *_places(metadata, values), "", "next:", _next(metadata, problem, values)]
+            [
+                *_table(metadata),
+                "",
+                *_places(metadata, problem, values),
+                "",
+                "next:",
+                _next(metadata, problem, values),
+            ]
         )
     )
 
@@ -117,12 +124,13 @@ def _table(metadata: Metadata) -> list[str]:
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
-def _places(metadata: Metadata, values: flags.FlagValues) -> list[str]:
+def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> list[str]:
     folder = problem_flags.data_dir(values)
+    swapped = f", read from {metadata.target_lang} to {metadata.source_lang}"
     return [
         f"source      {metadata.source} ({metadata.source_lang} to {metadata.target_lang})",
         f"vocabulary  {metadata.vocab_size:,} pieces, {folder / metadata.vocab_file}",
-        f"shards      {folder}/{metadata.name}-*",
+        f"shards      {folder}/{metadata.name}-*{swapped if problem.was_reversed else ''}",
     ]
 
 

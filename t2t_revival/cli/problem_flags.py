@@ -11,6 +11,7 @@ from absl import flags
 
 from t2t_revival import registry, t2t_names
 from t2t_revival.cli import common, hparams_help
+from t2t_revival.cli.lines import say
 from t2t_revival.cli.progress import ProgressLine, duration
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
@@ -199,8 +200,21 @@ def generate_data(problem: Problem, values: flags.FlagValues, engine: Engine | N
         if engine:
             return problem.generate_data(data_dir(values), progress=progress, engine=engine)
         return problem.generate_data(data_dir(values), progress=progress)
+    except KeyboardInterrupt:
+        progress.end()
+        _say_kept(problem, data_dir(values))
+        raise
     finally:
         progress.end()
+
+
+def _say_kept(problem: Problem, folder: Path) -> None:
+    """Says that an interrupted generation resumes, where something of it is kept."""
+    from t2t_revival.data.generation import unfinished_dir
+
+    notes = unfinished_dir(folder, problem.dataset_filename())
+    if notes.is_dir():
+        say(f"finished shards are kept, and listed in {notes}: the same command resumes after them")
 
 
 def uses_tensorflow(problem: Problem) -> bool:

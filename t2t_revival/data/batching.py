@@ -20,7 +20,7 @@ import tensorflow as tf
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse
 from t2t_revival.data.position import Position, adapted, cut_settings
-from t2t_revival.data.records import read_shard
+from t2t_revival.data.records import ReversedShards, read_shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
@@ -48,7 +48,8 @@ class TrainingBatches:
     order within the chunk is random. Examples longer than `max_length` on either side are dropped.
 
     Args:
-        shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS.
+        shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
+            of `ReversedShards` the two are swapped.
         hparams: `batch_size`, `max_length` and the bucket fields are read.
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches of one update; weights are made for them together.
@@ -83,6 +84,7 @@ class TrainingBatches:
             raise T2TError("there are no training shards; generate the data first with t2t-datagen")
         self.error: Exception | None = None
         self._shards = sorted(shards)
+        self._reversed = isinstance(shards, ReversedShards)
         self._bounds = bucket_boundaries(
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
@@ -183,7 +185,7 @@ class TrainingBatches:
         self, records: list[Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[Position, _Batch]]:
         """The batches of a chunk but the first `skip`; what it holds is gone when the next chunk is read."""
-        pairs = parse(records)
+        pairs = _parsed(records, self._reversed)
         records.clear()
         cuts = self._cut(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(cuts)):
@@ -234,7 +236,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     blocks = [(shard, records) for shard in sorted(shards) for records in read_shard(shard, BLOCK)]
     if not blocks:
         raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
-    pairs = parse(blocks)
+    pairs = _parsed(blocks, isinstance(shards, ReversedShards))
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]
@@ -250,6 +252,11 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
             yield batch.inputs, batch.targets, np.float32(1)
 
     return _dataset(elements).apply(tf.data.experimental.assert_cardinality(len(cuts))).prefetch(PREFETCH)
+
+
+def _parsed(blocks: list[Block], swapped: bool) -> Pairs:
+    pairs = parse(blocks)
+    return pairs.reversed() if swapped else pairs
 
 
 class _Batch(NamedTuple):

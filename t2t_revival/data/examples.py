@@ -51,6 +51,10 @@ class Pairs(NamedTuple):
     inputs: Side
     targets: Side
 
+    def reversed(self) -> Pairs:
+        """The same examples with their sides swapped."""
+        return Pairs(self.targets, self.inputs)
+
 
 def interleave(shards: list[Path], block: int) -> Iterator[Block]:
     """Blocks of up to 16 shards in turn; a shard that ends makes room for the next."""

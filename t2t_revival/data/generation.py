@@ -11,13 +11,14 @@ import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import checked_json
 from t2t_revival.data.metadata import Counts, Metadata, check_same, metadata_path
 from t2t_revival.data.records import fault, remove_temporary
+from t2t_revival.data.source_checks import counted, read_pairs
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import Vocabulary, VocabularyTooLargeError, fingerprint
@@ -89,16 +90,16 @@ def generate(
     if recipe.vocab_file:
         check_file_name(recipe.vocab_file)
     report = progress or (lambda stage, done, total: None)
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise T2TError(f"--data_dir={data_dir}: cannot be made ({error.strerror})") from error
-    tmp_dir = tmp_dir or data_dir / "tmp"
+    with _without_empty_folders(data_dir, unfinished_dir(data_dir, recipe.name)):
+        return _generate(recipe, data_dir, tmp_dir or data_dir / "tmp", report, engine)
+
+
+def _generate(recipe: Recipe, data_dir: Path, tmp_dir: Path, report: Progress, engine: Engine) -> Metadata:
     plan = _found(recipe, data_dir)
     source = _source(recipe, data_dir, plan, tmp_dir)
     if plan and not _missing_references(recipe, plan, data_dir) and _complete(plan, data_dir, report):
         return plan
-    with _only_one(data_dir):
+    with _only_one(data_dir), _nothing_unpacked(recipe, data_dir, source, tmp_dir):
         plan = _found(recipe, data_dir)
         remove_temporary(data_dir, recipe.name)
         report("reading", 0, 0)
@@ -107,6 +108,42 @@ def generate(
         _make_missing(plan, data_dir, source, report, engine)
         _write_references(recipe, plan, data_dir, source)
         return _finished(plan, data_dir, source, tmp_dir)
+
+
+@contextmanager
+def _without_empty_folders(data_dir: Path, notes: Path) -> Iterator[None]:
+    """Makes `data_dir`; after a failure removes the folders that it made, and `notes`, if they are empty."""
+    made = [folder for folder in (data_dir, *data_dir.parents) if not folder.exists()]
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise T2TError(f"--data_dir={data_dir}: cannot be made ({error.strerror})") from error
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # not empty, or not there
+            notes.rmdir()
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _nothing_unpacked(recipe: Recipe, data_dir: Path, source: Source, tmp_dir: Path) -> Iterator[None]:
+    """After an error before there is a plan, removes what the source has unpacked."""
+    try:
+        yield
+    except T2TError:
+        if not _found(recipe, data_dir):
+            _close(source, tmp_dir)
+        raise
+
+
+def _close(source: Source, tmp_dir: Path) -> None:
+    source.close()
+    with suppress(OSError):  # not empty, or not there
+        tmp_dir.rmdir()
 
 
 def unfinished_dir(data_dir: Path, name: str) -> Path:
@@ -119,6 +156,8 @@ def _source(recipe: Recipe, data_dir: Path, plan: Metadata | None, tmp_dir: Path
     asked = recipe.data_source or (plan.source if plan else recipe.default_source)
     source = recipe.make_source(asked, tmp_dir)
     if plan:
+        if source.name != plan.source:
+            source.check()
         check_same(data_dir, plan, source.name, recipe.vocab_size, recipe.vocab_file)
     return source
 
@@ -156,10 +195,7 @@ def _found(recipe: Recipe, data_dir: Path) -> Metadata | None:
 
 def _planned(recipe: Recipe, data_dir: Path, source: Source, plan: Metadata | None) -> Metadata:
     """The plan that was found, or a new one, not yet on the disk."""
-    splits = source.splits()
-    if strange := [split for split in splits if not is_file_name(split)]:
-        raise T2TError(f"{source.name}: split {strange[0]!r}: its files cannot be named so")
-    pairs = {split: source.count(split) for split in splits}
+    pairs = counted(source)
     if plan and plan.pairs != pairs:
         raise T2TError(
             f"{source.name} has changed since {data_dir} was begun: it had {plan.pairs} pairs and "
@@ -243,7 +279,7 @@ def sample_lines(source: Source, pairs: int, characters: int = VOCABULARY_CHARAC
     places = min(VOCABULARY_PLACES, pairs)
     for place in range(places):
         budget = characters // places
-        for pair in source.pairs("train", place * pairs // places, (place + 1) * pairs // places):
+        for pair in read_pairs(source, "train", place * pairs // places, (place + 1) * pairs // places):
             budget -= sum(map(len, pair))
             if budget < 0:
                 break
@@ -346,7 +382,5 @@ def _finished(plan: Metadata, data_dir: Path, source: Source, tmp_dir: Path) -> 
                 "give another --data_dir"
             )
     shutil.rmtree(folders.notes)
-    source.close()
-    if tmp_dir.is_dir() and not any(tmp_dir.iterdir()):
-        tmp_dir.rmdir()
+    _close(source, tmp_dir)
     return plan

@@ -27,6 +27,10 @@ READ_BUFFER = 1 << 18  # bytes
 FAULT_BLOCK = 1024  # records that are held while a shard is verified
 
 
+class ReversedShards(list[Path]):
+    """Shards of which the inputs are read as targets and the targets as inputs."""
+
+
 def shard_name(name: str, split: str, index: int, count: int) -> str:
     """T2T's name of a shard, such as "translate_ende-train-00000-of-00100"."""
     return f"{name}-{split}-{index:05d}-of-{count:05d}"

@@ -34,12 +34,22 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Source(abc.ABC):
-    """Sentence pairs in splits named "train", "dev" and, where there is one, "test"."""
+    """Sentence pairs in splits named "train", "dev" and, where there is one, "test".
 
-    kind: str  # "folder", "tfds" or "sample"
-    name: str  # the same for the same data, and itself a valid --data_source
-    source_lang: str
-    target_lang: str
+    A source of one's own has the three methods; the attributes have defaults.
+
+    Attributes:
+        kind: "folder", "tfds" or "sample", for each of which a problem may have a vocabulary size of its own.
+        name: the same for the same data, and itself a valid --data_source; empty: the --data_source that it
+            was made for.
+        source_lang: the language of a pair's first side, as messages call it.
+        target_lang: that of its second side.
+    """
+
+    kind: str = "own"
+    name: str = ""
+    source_lang: str = "inputs"
+    target_lang: str = "targets"
 
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
@@ -63,6 +73,13 @@ class Source(abc.ABC):
 
         Raises:
             T2TError: the data cannot be read.
+        """
+
+    def check(self) -> None:  # noqa: B027 (nothing to do for most)
+        """Checks that the data is there; reads and downloads nothing.
+
+        Raises:
+            T2TError: it is not.
         """
 
     def close(self) -> None:  # noqa: B027 (nothing to do for most)
@@ -133,8 +150,8 @@ def _sample(split: str) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class _Side:
-    """One plain text file: how many lines, and the byte offset of every INDEX_STEPth."""
+class IndexedFile:
+    """A file of lines: how many there are, and the byte offset of every INDEX_STEPth."""
 
     path: Path
     lines: int
@@ -169,15 +186,19 @@ class FolderSource(Source):
         source_side, target_side = self._sides[split]
         yield from zip(_lines(source_side, start, stop), _lines(target_side, start, stop), strict=True)
 
+    def check(self) -> None:
+        """See `Source.check`."""
+        if not self._folder.is_dir():
+            raise T2TError(f"--data_source={self._asked}: no such folder; {CHOICES}")
+
     def close(self) -> None:
         """Removes what was unpacked."""
         for file in self._files():
             self._unpacked(file).unlink(missing_ok=True)
 
     @cached_property
-    def _sides(self) -> dict[str, tuple[_Side, _Side]]:
-        if not self._folder.is_dir():
-            raise T2TError(f"--data_source={self._asked}: no such folder; {CHOICES}")
+    def _sides(self) -> dict[str, tuple[IndexedFile, IndexedFile]]:
+        self.check()
         sides = {}
         for split in SPLITS:
             files = [self._file(split, language) for language in (self.source_lang, self.target_lang)]
@@ -186,7 +207,7 @@ class FolderSource(Source):
             sides[split] = self._aligned(*files)
         return sides
 
-    def _aligned(self, source_file: Path, target_file: Path) -> tuple[_Side, _Side]:
+    def _aligned(self, source_file: Path, target_file: Path) -> tuple[IndexedFile, IndexedFile]:
         source_side, target_side = self._index(source_file), self._index(target_file)
         if source_side.lines != target_side.lines:
             raise T2TError(
@@ -207,7 +228,7 @@ class FolderSource(Source):
         files = [self._file(split, lang) for split in SPLITS for lang in (self.source_lang, self.target_lang)]
         return [file for file in files if file.exists() and file.suffix == ".gz"]
 
-    def _index(self, file: Path) -> _Side:
+    def _index(self, file: Path) -> IndexedFile:
         if not file.is_file():
             raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
         if file.suffix != ".gz":
@@ -234,7 +255,7 @@ def _unpack(packed: Path, plain: Path) -> None:
         raise T2TError(f"{packed}: damaged gzip file: {error}") from error
 
 
-def _index(path: Path, shown: Path) -> _Side:
+def _index(path: Path, shown: Path) -> IndexedFile:
     """Counts the lines of a file and checks that they are UTF-8; errors name the file `shown`."""
     offsets, offset, number = [], 0, 0
     with path.open("rb") as file:
@@ -246,20 +267,24 @@ def _index(path: Path, shown: Path) -> _Side:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise T2TError(f"{shown}, line {number}: not UTF-8 ({error.reason})") from error
-    return _Side(path, number, tuple(offsets))
+    return IndexedFile(path, number, tuple(offsets))
 
 
-def _lines(side: _Side, start: int, stop: int) -> Iterator[str]:
-    """The lines of a file from number `start` (from 0) up to `stop`."""
-    if start >= min(stop, side.lines):
+def _lines(side: IndexedFile, start: int, stop: int) -> Iterator[str]:
+    """The lines of a text file from number `start` (from 0) up to `stop`, without line ends."""
+    for number, line in enumerate(numbered_lines(side, start, stop), start):
+        content = line.removeprefix(BYTE_ORDER_MARK) if number == 0 else line
+        yield content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+
+
+def numbered_lines(file: IndexedFile, start: int, stop: int) -> Iterator[bytes]:
+    """The lines of a file from number `start` (from 0) up to `stop`, with their line feeds."""
+    if start >= min(stop, file.lines):
         return
-    with side.path.open("rb") as file:
-        file.seek(side.offsets[start // INDEX_STEP])
-        for number, line in enumerate(
-            islice(file, start % INDEX_STEP, start % INDEX_STEP + stop - start), start
-        ):
-            content = line.removeprefix(BYTE_ORDER_MARK) if number == 0 else line
-            yield content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    with file.path.open("rb") as content:
+        content.seek(file.offsets[start // INDEX_STEP])
+        skipped = start % INDEX_STEP
+        yield from islice(content, skipped, skipped + stop - start)
 
 
 class TfdsSource(Source):

@@ -20,6 +20,7 @@ import sentencepiece
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
+from t2t_revival.native_log import quiet
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -133,7 +134,7 @@ class Vocabulary:
         import keras_nlp
         import tensorflow as tf
 
-        with tf.init_scope():
+        with tf.init_scope(), quiet():
             return keras_nlp.tokenizers.SentencePieceTokenizer(proto=self.content, dtype="int32")
 
     @cached_property

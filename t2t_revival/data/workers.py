@@ -28,6 +28,7 @@ from typing import Any
 from t2t_revival import checked_json, registry
 from t2t_revival.data.metadata import Counts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
+from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary import EOS
@@ -284,7 +285,7 @@ def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:
     """Appends the task's serialised examples to `examples` and counts them."""
     lengths: Counter[int] = Counter()
     skipped = source_tokens = target_tokens = 0
-    pairs = workplace.source.pairs(task.split, task.start, task.stop)
+    pairs = read_pairs(workplace.source, task.split, task.start, task.stop)
     while chunk := list(islice(pairs, CHUNK)):
         full = [pair for pair in chunk if all(side.strip() for side in pair)]
         skipped += len(chunk) - len(full)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.native_log import quiet
 from t2t_revival.serving.client import DTYPES, USUAL, WITH_OPTIONS, Inputs, plain
 
 SAVED_MODEL = "saved_model.pb"
@@ -38,7 +39,8 @@ class FolderModel:
         _check_operations(folder)
         importlib.import_module("tensorflow_text")  # its ops must be known before a model with them is read
         try:
-            self._signatures = tf.saved_model.load(str(folder)).signatures
+            with quiet():
+                self._signatures = tf.saved_model.load(str(folder)).signatures
         except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
             raise T2TError(f"{folder}: cannot be read, export it again: {plain(str(error))}") from error
         for name in (USUAL, WITH_OPTIONS):

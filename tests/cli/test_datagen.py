@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import re
@@ -133,6 +134,51 @@ def test_a_data_dir_that_cannot_be_made_is_one_line(corpus, tmp_path, capsys):
         f"--data_dir={tmp_path / 'file' / 'data'}",
     ]
     assert "cannot be made" in fails(capsys, 1, *flags)
+
+
+def test_a_source_that_does_not_exist_is_said_whatever_is_there(corpus, tmp_path, capsys):
+    generate(corpus, tmp_path / "data", "--vocab_size=300")
+    capsys.readouterr()
+    flags = ["--problem=translate_ende", "--data_source=nowhere", f"--data_dir={tmp_path / 'data'}"]
+    assert "--data_source=nowhere: no such folder; --data_source takes a folder" in fails(capsys, 1, *flags)
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_failure_leaves_no_empty_folders(there, packed, corpus, tmp_path, capsys):
+    data = tmp_path / "new" / "data"
+    if there:
+        data.mkdir(parents=True)
+    if packed:
+        (corpus / "train.en.gz").write_bytes(gzip.compress((corpus / "train.en").read_bytes()))
+        (corpus / "train.en").unlink()
+    for more in (["--vocab_size=30000"], ["--vocab_size=3"]):
+        assert "--vocab_size=3" in fails(
+            capsys, 1, "--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={data}", *more
+        )
+    assert data.parent.exists() == there
+    assert not there or not any(data.iterdir())
+
+
+@pytest.mark.parametrize(("stage", "kept"), [("reading", False), ("vocabulary", False), ("pairs", True)])
+def test_an_interruption_says_that_the_same_command_resumes(
+    stage, kept, corpus, tmp_path, capsys, monkeypatch
+):
+    data = tmp_path / "data"
+
+    def interrupt(self, now, done, total):
+        if now == stage:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(problem_flags.Progress, "__call__", interrupt)
+        assert generate(corpus, data, "--vocab_size=300") == 130
+    shown = capsys.readouterr().err.splitlines()
+    line = f"finished shards are kept, and listed in {data}/.translate_ende.unfinished"
+    assert (f"{line}: the same command resumes after them" in shown[:-1]) == kept
+    assert data.exists() == kept
+    assert generate(corpus, data, "--vocab_size=300") == 0
+    assert not list(data.glob(".*"))
 
 
 def test_another_source_loses_nothing(corpus, tmp_path, capsys):

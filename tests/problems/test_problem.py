@@ -94,6 +94,14 @@ def test_data_of_another_source_is_refused(made, tmp_path):
         TranslateEnxx(vocab_size=400).vocabulary(data)
 
 
+def test_a_source_that_does_not_exist_is_said_before_another_one(made, tmp_path):
+    _, data = made
+    missing = TranslateEnxx(data_source=str(tmp_path / "corpsu"))
+    for use in (missing.generate_data, missing.metadata):
+        with pytest.raises(T2TError, match=r"^--data_source=.*corpsu: no such folder; --data_source takes"):
+            use(data)
+
+
 def test_missing_data_names_the_command(tmp_path):
     with pytest.raises(
         T2TError, match=r"no data for translate_enxx in .*: run t2t-datagen --problem=translate_enxx"
@@ -175,6 +183,25 @@ def test_the_default_vocabulary_follows_the_corpus(kind, pairs, size):
     assert problem.default_vocab_size(Pretended(kind, pairs)) == size
 
 
+class UsrSmall(TranslateEnxx):
+    @property
+    def approx_vocab_size(self):
+        return 310
+
+
+@pytest.mark.parametrize("asked", [0, 300])
+def test_a_size_of_the_class_goes_before_the_corpus_and_the_flag_before_both(asked, corpus, tmp_path):
+    metadata = UsrSmall(data_source=str(corpus), vocab_size=asked).generate_data(tmp_path / "data")
+    assert metadata.vocab_size == (asked or 310)
+
+
+@pytest.mark.parametrize("kind", ["folder", "sample", "tfds"])
+def test_a_subclass_of_a_built_in_problem_has_its_own_size(kind):
+    base = type(registry.problem("translate_ende"))
+    small = type("UsrSmallEnde", (base,), {"approx_vocab_size": 512})
+    assert small().default_vocab_size(Pretended(kind, 100)) == 512
+
+
 def test_a_problem_cannot_be_made_from_half_a_contract():
     with pytest.raises(TypeError, match="abstract"):
         Problem()
@@ -229,7 +256,10 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
     [
         ({}, "problem translate_enxx: its class must say source_lang and target_lang, or make_source"),
         ({"source_lang": "en"}, "its class must say source_lang and target_lang"),
-        ({"generate_samples": None}, "generate_samples is T2T's way; here make_source says where pairs come"),
+        (
+            {"generate_samples": None},
+            "generate_samples is T2T's way; here make_source returns a PairsSource of these",
+        ),
     ],
 )
 def test_a_class_that_does_not_say_what_it_reads(attributes, message, corpus, tmp_path):

@@ -1,0 +1,149 @@
+"""`PairsSource`: sentence pairs from Python code, in the place of T2T's `generate_samples`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.source_checks import REQUIRED, call, kind_of, pair_fault, place_of
+from t2t_revival.data.sources import INDEX_STEP, SPLITS, IndexedFile, Source, numbered_lines
+from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
+
+Pair = tuple[str, str] | Mapping[str, str]  # (source, target), or T2T's {"inputs": source, "targets": target}
+Pairs = Iterable[Pair] | Callable[[], Iterable[Pair]]
+
+
+class PairsSource(Source):
+    """Pairs that iterables give: lists, generators, or functions that return either.
+
+    Each is read once, from beginning to end, into a temporary file, from which processes on any core make
+    the shards. So a generator may be used up by that. An interrupted t2t-datagen reads them again when it
+    resumes: the same pairs must come, in the same order.
+
+    Args:
+        name: the same for the same data.
+        splits: "train", "dev" and, if wanted, "test"; for each an iterable of pairs, or a function without
+            arguments that returns one. A pair is (source, target), without line feeds, or T2T's
+            {"inputs": source, "targets": target}.
+        source_lang: the language of the inputs, such as "en".
+        target_lang: the language of the targets.
+        tmp_dir: where the temporary files go, as `make_source` gets it; None: the system's folder for such.
+
+    Example:
+        def make_source(self, data_source, tmp_dir):
+            return PairsSource("squares", {"train": squares(0, 90), "dev": squares(90, 100)}, tmp_dir=tmp_dir)
+
+    Raises:
+        T2TError: "train" or "dev" is missing, or what stands there cannot be iterated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        splits: Mapping[str, Pairs],
+        source_lang: str = "inputs",
+        target_lang: str = "targets",
+        tmp_dir: Path | None = None,
+    ) -> None:
+        frame = inspect.currentframe()
+        caller = frame and frame.f_back
+        self._place = f"{caller.f_code.co_filename}, line {caller.f_lineno}" if caller else name
+        self.name, self.source_lang, self.target_lang = name, source_lang, target_lang
+        self._tmp_dir = tmp_dir
+        self._pairs = splits
+        if fault := _fault(name, splits):
+            raise T2TError(f"{self._place}: PairsSource {name!r}: {fault}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Files instead of iterables, which cannot go to another process."""
+        self._files  # noqa: B018 (read before it travels)
+        return {name: value for name, value in vars(self).items() if name not in ("_pairs", "_remove")}
+
+    def splits(self) -> tuple[str, ...]:
+        """See `Source.splits`."""
+        return tuple(self._files)
+
+    def count(self, split: str) -> int:
+        """See `Source.count`."""
+        return self._files[split].lines
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        """See `Source.pairs`."""
+        for line in numbered_lines(self._files[split], start, stop):
+            source, target = json.loads(line)
+            yield source, target
+
+    def close(self) -> None:
+        """Removes the temporary files."""
+        if remove := vars(self).get("_remove"):
+            remove()
+
+    @cached_property
+    def _files(self) -> dict[str, IndexedFile]:
+        if self._tmp_dir:
+            self._tmp_dir.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="t2t-pairs-", dir=self._tmp_dir))
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return {split: self._write(split, folder / split) for split in SPLITS if split in self._pairs}
+
+    def _write(self, split: str, path: Path) -> IndexedFile:
+        """Writes the pairs of a split, each as JSON on a line."""
+        offsets, offset, number = [], 0, 0
+        with writing(path) as file:
+            for number, pair in enumerate(self._opened(split), start=1):
+                sides = _sides(pair)
+                if fault := pair_fault(sides):
+                    raise T2TError(f"{self._place_of(split)}: pair {number} of {split} {fault}")
+                if (number - 1) % INDEX_STEP == 0:
+                    offsets.append(offset)
+                offset += file.write(f"{json.dumps(sides)}\n".encode())
+        if not number:
+            raise T2TError(
+                f"{self._place_of(split)}: no pairs of {split} (a generator is read once: give the function)"
+            )
+        return IndexedFile(path, number, tuple(offsets))
+
+    def _opened(self, split: str) -> Iterable[Any]:
+        given = self._pairs[split]
+        pairs = call(given) if callable(given) else given
+        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+            raise T2TError(
+                f"{self._place_of(split)}: returns {kind_of(pairs)} for {split}, not an iterable of pairs"
+            )
+        return pairs
+
+    def _place_of(self, split: str) -> str:
+        """Where the function or generator of a split is, or where this source was made."""
+        given = self._pairs[split]
+        return place_of(given) if callable(given) or inspect.isgenerator(given) else self._place
+
+
+def _fault(name: Any, splits: Any) -> str | None:
+    """What is wrong with the arguments; None: nothing."""
+    if not isinstance(name, str):
+        return f"its name is {kind_of(name)}, not a str"
+    if not isinstance(splits, Mapping):
+        return f"its splits are {kind_of(splits)}, not a dict"
+    if missing := [split for split in REQUIRED if split not in splits]:
+        return f"{missing[0]!r} is missing; there is {', '.join(map(str, splits)) or 'nothing'}"
+    for split, pairs in splits.items():
+        if split not in SPLITS:
+            return f"split {split!r} is not one of {', '.join(SPLITS)}"
+        if isinstance(pairs, str) or not (callable(pairs) or isinstance(pairs, Iterable)):
+            return f"{split} is {kind_of(pairs)}, not an iterable of pairs"
+    return None
+
+
+def _sides(pair: Any) -> Any:
+    """A pair as a tuple, where it is T2T's dictionary."""
+    if isinstance(pair, Mapping) and set(pair) == {"inputs", "targets"}:
+        return pair["inputs"], pair["targets"]
+    return pair

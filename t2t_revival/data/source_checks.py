@@ -1,0 +1,182 @@
+"""Checks of what a user's own source returns; each error names the file and line of the code at fault."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from t2t_revival.data.sources import Source
+from t2t_revival.errors import T2TError
+from t2t_revival.files import is_file_name
+
+REQUIRED = ("train", "dev")
+METHODS = ("splits", "count", "pairs")
+ATTRIBUTES = ("kind", "name", "source_lang", "target_lang")
+
+
+def place_of(code: Any, cls: type | None = None) -> str:
+    """`FILE, line N` of a function, property, generator or class.
+
+    Args:
+        code: what to look for.
+        cls: its class, which is named where `code` itself is in no file.
+    """
+    code = getattr(code, "fget", code)
+    code = getattr(code, "gi_code", inspect.unwrap(code) if callable(code) else code)
+    try:
+        return f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}"
+    except (OSError, TypeError):
+        return place_of(cls) if cls else getattr(code, "__qualname__", repr(code))
+
+
+def call(function: Callable, *arguments: Any) -> Any:
+    """The function's result.
+
+    Raises:
+        T2TError: it does not take these arguments.
+    """
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise T2TError(
+            f"{place_of(function)}: {function.__name__} is called with {len(arguments)} arguments: {error}"
+        ) from error
+    return function(*arguments)
+
+
+def made_source(make: Callable, data_source: str, *arguments: Any) -> Source:
+    """What a problem's `make_source` returns, with a name.
+
+    Args:
+        make: the method.
+        data_source: its first argument, by which a source without a name is called.
+        arguments: its other ones.
+
+    Raises:
+        T2TError: it returns no `Source`, or one with an attribute that is no text.
+    """
+    found = call(make, data_source, *arguments)
+    if not isinstance(found, Source):
+        raise T2TError(
+            f"{place_of(make)}: make_source returns {kind_of(found)}, not a Source (t2t_revival.data.sources)"
+        )
+    for method in METHODS:
+        if not callable(getattr(found, method)):
+            raise T2TError(
+                f"{place_of(type(found))}: {method} is {kind_of(getattr(found, method))}, not a method"
+            )
+    for attribute in ATTRIBUTES:
+        value = getattr(found, attribute)
+        if not isinstance(value, str):
+            raise T2TError(f"{place_of(type(found))}: {attribute} is {kind_of(value)}, not a str")
+    if not found.name:
+        found.name = data_source
+    return found
+
+
+def checked_size(problem: Any, size: Any, origin: str) -> int:
+    """A number of pieces.
+
+    Args:
+        problem: whose it is.
+        size: the number.
+        origin: the property or method that it comes from.
+
+    Raises:
+        T2TError: it is no number, or a method that should be a property.
+    """
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    where = place_of(size if callable(size) else getattr(type(problem), origin), type(problem))
+    if callable(size):
+        raise T2TError(f"{where}: {origin} is a method: write @property above it, as in T2T")
+    raise T2TError(f"{where}: {origin} is {size!r}, not a number of pieces such as 32000")
+
+
+def checked_symbols(problem: Any, source: Source) -> Sequence[str]:
+    """A problem's `user_symbols`.
+
+    Raises:
+        T2TError: they are no sequence of texts.
+    """
+    symbols = problem.user_symbols(source)
+    if isinstance(symbols, list | tuple) and all(isinstance(symbol, str) and symbol for symbol in symbols):
+        return symbols
+    where = place_of(problem.user_symbols)
+    raise T2TError(f"{where}: user_symbols returns {symbols!r}, not a list of texts")
+
+
+def counted(source: Source) -> dict[str, int]:
+    """The splits of a source with their numbers of pairs.
+
+    Raises:
+        T2TError: a split or a number is none, or "train" or "dev" is missing.
+    """
+    splits = call(source.splits)
+    where = place_of(source.splits)
+    if isinstance(splits, str) or not isinstance(splits, Iterable):
+        raise T2TError(f"{where}: splits returns {kind_of(splits)}, not a tuple of names")
+    splits = tuple(splits)
+    for split in splits:
+        if not isinstance(split, str) or not is_file_name(split):
+            raise T2TError(f"{where}: split {split!r} of {source.name}: its files cannot be named so")
+    if missing := [split for split in REQUIRED if split not in splits]:
+        raise T2TError(f"{where}: splits returns {splits}: {missing[0]!r} is missing")
+    return {split: _count(source, split) for split in splits}
+
+
+def _count(source: Source, split: str) -> int:
+    found = call(source.count, split)
+    try:
+        number = operator.index(found)
+    except TypeError:
+        raise T2TError(f"{place_of(source.count)}: count returns {kind_of(found)}, not an int") from None
+    if number < 1:
+        raise T2TError(f"{place_of(source.count)}: count returns {number} for the {split} split")
+    return number
+
+
+def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+    """`Source.pairs`, each checked.
+
+    Raises:
+        T2TError: one is no pair of lines, or there are not `stop - start` of them.
+    """
+    found = call(source.pairs, split, start, stop)
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise T2TError(f"{place_of(source.pairs)}: pairs returns {kind_of(found)}, not an iterator of pairs")
+    number = start
+    for number, pair in enumerate(islice(found, stop - start + 1), start + 1):
+        if fault := pair_fault(pair):
+            raise T2TError(f"{place_of(source.pairs)}: pair {number} of {split} {fault}")
+        yield pair[0], pair[1]
+    if number != stop:
+        many = "more" if number > stop else f"only {number - start}"
+        raise T2TError(
+            f"{place_of(source.pairs)}: {many} pairs of {split} where {stop - start} were asked for: number "
+            f"{start} up to {stop}, of the {source.count(split)} that count returns"
+        )
+
+
+def pair_fault(pair: Any) -> str | None:
+    """What is wrong with a pair (source, target); None: nothing."""
+    if not isinstance(pair, tuple | list):
+        return f"is {kind_of(pair)}, not a tuple (source, target)"
+    if len(pair) != 2:
+        return f"has {len(pair)} sides, not 2"
+    for side in pair:
+        if not isinstance(side, str):
+            return f"has a side that is {kind_of(side)}, not a str"
+        if "\n" in side:
+            return "has a line feed in it: replace it by a space"
+        if not side.isascii() and any("\ud800" <= character <= "\udfff" for character in side):
+            return "has half a surrogate pair in it, which is no character"
+    return None
+
+
+def kind_of(value: Any) -> str:
+    """The name of its type, for messages."""
+    return "None" if value is None else type(value).__name__

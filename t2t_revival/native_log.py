@@ -1,0 +1,104 @@
+"""Silences chatter that libraries in C++ write to the file descriptor of stderr, past their log levels.
+
+TensorFlow writes before its log level is read: which CPU it was built for, that there is no GPU. TensorFlow
+Text's SentencePiece has a log level that nobody can set. Lines that are no such chatter are passed on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all, 1: no INFO, 2: no WARNING, 3: no ERROR
+DEFAULT_LEVEL = "2"
+CHATTER = re.compile(
+    rb"WARNING: All log messages before absl::InitializeLog|To enable the following instructions:"
+    rb"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] |\S+\.cc\(\d+\) LOG\(INFO\) "
+    rb"|E\d{4} .*(failed call to cuInit|Unable to register cu\w+ factory)"
+)
+GPU_DRIVERS = (Path("/proc/driver/nvidia"), Path("/dev/dxg"), Path("/dev/kfd"))  # NVIDIA's, WSL's, AMD's
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Drops lines of `CHATTER` that are written to stderr meanwhile, unless the log level is 0 or 1.
+
+    All other lines are written when the block ends; where it ends with an exception, the chatter too.
+    """
+    if os.environ.get(LEVEL, DEFAULT_LEVEL) in ("0", "1"):
+        yield
+        return
+    try:
+        sys.stderr.flush()
+        stderr = os.dup(2)
+    except (OSError, AttributeError):  # no stderr
+        yield
+        return
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            _end(stderr, written, everything=True)
+            raise
+        _end(stderr, written)
+
+
+def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
+    """Gives stderr its descriptor back, and the lines that are no chatter."""
+    sys.stderr.flush()
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    written.seek(0)
+    lines = [line for line in written if everything or not CHATTER.match(line)]
+    with open(2, "wb", buffering=0, closefd=False) as file:
+        file.write(b"".join(lines))
+
+
+def quiet_tensorflow() -> None:
+    """Sets TensorFlow's log level, where the environment has none, and silences its import.
+
+    Without a GPU's driver, the search for GPUs is part of the import: later its failure would be shown.
+    """
+    os.environ.setdefault(LEVEL, DEFAULT_LEVEL)
+    if "tensorflow" not in sys.modules and not any(isinstance(known, _Finder) for known in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Wraps the first import of TensorFlow in `quiet`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder.find_spec`."""
+        if fullname != "tensorflow":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec and spec.loader:
+            _execute_quietly(spec.loader)
+        return spec
+
+
+def _execute_quietly(loader: Any) -> None:
+    execute = loader.exec_module
+
+    def quietly(module: ModuleType) -> None:
+        loader.exec_module = execute
+        with quiet():
+            execute(module)
+            if not any(driver.exists() for driver in GPU_DRIVERS):
+                module.config.list_physical_devices()
+
+    loader.exec_module = quietly

@@ -1,0 +1,138 @@
+"""Mistakes in a source of one's own: one line each, with the file and line of the code at fault."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.data.sources import Source
+from t2t_revival.errors import T2TError
+from t2t_revival.problems import PairsSource, Text2TextProblem
+
+HERE = re.escape(str(Path(__file__)))
+
+
+class Numbers(Source):
+    """All that a source must have."""
+
+    def splits(self):
+        return ("train", "dev")
+
+    def count(self, split):
+        return 40
+
+    def pairs(self, split, start, stop):
+        return [(f"count to {n}", f"down from {n}") for n in range(start, stop)]
+
+
+class Kindless(Numbers):
+    kind = None
+
+
+class Listed(Numbers):
+    splits = ("train", "dev")
+
+
+def problem(source, **attributes):
+    """A problem with that source; `attributes` go before its own."""
+    made = {"make_source": lambda self, data_source, tmp_dir: source, "large_vocab_size": 280, **attributes}
+    return type("UsrNumbers", (Text2TextProblem,), made)(data_source="numbers")
+
+
+def changed(**attributes):
+    return type("Changed", (Numbers,), attributes)()
+
+
+def returning(value):
+    return lambda self, *arguments: value
+
+
+def lacking(data_source):
+    raise AssertionError("not called")
+
+
+def test_three_methods_are_enough(tmp_path):
+    metadata = problem(Numbers()).generate_data(tmp_path)
+    assert (metadata.source, metadata.source_lang, metadata.target_lang) == ("numbers", "inputs", "targets")
+    assert metadata.splits["train"].examples == metadata.splits["dev"].examples == 40
+    assert problem(Numbers()).generate_data(tmp_path) == metadata
+    other = problem(Numbers())
+    other.data_source = "others"
+    with pytest.raises(T2TError, match="made from numbers, not from others"):
+        other.generate_data(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (None, "make_source returns None, not a Source"),
+        ([("a", "b")], "make_source returns list, not a Source"),
+        (Numbers, "make_source returns ABCMeta, not a Source"),
+        (Kindless(), "kind is None, not a str"),
+        (Listed(), "splits is tuple, not a method"),
+        (changed(splits=returning("train")), "splits returns str, not a tuple of names"),
+        (changed(splits=returning(None)), "splits returns None, not a tuple of names"),
+        (changed(splits=returning(["train", "eval"])), "splits returns .*: 'dev' is missing"),
+        (changed(splits=returning(["train", "dev", "a/b"])), "split 'a/b' .* cannot be named so"),
+        (changed(count=returning(None)), "count returns None, not an int"),
+        (changed(count=returning(0)), "count returns 0 for the train split"),
+        (changed(pairs=returning(None)), "pairs returns None, not an iterator of pairs"),
+        (changed(pairs=returning("ab")), "pairs returns str, not an iterator of pairs"),
+        (changed(pairs=lambda self, split: []), "pairs .*is called with 3 arguments"),
+        (changed(pairs=returning([])), "only 0 pairs of train where 1 were asked for"),
+        (changed(pairs=returning([("a", "b")] * 40)), "more pairs of train where 1 were asked for"),
+        (changed(pairs=returning(["ab"])), r"pair 1 of train is str, not a tuple \(source, target\)"),
+        (changed(pairs=returning([{"inputs": "a", "targets": "b"}])), "pair 1 of train is dict"),
+        (changed(pairs=returning([("a", "b", "c")])), "pair 1 of train has 3 sides, not 2"),
+        (changed(pairs=returning([("a", b"b")])), "pair 1 of train has a side that is bytes, not a str"),
+        (changed(pairs=returning([("a\n", "b")])), "pair 1 of train has a line feed in it"),
+        (changed(pairs=returning([("\ud800", "b")])), "pair 1 of train has half a surrogate pair"),
+    ],
+)
+def test_a_wrong_source_is_named_with_its_line(source, message, tmp_path):
+    message = message.replace("pairs .*is", "<lambda> is")
+    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
+        problem(source).generate_data(tmp_path / "new" / "data")
+    assert not (tmp_path / "new").exists(), "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"make_source": lambda self: Numbers()}, "<lambda> is called with 2 arguments"),
+        ({"approx_vocab_size": lambda self: 512}, "approx_vocab_size is a method: write @property above it"),
+        ({"approx_vocab_size": property(lambda self: "512")}, "approx_vocab_size is '512', not a number"),
+        ({"default_vocab_size": returning(None)}, "default_vocab_size is None, not a number"),
+        ({"user_symbols": returning([1])}, r"user_symbols returns \[1\], not a list of texts"),
+    ],
+)
+def test_a_wrong_problem_is_named_with_its_line(attributes, message, tmp_path):
+    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
+        problem(Numbers(), **attributes).generate_data(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        ([lacking], "PairsSource 'p': its splits are list, not a dict"),
+        ({"train": lacking}, "PairsSource 'p': 'dev' is missing; there is train"),
+        (
+            {"train": [], "dev": [], "eval": []},
+            "PairsSource 'p': split 'eval' is not one of train, dev, test",
+        ),
+        ({"train": "train.en", "dev": []}, "PairsSource 'p': train is str, not an iterable of pairs"),
+        ({"train": lacking, "dev": []}, "lacking is called with 0 arguments: missing a required argument"),
+        ({"train": lambda: None, "dev": []}, "returns None for train, not an iterable of pairs"),
+        ({"train": [], "dev": []}, "no pairs of train"),
+        ({"train": iter(()), "dev": []}, "no pairs of train"),
+        ({"train": [("a", "b")], "dev": ["ab"]}, "pair 1 of dev is str, not a tuple"),
+        ({"train": ({"text": "a"} for _ in "a"), "dev": []}, "pair 1 of train is dict, not a tuple"),
+    ],
+)
+def test_wrong_iterables_are_named_with_their_line(splits, message, tmp_path):
+    def make_source(self, data_source, tmp_dir):
+        return PairsSource("p", splits, tmp_dir=tmp_dir)
+
+    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
+        problem(None, make_source=make_source).generate_data(tmp_path / "new" / "data")
+    assert not (tmp_path / "new").exists(), "nothing is left behind"

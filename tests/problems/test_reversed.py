@@ -1,0 +1,149 @@
+"""`PROBLEM_rev`: the same files, read in the other direction."""
+
+import numpy as np
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.data.batching import TrainingBatches, evaluation_batches
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.problems import PairsSource, Problem, Text2TextProblem
+from t2t_revival.problems.problem import Finished
+
+PAIRS = {
+    "train": [(f"a dog sees {n} cats", f"ein Hund sieht {n} Katzen") for n in range(60)],
+    "dev": [("a cat", "eine Katze"), ("a dog", "ein Hund")],
+}
+
+
+class UsrAnimals(Text2TextProblem):
+    "Animals."
+
+    source_lang, target_lang = "en", "de"
+    usual_hparams = ("small", "small", "small")
+
+    def make_source(self, data_source, tmp_dir):
+        assert (self.source_lang, self.target_lang) == ("en", "de")
+        return PairsSource("animals", PAIRS, self.source_lang, self.target_lang, tmp_dir)
+
+    def decode_hparams(self):
+        return {"beam_size": 2, "alpha": 0.0, "extra_length": 5}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    registry.list_problems()
+    monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
+    registry.register_problem(UsrAnimals)
+
+
+@pytest.fixture
+def data(tmp_path):
+    registry.problem("usr_animals", vocab_size=300).generate_data(tmp_path)
+    return tmp_path
+
+
+def test_data_of_the_problem_serves_both_directions(data):
+    before = {path: path.stat().st_mtime_ns for path in data.iterdir()}
+    reverse = registry.problem("usr_animals_rev")
+    assert reverse.has_data(data)
+    reverse.generate_data(data)
+    assert {path: path.stat().st_mtime_ns for path in data.iterdir()} == before
+    assert list(reverse.text("dev", data)) == [(target, source) for source, target in PAIRS["dev"]]
+    assert list(reverse.references("dev", data)) == list(reverse.text("dev", data))
+    forward = registry.problem("usr_animals")
+    assert reverse.vocabulary(data).fingerprint == forward.vocabulary(data).fingerprint
+    for one, other in zip(forward.dataset("dev", data), reverse.dataset("dev", data), strict=True):
+        np.testing.assert_array_equal(one["inputs"], other["targets"])
+        np.testing.assert_array_equal(one["targets"], other["inputs"])
+
+
+def test_data_made_for_the_reverse_is_the_problems(data, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    metadata = registry.problem("usr_animals_rev", vocab_size=300).generate_data(other)
+    assert metadata.name == "usr_animals"
+    names = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (data, other)]
+    assert names[0] == names[1]
+
+
+def test_batches_have_their_sides_swapped(data):
+    hparams = HParams(batch_size=64, max_length=20)
+    reverse, forward = registry.problem("usr_animals_rev"), registry.problem("usr_animals")
+    vocabulary = forward.vocabulary(data)
+    for batches in (
+        TrainingBatches(reverse.shards("train", data), hparams).dataset().take(3),
+        evaluation_batches(reverse.shards("dev", data), hparams),
+    ):
+        for features, labels, _ in batches.as_numpy_iterator():
+            inputs, targets = (map(vocabulary.decode, rows) for rows in (features["inputs"], labels))
+            assert all(line.startswith("ein") for line in inputs)
+            assert all(line.startswith("a ") for line in targets)
+            np.testing.assert_array_equal(features["targets"], labels)
+    features, labels, _ = next(
+        iter(TrainingBatches(forward.shards("train", data), hparams).dataset().as_numpy_iterator())
+    )
+    assert vocabulary.decode(labels[0]).startswith("ein")
+
+
+def test_names_languages_and_settings():
+    reverse = registry.problem("usr_animals_rev", data_source="x", vocab_size=7)
+    assert reverse.name == "usr_animals_rev"
+    assert (reverse.source_lang, reverse.target_lang) == ("de", "en")
+    assert (reverse.data_source, reverse.vocab_size, reverse.was_reversed) == ("x", 7, True)
+    assert reverse.decode_hparams() == UsrAnimals().decode_hparams()
+    assert reverse.usual_hparams == UsrAnimals.usual_hparams
+    assert not UsrAnimals.was_reversed
+
+
+def test_the_built_in_translations_have_a_reverse():
+    listed = registry.list_problems()
+    assert listed["translate_ende_rev"] == "translate_ende with inputs and targets swapped, on the same data."
+    assert {"translate_enfr_rev", "usr_animals_rev"} <= set(listed)
+    assert not {name for name in listed if name.startswith("parse") and name.endswith("_rev")}
+    assert registry.problem("translate_ende_rev").approx_vocab_size == 37_000
+    assert list(listed) == sorted(listed)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("parse_wsj_rev", "problem parse_wsj has no reverse: it has prepare, finish, target"),
+        (
+            "translate_ende_rev_rev",
+            "unknown problem 'translate_ende_rev_rev'; did you mean translate_ende_rev",
+        ),
+        ("translate_endee_rev", "unknown problem 'translate_endee_rev'; did you mean translate_ende_rev"),
+    ],
+)
+def test_what_has_no_reverse(name, message):
+    with pytest.raises(T2TError, match=message):
+        registry.problem(name)
+
+
+def test_a_problem_that_finishes_its_outputs_has_no_reverse():
+    @registry.register_problem
+    class UsrShouting(UsrAnimals):
+        def finish(self, inputs, output):
+            return Finished(output.upper())
+
+    with pytest.raises(
+        T2TError, match="problem usr_shouting has no reverse: it has finish for one direction"
+    ):
+        registry.problem("usr_shouting_rev")
+    assert "usr_shouting_rev" not in registry.list_problems()
+
+
+def test_a_class_of_that_name_goes_before():
+    @registry.register_problem
+    class UsrAnimalsRev(UsrAnimals):
+        "My own reverse."
+
+    assert isinstance(registry.problem("usr_animals_rev"), UsrAnimalsRev)
+    assert registry.list_problems()["usr_animals_rev"] == "My own reverse."
+
+
+def test_a_problem_of_another_kind_has_no_reverse():
+    nothing = dict.fromkeys(Problem.__abstractmethods__)
+    registry.register_problem(type("UsrOther", (Problem,), {**nothing, "__module__": __name__}))
+    with pytest.raises(T2TError, match="usr_other has no reverse: it is not a problem of text to text"):
+        registry.problem("usr_other_rev")
