@@ -326,7 +326,8 @@ def usr_dir(package: str) -> str | None:
 
 def usr_dir_of(problem: str) -> str | None:
     """The folder of the user's package that registers a problem; None: it is built in, or unknown."""
-    return usr_dir(_package(_PROBLEMS[problem])) if problem in _PROBLEMS else None
+    entry = _PROBLEMS.get(problem) or _PROBLEMS.get(problem.removesuffix(REVERSED))
+    return usr_dir(_package(entry)) if entry else None
 
 
 def users_fault(error: BaseException) -> str | None:
