@@ -194,7 +194,7 @@ def test_what_the_training_removes_meanwhile_is_left_out_and_not_recommended(
     captured = capsys.readouterr()
     assert "step 8: removed by the training meanwhile, left out" in captured.err
     assert "model.ckpt-7.npz is gone: t2t-trainer keeps more with" in captured.out
-    assert f"next: t2t-decoder --output_dir={out} --decode_from_file=FILE" in captured.out
+    assert f"next: t2t-decoder --output_dir={out}\n" in captured.out
 
 
 def test_other_ways_of_measuring_have_rows_of_their_own(out, scored, capsys):
