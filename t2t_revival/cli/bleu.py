@@ -9,6 +9,7 @@ from absl import flags
 
 from t2t_revival.cli import common, waiting
 from t2t_revival.cli.bleu_folder import score_folder
+from t2t_revival.cli.lines import warn_of_tabs
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score
 
@@ -88,6 +89,7 @@ def _bleu(values: flags.FlagValues) -> None:
             f"{values.translation} has {len(translations)} lines but "
             f"{values.reference} has {len(references)}; they must be of the same text"
         )
+    warn_of_tabs(translations, references, values.translation)
     paper = paper_style_bleu(translations, references, values.target_lang)
     compounds = ", compounds split" if values.target_lang == "de" else ""
     if values.bleu_variant != "cased":

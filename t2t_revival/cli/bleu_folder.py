@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import waiting
-from t2t_revival.cli.lines import say
+from t2t_revival.cli.lines import say, warn_of_tabs
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
 from t2t_revival.evaluation.translations import LastStep, TranslationFile, list_translations
@@ -136,6 +136,7 @@ def _scores(file: TranslationFile, references: list[str], variant: str) -> Score
     lines = read_lines(file.path)
     if len(lines) != len(references):
         raise T2TError(f"{file.path} has {len(lines)} lines but the references have {len(references)}")
+    warn_of_tabs(lines, references, file.path)
     return {
         tag: sacrebleu_score(lines, references, lowercase)
         for tag, lowercase in LOWERCASE.items()
