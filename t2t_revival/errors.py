@@ -20,6 +20,10 @@ class LineError(T2TError):
         super().__init__(f"line {number}: {what}")
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
+
+
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
     """One line that says that `name` is no known `kind`, with the nearest known names.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -32,12 +33,29 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     try:
         with temporary.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+            put_in_place(file, temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:
+    """Gives a file its name when its content is on the disk.
+
+    Args:
+        file: open for writing.
+        written: its name until now, in the same folder.
+        path: its name from now on; what was there before is replaced.
+        mtime_ns: its modification time, nanoseconds since 1970; None: stays as it is.
+
+    Raises:
+        OSError: it cannot be written; what was there before is untouched.
+    """
+    file.flush()
+    if mtime_ns is not None:
+        os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
+    os.fsync(file.fileno())
+    written.replace(path)
     _sync_folder(path.parent)
 
 
@@ -85,6 +103,33 @@ def only_one(folder: Path, refusal: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def check_apart(inputs: Mapping[str, Path | int], outputs: Mapping[str, Path | int]) -> None:
+    """Checks that no output is an input, however it is spelt, and through symbolic and hard links.
+
+    Args:
+        inputs: paths, or descriptors of open files, by the name that an error gives them, as in
+            "--decode_from_file=in.en". What does not exist, or is not a regular file, cannot be overwritten.
+        outputs: likewise.
+
+    Raises:
+        T2TError: an output is an input.
+    """
+    read = {_identity(file): name for name, file in inputs.items()}
+    for name, file in outputs.items():
+        identity = _identity(file)
+        if identity and identity in read:
+            raise T2TError(f"{name} would overwrite {read[identity]}: they are the same file; name another")
+
+
+def _identity(file: Path | int) -> tuple[int, int] | None:
+    """Device and inode of a regular file."""
+    try:
+        found = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def is_file_name(name: str) -> bool:

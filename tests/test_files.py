@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import only_one, text_lines, writing
+from t2t_revival.files import check_apart, only_one, text_lines, writing
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -50,6 +50,21 @@ def test_lines(content: str, lines: list[str]) -> None:
 def test_what_is_not_utf8_is_named_with_its_line() -> None:
     with pytest.raises(T2TError, match=r"in\.en: line 3 is not UTF-8"):
         text_lines(b"a\nb\n\xff\n", "in.en")
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").write_text("text")
+    (tmp_path / "other").write_text("text")
+    (tmp_path / "symbolic").symlink_to("in")
+    (tmp_path / "hard").hardlink_to(tmp_path / "in")
+    monkeypatch.chdir(tmp_path)
+    for same in ("in", "./in", "symbolic", "hard", tmp_path / ".." / tmp_path.name / "in"):
+        with pytest.raises(T2TError, match="--to would overwrite --from: they are the same file"):
+            check_apart({"--from": Path("in")}, {"--to": Path(same)})
+    with Path("in").open() as file, pytest.raises(T2TError, match="--to would overwrite standard input"):
+        check_apart({"standard input": file.fileno()}, {"--to": Path("in")})
+    check_apart({"--from": Path("in")}, {"--to": Path("other"), "--and": Path("missing")})
+    check_apart({"--from": Path("/dev/null")}, {"--to": Path("/dev/null")})
 
 
 def test_only_one_at_a_time(tmp_path: Path) -> None:

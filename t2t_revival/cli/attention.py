@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import common, problem_flags, run_flags
-from t2t_revival.cli.lines import say, writing_to
+from t2t_revival.cli.lines import check_outputs, named, say, writing_to
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -78,6 +78,9 @@ def _attention(values: flags.FlagValues) -> None:
     page, picture = (Path(name).expanduser() if name else None for name in (values.html, values.png))
     if page is None and picture is None:
         page = output_dir / PAGE_NAME
+    if page == picture:
+        raise T2TError(f"--html={page} and --png={picture} are the same file; name another")
+    check_outputs(run_flags.model_files(values, output_dir, run), named(values, "html", "png"))
     with ExitStack() as files:
         page_file, picture_file = (
             files.enter_context(writing_to(path)) if path else None for path in (page, picture)
@@ -107,9 +110,7 @@ def _attend(translator: Translator, values: flags.FlagValues) -> Attention:
 
 
 def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
-    from t2t_revival.decoding.options import DecodeHParams
-
-    DecodeHParams.parse(values.decode_hparams or "", run.decode_hparams)
+    options = run_flags.decode_options(values.decode_hparams, run)
     common.load_tensorflow(values)
     common.single_stream()
     from t2t_revival.decoding.translator import Translator
@@ -117,7 +118,7 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     translator = Translator.load(
         output_dir,
         values.checkpoint_path,
-        values.decode_hparams or "",
+        options,
         on_damaged=run_flags.warn_of_damage,
     )
     say(f"attention of {_about(translator, run)}: {_checkpoint(translator)}")

@@ -9,7 +9,13 @@ from absl import flags
 
 from t2t_revival.cli import common, waiting
 from t2t_revival.cli.bleu_folder import score_folder, tags_of
-from t2t_revival.cli.lines import STANDARD_STREAM, check_one_standard_input, name_of, read
+from t2t_revival.cli.lines import (
+    STANDARD_STREAM,
+    check_one_standard_input,
+    name_of,
+    read,
+    warn_of_tabs,
+)
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import (
     chrf_score,
@@ -101,6 +107,7 @@ def _bleu(values: flags.FlagValues) -> None:
             f"{name_of(values.translation)} has {len(translations)} lines but "
             f"{name_of(values.reference)} has {len(references)}; they must be of the same text"
         )
+    warn_of_tabs(translations, references, name_of(values.translation))
     _print_scores(translations, references, values.bleu_variant, values.target_lang)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli import waiting
-from t2t_revival.cli.lines import say
+from t2t_revival.cli.lines import say, warn_of_tabs
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
 from t2t_revival.evaluation.translations import LastStep, TranslationFile, list_translations
@@ -95,6 +95,7 @@ def _score(
             )
             faults[file] = len(lines)
             continue
+        warn_of_tabs(lines, references, file.path)
         scores = {tag: sacrebleu_score(lines, references, low) for tag, low in tags_of(variant).items()}
         if not scored:
             print("  ".join(["    step", *scores, "file"]))

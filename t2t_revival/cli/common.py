@@ -14,12 +14,12 @@ from absl import flags
 
 from t2t_revival import native_log, registry
 from t2t_revival.cli import command_line
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, Terminated
 
 HELP_WIDTH = 100  # columns
 LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
 MOST_TRAINING_STREAMS = 8  # each has a copy of the graph
-EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 def new_flags() -> flags.FlagValues:
@@ -45,7 +45,8 @@ def run(
         argv: the command line with the program's name first; `sys.argv` if not given.
 
     Returns:
-        The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C.
+        The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C;
+        143 after SIGTERM, where a command keeps what it has done.
     """
     _print_all_characters()
     argv = sys.argv if argv is None else argv
@@ -61,8 +62,9 @@ def run(
         else:
             status = command(values)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _fail(name, "interrupted", EXIT_INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        status = EXIT_TERMINATED if isinstance(stop, Terminated) else EXIT_INTERRUPTED
+        return _fail(name, str(stop) or "interrupted", status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR

@@ -15,8 +15,10 @@ from t2t_revival.cli import common, problem_flags, run_flags, shards
 from t2t_revival.cli.lines import (
     STANDARD_STREAM,
     Draw,
+    check_outputs,
     drawing,
-    formatted,
+    named,
+    output_to,
     prompt,
     say,
     split_at_tab,
@@ -36,9 +38,13 @@ USAGE = """
 t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
 
 Decodes a file, or what is typed (--decode_interactive), or else the dev or test split, with its BLEU or F1.
-One line in, one line out. With --decode_hparams="return_beams=True" a line holds all outputs, best first,
-joined by tabs; with write_beam_scores=True each output is followed by a tab and its score; with
-sampling_method=random outputs are drawn from the model. Parsing takes sentences as people write them, or with
+One line in, one line out, in input order. Until all are there they are in FILE.part; after an interruption,
+even kill -9, the same command resumes.
+
+With --decode_hparams="return_beams=True" a line holds all beam_size outputs, best first, joined by tabs, and
+where the search finished fewer, the last ones are empty; with write_beam_scores=True each output is followed
+by a tab and its score (-inf behind one that is empty for that reason); with sampling_method=random outputs
+are drawn from the model. Parsing takes sentences as people write them, or with
 --decode_hparams="tokenized=True" with spaces between words. --score_file=FILE decodes nothing, and gives the
 log-probability of each target in a file of source, tab, target.
 """
@@ -110,7 +116,9 @@ def _decoder(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     _check_flags(values)
+    _check_files(values)
     output_dir, run = run_flags.open_run(values)
+    _check_model_files(values, output_dir, run)
     if values.score_file:
         score_file(values, lambda: _translator(values, output_dir, run))
     elif values.decode_interactive:
@@ -145,14 +153,50 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--decode_shards is for a file or a split that is decoded")
 
 
+def _check_files(values: flags.FlagValues) -> None:
+    """Checks that the text that is read is not overwritten."""
+    inputs, suffix = named(values, "decode_from_file", "score_file"), shards.shard(values).suffix
+    parts = {f"{name}{suffix}": f"{file}{suffix}" for name, file in inputs.items() if file != STANDARD_STREAM}
+    check_outputs({**parts, **inputs}, _outputs(values) or ({"": STANDARD_STREAM} if inputs else {}))
+
+
+def _check_model_files(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
+    """Checks that neither the model nor the data that are read are overwritten."""
+    inputs = run_flags.model_files(values, output_dir, run)
+    if not (values.decode_from_file or values.decode_interactive or values.score_file):
+        data_dir = Path(values.data_dir or run.data_dir).expanduser()
+        read = (
+            f"{run.problem}-*-?????-of-?????",
+            f"{run.problem}-*.references",
+            f"{run.problem}.*",
+            "vocab.*",
+        )
+        inputs |= {f"the data's {path}": path for pattern in read for path in data_dir.glob(pattern)}
+    check_outputs(inputs, _outputs(values))
+
+
+def _outputs(values: flags.FlagValues) -> dict[str, str | Path]:
+    """What is written where `--decode_to_file` says, by what an error calls it."""
+    if values.decode_to_file in ("", STANDARD_STREAM):
+        return {}
+    flag, whole = f"--decode_to_file={values.decode_to_file}", Path(values.decode_to_file).expanduser()
+    files = (whole,) if values.decode_from_file or values.score_file else _of_split(whole)
+    shard = shards.shard(values)
+    return {flag: whole, **{f"{path} of {flag}": path for file in files for path in (file, shard.path(file))}}
+
+
+def _of_split(whole: Path) -> tuple[Path, Path, Path]:
+    """Where outputs, inputs and references of a split go."""
+    stem = whole.name.removesuffix(".outputs")
+    return whole, whole.with_name(f"{stem}.inputs"), whole.with_name(f"{stem}.targets")
+
+
 def _given(flag: flags.Flag) -> bool:
     return bool(flag.present) and flag.value is not False and flag.value != ""
 
 
 def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
-    from t2t_revival.decoding.options import DecodeHParams
-
-    DecodeHParams.parse(values.decode_hparams, run.decode_hparams)
+    options = run_flags.decode_options(values.decode_hparams, run)
     common.load_tensorflow(values)
     streams = common.single_stream() if values.decode_interactive else common.streams()
     from t2t_revival.decoding.translator import Translator
@@ -160,7 +204,7 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     translator = Translator.load(
         output_dir,
         values.checkpoint_path,
-        values.decode_hparams,
+        options,
         streams,
         on_damaged=run_flags.warn_of_damage,
     )
@@ -185,13 +229,14 @@ def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     if values.partial_targets:
         pairs = [split_at_tab(line, part.where, n) for n, line in enumerate(part.lines, part.first)]
         part, prefixes = part._replace(lines=[line for line, _ in pairs]), [prefix for _, prefix in pairs]
-    with writing_to(target) as file:
+    with output_to(target) as output:
         translator = _translator(values, output_dir, run)
-        outputs = translate(translator, part.lines, part.where, prefixes=prefixes, first_line=part.first)
-        file.write(_formatted(outputs, translator, _draw(values, translator)))
+        draw = _draw(values, translator)
+        translate(translator, part.lines, part.where, output, draw, prefixes=prefixes, first_line=part.first)
     if whole:
         say(f"outputs  {target}")
-        _say_next(whole, shard, translator.problem if not values.pretty else None)
+        plain = not (values.pretty or translator.options.has_columns)
+        _say_next(whole, shard, translator.problem if plain else None)
 
 
 def _say_next(whole: Path, shard: shards.Shard, problem: Text2TextProblem | None) -> None:
@@ -227,15 +272,15 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     if not values.decode_to_file:
         _make_folder(whole.parent)
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
-    stem = whole.name.removesuffix(".outputs")
-    files = whole, whole.with_name(f"{stem}.inputs"), whole.with_name(f"{stem}.targets")
+    files = _of_split(whole)
     path, inputs_path, references_path = map(shard.path, files)
-    with writing_to(path) as file:
-        outputs = translate(translator, inputs, f"the {split} split", prepared=True, first_line=first + 1)
-        file.write(_formatted(outputs, translator))
-    for side, lines in ((inputs_path, inputs), (references_path, references)):
-        with writing_to(side) as file:
-            file.write(to_bytes(lines))
+    with output_to(path) as output:
+        outputs = translate(
+            translator, inputs, f"the {split} split", output, prepared=True, first_line=first + 1
+        )
+        for side, lines in ((inputs_path, inputs), (references_path, references)):
+            with writing_to(side) as file:
+                file.write(to_bytes(lines))
     best = [found[0].text for found in outputs]
     for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
         print(f"source     {source}\noutput     {output}\nreference  {reference}\n")
@@ -250,7 +295,7 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     if shard.of > 1:
         joining = "; ".join(map(shard.joining, files))
         print(f"next, when all {shard.of} workers are done: {joining}")
-    elif measure and not (translator.options.return_beams or translator.options.write_beam_scores):
+    elif measure and not translator.options.has_columns:
         print(f"next: {measure.command(str(path), str(references_path))}")
 
 
@@ -290,11 +335,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise T2TError(f"cannot write {folder}: {error.strerror}; give --decode_to_file") from error
-
-
-def _formatted(outputs: list[list[Translation]], translator: Translator, draw: Draw | None = None) -> bytes:
-    options = translator.options
-    return formatted(outputs, options.return_beams, options.write_beam_scores, draw)
 
 
 def _draw(values: flags.FlagValues, translator: Translator) -> Draw | None:

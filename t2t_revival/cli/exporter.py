@@ -81,10 +81,9 @@ def _export(values: flags.FlagValues) -> None:
     if values.registry_help:
         problem_flags.print_registry(values)
         return
-    from t2t_revival.decoding.options import DecodeHParams
-
     output_dir, run = run_flags.open_run(values)
-    DecodeHParams.parse(values.decode_hparams, run.decode_hparams).check_served()
+    options = run_flags.decode_options(values.decode_hparams, run)
+    options.check_served()
     served = values.format == "saved_model"
     default = output_dir / ("export" if served else "ctranslate2")
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
@@ -97,7 +96,7 @@ def _export(values: flags.FlagValues) -> None:
     translator = Translator.load(
         output_dir,
         values.checkpoint_path,
-        values.decode_hparams,
+        options,
         precision=precision,
         frozen=False,
         on_damaged=run_flags.warn_of_damage,

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from absl import flags
 
 from t2t_revival.cli.progress import SentenceProgress
+from t2t_revival.decoding.outputs import Form, OrderedOutput, part_file, side_files
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.files import text_lines, writing
+from t2t_revival.files import check_apart, text_lines, writing
 
 if TYPE_CHECKING:
+    from absl import flags
+
     from t2t_revival.decoding.translator import Translation, Translator
     from t2t_revival.problems.problem import Text2TextProblem
 
 STANDARD_STREAM = "-"
+DIGITS = 16  # hexadecimal, of an input's digest
 COLUMNS = 100  # of a drawing that goes to no terminal
 Draw = Callable[[str], str]
 
@@ -35,6 +42,35 @@ class Output(Protocol):
     @property
     def score(self) -> float:
         """Log-probability / length penalty."""
+
+
+def named(values: flags.FlagValues, *names: str) -> dict[str, str]:
+    """The files that flags name, by what an error calls them."""
+    return {f"--{name}={values[name].value}": values[name].value for name in names if values[name].value}
+
+
+def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | Path]) -> None:
+    """Checks that nothing that a command writes is what it reads; see `check_apart`.
+
+    Args:
+        inputs: paths, or - for the standard input, by what an error calls them.
+        outputs: paths, or - for the standard output, likewise.
+
+    Raises:
+        T2TError: something is.
+    """
+    written: dict[str, Path | int] = {}
+    for name, file in outputs.items():
+        if file == STANDARD_STREAM:
+            written["the standard output"] = 1
+            continue
+        path = Path(file).expanduser()
+        written[name] = path
+        written |= {f"{side}, which is written on the way to {name},": side for side in side_files(path)}
+    read: dict[str, Path | int] = {
+        name: 0 if file == STANDARD_STREAM else Path(file).expanduser() for name, file in inputs.items()
+    }
+    check_apart(read, written)
 
 
 def read(path: str, flag: str = "decode_from_file") -> list[str]:
@@ -96,6 +132,21 @@ def naming(where: str) -> Iterator[None]:
 
 
 @contextmanager
+def output_to(path: Path | None, mtime_ns: int | None = None) -> Iterator[OrderedOutput[Any]]:
+    """An output that is written in input order; to a file it survives interruptions, see `part_file`.
+
+    Args:
+        path: the file; None: the standard output.
+        mtime_ns: see `part_file`.
+    """
+    if path is None:
+        yield OrderedOutput(sys.stdout.buffer)
+        return
+    with part_file(path, say, mtime_ns) as output:
+        yield output
+
+
+@contextmanager
 def writing_to(path: Path | None) -> Iterator[io.BytesIO]:
     """Takes the content of a file that appears whole or not at all; what cannot be written is known at once.
 
@@ -123,7 +174,11 @@ def writing_to(path: Path | None) -> Iterator[io.BytesIO]:
 
 
 def formatted(
-    found: Sequence[Sequence[Output]], beams: bool, scores: bool, draw: Draw | None = None
+    found: Sequence[Sequence[Output]],
+    beams: bool,
+    scores: bool,
+    draw: Draw | None = None,
+    columns: int = 1,
 ) -> bytes:
     """A line for each input as T2T writes it.
 
@@ -132,6 +187,8 @@ def formatted(
         beams: whether all outputs stand on the line, joined by tabs, and not only the best.
         scores: whether each output is followed by a tab and its score.
         draw: draws an output over several lines; then an empty line, and no tab, follows each.
+        columns: outputs that each line has, where `beams`; an input with fewer gets empty ones of score -inf,
+            as T2T's lines had empty ones.
     """
     lines = []
     for outputs in found:
@@ -143,6 +200,8 @@ def formatted(
             # A tab in the text would look like a column.
             cells.append(output.text.replace("\t", " ") if beams or scores else output.text)
             cells += [f"{output.score:.2f}"] * scores
+        if beams:
+            cells += ["", "-inf"] * (columns - len(outputs)) if scores else [""] * (columns - len(outputs))
         lines.append("\t".join(cells))
     return to_bytes(lines)
 
@@ -194,6 +253,16 @@ def drawing(problem: Text2TextProblem | None) -> Draw:
     return lambda output: problem.drawn(output, width)
 
 
+def warn_of_tabs(translations: Sequence[str], references: Sequence[str], name: object) -> None:
+    """Warns where translations hold tabs that their references do not, as lines of several outputs do."""
+    pairs = zip(translations, references, strict=True)
+    if count := sum("\t" in translation and "\t" not in reference for translation, reference in pairs):
+        say(
+            f"warning: {name}: {count:,} of {len(translations):,} lines hold tabs, as with return_beams or "
+            "write_beam_scores, and are scored with all that is on them; cut -f1 keeps the best outputs"
+        )
+
+
 def say_repaired(repaired: int, total: int) -> None:
     """That a model gave something else than the problem asks for, if it did."""
     if repaired:
@@ -209,6 +278,8 @@ def translate(
     translator: Translator,
     lines: list[str],
     name: str,
+    output: OrderedOutput[list[Translation]],
+    draw: Draw | None = None,
     prepared: bool = False,
     prefixes: list[str] | None = None,
     first_line: int = 1,
@@ -220,7 +291,9 @@ def translate(
         translator: translates.
         lines: what it is given.
         name: where they come from, in warnings and errors.
-        prepared: whether they are the model's inputs already.
+        output: gets the outputs as they are finished, and knows those of an interrupted run.
+        draw: see `formatted`.
+        prepared: whether lines are the model's inputs already.
         prefixes: what outputs begin with.
         first_line: the number of the first of the lines.
         warn_of_cuts: whether lines that are too long are named.
@@ -228,7 +301,24 @@ def translate(
     Raises:
         T2TError: the model finds nothing, or a line is wrong.
     """
-    shown, total = SentenceProgress(sys.stderr), len(lines)
+    options, total = translator.options, len(lines)
+
+    def to_bytes(found: list[Translation]) -> bytes:
+        return formatted([found], options.return_beams, options.write_beam_scores, draw, options.outputs)
+
+    def take(outputs: Mapping[int, list[Translation]]) -> None:
+        if any(found[0].score == float("-inf") for found in outputs.values()):
+            raise T2TError(
+                "the model finds no output: its weights are not numbers; use an earlier checkpoint"
+            )
+        output.add(outputs)
+
+    known = output.start(
+        {"output": "translations", **origin(translator, [lines, prefixes, prepared, first_line])},
+        total,
+        Form(to_bytes, lambda found: [astuple(one) for one in found], _translations),
+    )
+    shown = SentenceProgress(sys.stderr, len(known))
     with naming(name):
         outputs = translator.nbest(
             lines,
@@ -237,9 +327,41 @@ def translate(
             prepared=prepared,
             prefixes=prefixes,
             first_line=first_line,
+            known=known,
+            on_outputs=take,
         )
     shown.end(total)
     say_repaired(sum(found[0].repaired for found in outputs), total)
-    if any(found[0].score == float("-inf") for found in outputs):
-        raise T2TError("the model finds no output: its weights are not numbers; use an earlier checkpoint")
     return outputs
+
+
+def origin(translator: Translator, lines: Any) -> dict[str, Any]:
+    """All that outputs depend on, by names for people.
+
+    Args:
+        translator: as it was loaded from a checkpoint.
+        lines: what it is given, as JSON values.
+    """
+    from t2t_revival.training.checkpoint_file import fingerprint
+
+    checkpoint = translator.checkpoint
+    assert checkpoint is not None
+    return {
+        "input": digest(lines),
+        "checkpoint": f"{checkpoint.path.name} with weights {fingerprint(checkpoint.path)}",
+        "problem": translator.problem and translator.problem.name,
+        "max_length": translator.max_length,
+        "batches side by side": translator.streams,
+        **asdict(translator.options),
+    }
+
+
+def digest(lines: Any) -> str:
+    """Tells inputs, as JSON values, from others."""
+    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:DIGITS]}"
+
+
+def _translations(found: Any) -> list[Translation]:
+    from t2t_revival.decoding.translator import Translation
+
+    return [Translation(*one) for one in found]

@@ -40,9 +40,15 @@ class ProgressLine:
 
 
 class SentenceProgress:
-    """Says how far decoding is."""
+    """Says how far decoding is.
 
-    def __init__(self, stream: TextIO) -> None:
+    Args:
+        stream: where it is shown.
+        known: sentences that were done before.
+    """
+
+    def __init__(self, stream: TextIO, known: int = 0) -> None:
+        self._known = known
         self._began = time.monotonic()
         self._line = ProgressLine(stream)
 
@@ -54,14 +60,15 @@ class SentenceProgress:
         left = seconds / progress.share - seconds
         self._line.show(
             f"{progress.done:,} of {progress.total:,} sentences, "
-            f"{progress.done / seconds:.1f} sentences/s, {duration(left)} left"
+            f"{(progress.done - self._known) / seconds:.1f} sentences/s, {duration(left)} left"
         )
 
     def end(self, total: int) -> None:
         """The last line."""
         seconds = time.monotonic() - self._began
-        rate = total / max(seconds, 1e-3)
-        self._line.show(f"{total:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
+        sentences = total - self._known
+        rate = sentences / max(seconds, 1e-3)
+        self._line.show(f"{sentences:,} sentences in {duration(seconds)}, {rate:.1f} sentences/s")
         self._line.end()
 
 

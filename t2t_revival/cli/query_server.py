@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import flags
 
@@ -17,16 +17,20 @@ from t2t_revival.cli import common, problem_flags
 from t2t_revival.cli.lines import (
     STANDARD_STREAM,
     Draw,
+    check_outputs,
+    digest,
     drawing,
     formatted,
+    named,
+    output_to,
     prompt,
     read,
     say,
     say_repaired,
-    writing_to,
 )
 from t2t_revival.cli.progress import duration
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Form
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
@@ -39,10 +43,12 @@ t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode
 
 Asks a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
 --saved_model=DIR a folder that t2t-exporter wrote, to translate a file, one text (--inputs_once), or else
-what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes them. With --problem=parse_wsj
+what is typed (Ctrl-D ends). One line in, one line out, as t2t-decoder writes them; after an interruption the
+same command resumes, and trusts the server to have the same model still. With --problem=parse_wsj
 sentences become words before they are sent, and what comes back becomes trees.
 """
 DAY = 86_400  # seconds
+NONE_FOUND = float("-inf")  # the score of an output that stands where the model found fewer
 _SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams)\s*=")  # what a request may say
 ONE_OF = (
     ("server", "saved_model"),
@@ -107,6 +113,9 @@ def _query_server(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     _check_flags(values)
+    if values.decode_from_file:
+        written = named(values, "decode_to_file") or {"": STANDARD_STREAM}
+        check_outputs(named(values, "decode_from_file"), written)
     how = _how(values)
     if values.inputs_once is None and not values.decode_from_file:
         model = _model(values)
@@ -162,13 +171,11 @@ def _how(values: flags.FlagValues) -> _How:
     )
 
 
-def _ask(
-    model: client.Model, lines: list[str], how: _How, batch_size: int = client.BATCH_SIZE
-) -> list[list[_Answer]]:
-    """The outputs of each line for people."""
+def _ask(model: client.Model, lines: list[str], how: _How, filled: bool = False) -> list[list[_Answer]]:
+    """The outputs of each line of one request for people; `filled`: see `client.query`."""
     problem = how.problem
     inputs = [problem.prepare(line, how.tokenized) for line in lines] if problem else lines
-    found = client.query(model, inputs, how.search, batch_size)
+    found = client.query(model, inputs, how.search, len(inputs), filled)
     return [
         [_answer(problem if text.strip() else None, text, output) for output in outputs]
         for text, outputs in zip(inputs, found, strict=True)
@@ -176,7 +183,7 @@ def _ask(
 
 
 def _answer(problem: Text2TextProblem | None, inputs: str, output: client.Output) -> _Answer:
-    if problem is None:
+    if problem is None or output.score == NONE_FOUND:
         return _Answer(output.text, output.score)
     text, repaired = problem.finish(inputs, output.text)
     return _Answer(text, output.score, repaired)
@@ -216,23 +223,50 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
+def _origin(model: client.Model, values: flags.FlagValues, lines: list[str], how: _How) -> dict[str, Any]:
+    """All that the answers depend on, but for the model that a server has at the time."""
+    return {
+        "input": digest(lines),
+        "model": [model.where, values.servable_name],
+        "problem": how.problem and how.problem.name,
+        "decode_hparams": how.search and dataclasses.asdict(how.search),
+        "tokenized": how.tokenized,
+        "batch_size": values.batch_size,
+    }
+
+
+def _form(how: _How) -> Form[list[_Answer]]:
+    return Form(
+        lambda answers: formatted([answers], len(answers) > 1, how.scores, how.draw),
+        lambda answers: [*map(list, answers)],
+        lambda found: [_Answer(*one) for one in found],
+    )
+
+
 def _lines(values: flags.FlagValues, how: _How) -> None:
     """Answers a file or one text; the answer is there whole or not at all."""
     once = values.inputs_once is not None
     lines = [values.inputs_once] if once else read(values.decode_from_file)
     to_file = values.decode_to_file not in (None, "", STANDARD_STREAM)
     target = Path(values.decode_to_file).expanduser() if to_file else None
-    with writing_to(target) as file:
+    with output_to(target) as output:
         model = _model(values)
+        known = output.start(_origin(model, values, lines, how), len(lines), _form(how))
         began = time.monotonic()
-        outputs = _ask(model, lines, how, values.batch_size)
+        repaired = sum(answers[0].repaired for answers in known.values())
+        for start in range(0, len(lines), values.batch_size):
+            batch = range(start, min(start + values.batch_size, len(lines)))
+            if batch[0] in known:
+                continue
+            answers = _ask(model, [lines[index] for index in batch], how, filled=True)
+            repaired += sum(found[0].repaired for found in answers)
+            output.add(dict(zip(batch, answers, strict=True)))
         seconds = time.monotonic() - began
-        several = any(len(found) > 1 for found in outputs)
-        file.write(formatted(outputs, several, how.scores, how.draw))
-    say_repaired(sum(found[0].repaired for found in outputs), len(lines))
+    say_repaired(repaired, len(lines))
     if not once:
-        rate = len(lines) / max(seconds, 1e-3)
-        say(f"{len(lines):,} lines in {duration(seconds)}, {rate:.1f} lines/s")
+        asked = len(lines) - len(known)
+        rate = asked / max(seconds, 1e-3)
+        say(f"{asked:,} lines in {duration(seconds)}, {rate:.1f} lines/s")
     if target:
         say(f"outputs  {target}")
 

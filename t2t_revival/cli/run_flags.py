@@ -15,6 +15,7 @@ from t2t_revival.files import is_file_name
 from t2t_revival.hints import datagen_command
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.problems.problem import Problem
     from t2t_revival.training.checkpoint_file import DamagedError
     from t2t_revival.training.run import Run
@@ -57,6 +58,32 @@ def warn_of_damage(error: DamagedError) -> None:
 def say_left_out(error: DamagedError) -> None:
     """Says that a damaged checkpoint is left out, where each is used for itself."""
     say(f"warning: {error.fault}, left out")
+
+
+def decode_options(text: str | None, run: Run) -> DecodeHParams:
+    """`--decode_hparams` on top of the run's own; warns of a batch_size that was meant in sentences."""
+    from t2t_revival.decoding.options import DecodeHParams
+
+    options = DecodeHParams.parse(text or "", run.decode_hparams)
+    if warning := options.batch_size_warning:
+        say(f"warning: {warning}")
+    return options
+
+
+def model_files(values: flags.FlagValues, folder: Path, run: Run) -> dict[str, Path]:
+    """The files that are read of a trained model, by what an error calls them."""
+    from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS
+    from t2t_revival.training.checkpoints import list_averaged, list_checkpoints
+    from t2t_revival.training.run import FILE_NAME as RUN
+
+    given = Path(values.checkpoint_path or folder).expanduser()
+    checkpoints = [*list_checkpoints(folder), *list_averaged(folder), *list_checkpoints(given)]
+    paths = [
+        given,
+        given.with_name(f"{given.name}.npz"),
+        *(folder / name for name in (HPARAMS, RUN, run.vocabulary)),
+    ]
+    return {f"the model's {path}": path for path in [*paths, *(found.path for found in checkpoints)]}
 
 
 def hparams_set(values: flags.FlagValues) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,19 @@ from absl import flags
 from t2t_revival.cli.lines import (
     STANDARD_STREAM,
     naming,
+    origin,
+    output_to,
     read,
     say,
     split_at_tab,
     to_bytes,
-    writing_to,
 )
 from t2t_revival.cli.progress import SentenceProgress
+from t2t_revival.decoding.outputs import Form, OrderedOutput
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.scoring import Score
     from t2t_revival.decoding.translator import Translator
 
 
@@ -45,14 +49,9 @@ def score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None
     ]
     to_file = values.decode_to_file not in ("", STANDARD_STREAM)
     path = Path(values.decode_to_file).expanduser() if to_file else None
-    with writing_to(path) as file:
-        translator, shown = load(), SentenceProgress(sys.stderr)
-        with naming(where):
-            scores = translator.score(pairs, lambda cut: say(f"warning: {where}, {cut}"), shown)
-        shown.end(len(pairs))
-        if not all(math.isfinite(score.log_prob) for score in scores):
-            raise T2TError("the model's weights are not numbers; use an earlier checkpoint")
-        file.write(to_bytes([f"{score.log_prob:.6f}" for score in scores]))
+    with output_to(path) as output:
+        translator = load()
+        scores = _score(translator, pairs, where, output)
     from t2t_revival.decoding.scoring import per_token
 
     mean, perplexity = per_token(scores)
@@ -66,3 +65,32 @@ def score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None
         pairs_file = Path(values.score_file).expanduser()
         if pairs_file.is_file():  # a pipe is read already
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
+
+
+def _score(
+    translator: Translator, pairs: list[tuple[str, str]], where: str, output: OrderedOutput[Score]
+) -> list[Score]:
+    """Scores all pairs, with progress on stderr; `output` gets each as it is there."""
+    from t2t_revival.decoding.scoring import Score
+
+    def take(scores: Mapping[int, Score]) -> None:
+        if not all(math.isfinite(score.log_prob) for score in scores.values()):
+            raise T2TError("the model's weights are not numbers; use an earlier checkpoint")
+        output.add(scores)
+
+    known = output.start(
+        {"output": "log-probabilities", **origin(translator, pairs)},
+        len(pairs),
+        Form(lambda score: to_bytes([f"{score.log_prob:.6f}"]), astuple, lambda value: Score(*value)),
+    )
+    shown = SentenceProgress(sys.stderr, len(known))
+    with naming(where):
+        scores = translator.score(
+            pairs,
+            lambda cut: say(f"warning: {where}, {cut}"),
+            shown,
+            known=known,
+            on_scores=take,
+        )
+    shown.end(len(pairs))
+    return scores

@@ -13,9 +13,9 @@ from absl import flags
 
 from t2t_revival import checked_json, registry
 from t2t_revival.cli import common, problem_flags, run_flags, waiting
-from t2t_revival.cli.lines import formatted, read, say, to_bytes, translate
+from t2t_revival.cli.lines import check_outputs, named, output_to, read, say, to_bytes, translate
 from t2t_revival.errors import T2TError
-from t2t_revival.files import only_one, writing
+from t2t_revival.files import only_one
 from t2t_revival.hints import command_line
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translat
 
 Translates a file with each checkpoint of a training, also while it goes on, or with each average of
 t2t-avg-all. The outputs of step 1000 go to translations_dir/PROBLEM-1000, where t2t-bleu --translations_dir
-finds them; what is there already is not made again.
+finds them; what is there already is not made again. After an interruption, even kill -9, the same command
+resumes.
 """
 FOLDER = "translations"  # T2T's
 FROM_T2T = ("beam_size", "alpha")
@@ -78,16 +79,18 @@ def _translate_all(values: flags.FlagValues) -> None:
     has_bleu = "bleu" in registry.problem(run.problem).eval_metrics()
     if not values.source:
         raise T2TError("--source=FILE is missing: the text to translate")
-    text, options = _options(values, run)
-    lines = read(values.source, "source")
+    options = _options(values, run)
     folder = Path(values.translations_dir or model_dir / FOLDER).expanduser()
+    made = {f"the translation {path}": path for path in folder.glob(f"{run.problem}-*")}
+    check_outputs(named(values, "source"), made)
+    lines = read(values.source, "source")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise T2TError(f"cannot write to {folder}: {error.strerror or error}; {ANOTHER}") from error
     with only_one(folder, f"{folder}: another t2t-translate-all is at work there"):
         _check_same(folder, run, _origin(model_dir, lines, options), model_dir / run.vocabulary)
-        steps = _Translations(values, model_dir, run, folder, text, lines).all()
+        steps = _Translations(values, model_dir, run, folder, options, lines).all()
     if not steps:
         least = f" of {values.min_steps} steps or more" if values.min_steps else ""
         raise T2TError(
@@ -98,19 +101,17 @@ def _translate_all(values: flags.FlagValues) -> None:
         print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
-def _options(values: flags.FlagValues, run: Run) -> tuple[str, DecodeHParams]:
-    """What `--decode_hparams`, `--beam_size` and `--alpha` say, as text and with the problem's own."""
-    from t2t_revival.decoding.options import DecodeHParams
-
+def _options(values: flags.FlagValues, run: Run) -> DecodeHParams:
+    """`--decode_hparams`, `--beam_size` and `--alpha` on top of the problem's own."""
     own = (f"{name}={values[name].value}" for name in FROM_T2T if values[name].value is not None)
     text = ",".join(filter(None, [values.decode_hparams, *own]))
-    options = DecodeHParams.parse(text, run.decode_hparams)
+    options = run_flags.decode_options(text, run)
     for name in NOT_PLAIN:
         if getattr(options, name):
             raise T2TError(
                 f"decode_hparams: {name} is for t2t-decoder: translations are one output a line here"
             )
-    return text, options
+    return options
 
 
 def _origin(model_dir: Path, lines: list[str], options: DecodeHParams) -> dict[str, Any]:
@@ -150,11 +151,11 @@ class _Translations:
         model_dir: Path,
         run: Run,
         folder: Path,
-        decode_hparams: str,
+        options: DecodeHParams,
         lines: list[str],
     ) -> None:
         self._values, self._model_dir, self._folder = values, model_dir, folder
-        self._stem, self._decode_hparams, self._lines = run.problem, decode_hparams, lines
+        self._stem, self._options, self._lines = run.problem, options, lines
         self._translator: Translator | None = None
 
     def all(self) -> list[int]:
@@ -192,11 +193,8 @@ class _Translations:
         time = written_at(checkpoint.path)
         first = self._translator is None
         translator = self._with(checkpoint)
-        outputs = translate(translator, self._lines, self._values.source, warn_of_cuts=first)
-        with writing(path) as file:
-            file.write(formatted(outputs, beams=False, scores=False))
-            file.flush()
-            os.utime(file.fileno(), ns=(time, time))
+        with output_to(path, mtime_ns=time) as output:
+            translate(translator, self._lines, self._values.source, output, warn_of_cuts=first)
         print(f"step {checkpoint.step}: {path}", flush=True)
 
     def _with(self, checkpoint: Checkpoint) -> Translator:
@@ -210,7 +208,7 @@ class _Translations:
         self._translator = Translator.load(
             self._model_dir,
             str(checkpoint.path),
-            self._decode_hparams,
+            self._options,
             common.streams(),
             frozen=False,
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
 LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
+WINDOWS = (4, 8, 16)  # batches sorted by length together: first, second, and from the third on
 LINE_ENDS = str.maketrans("\n\r", "  ")
 Result = TypeVar("Result")
 
@@ -39,7 +40,13 @@ class Cut:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far decoding is: sentences done of `total`, and their share of all input tokens."""
+    """How far decoding is.
+
+    Attributes:
+        done: sentences, those that were known before included.
+        total: sentences.
+        share: of the input tokens that were not known before.
+    """
 
     done: int
     total: int
@@ -84,22 +91,40 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def batches(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Indices of inputs, longest first, in groups of `batch_size` tokens with the padding.
+    """Indices of inputs in groups of `batch_size` tokens with the padding: a pure function of its arguments.
+
+    Inputs are sorted by length, longest first, within windows of some batches each, and windows follow the
+    input order: larger ones would need less padding, smaller ones have the first results in order earlier.
 
     Args:
-        wanted: indices of those that are not left out.
+        wanted: indices of those that are not left out, in input order.
         lengths: of all, in tokens.
         batch_size: a group has more only if it is one input.
     """
-    batch: list[int] = []
-    for index in sorted(wanted, key=lambda index: -lengths[index]):
-        width = max(lengths[batch[0] if batch else index], LEAST_TOKENS)
-        if batch and (len(batch) + 1) * width > batch_size:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
+    for window in _windows(wanted, lengths, batch_size):
+        batch: list[int] = []
+        for index in sorted(window, key=lambda index: -lengths[index]):
+            width = max(lengths[batch[0] if batch else index], LEAST_TOKENS)
+            if batch and (len(batch) + 1) * width > batch_size:
+                yield batch
+                batch = []
+            batch.append(index)
         yield batch
+
+
+def _windows(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Consecutive inputs, as many as `WINDOWS` batches hold."""
+    sizes = chain(WINDOWS, repeat(WINDOWS[-1]))
+    window: list[int] = []
+    left = next(sizes) * batch_size
+    for index in wanted:
+        window.append(index)
+        left -= max(lengths[index], LEAST_TOKENS)
+        if left <= 0:
+            yield window
+            window, left = [], next(sizes) * batch_size
+    if window:
+        yield window
 
 
 def in_batches(
@@ -109,8 +134,10 @@ def in_batches(
     batch_size: int,
     streams: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Iterator[tuple[int, Result]]:
-    """What `function` gives for each input, in the order in which batches get ready.
+    known: Mapping[int, Result] | None = None,
+    on_results: Callable[[Mapping[int, Result]], None] | None = None,
+) -> dict[int, Result]:
+    """Results of `function` by input.
 
     Args:
         function: of a batch's indices, a result for each.
@@ -118,16 +145,26 @@ def in_batches(
         lengths: see `batches`.
         batch_size: see `batches`; less where not all streams would be busy.
         streams: how many batches are worked on side by side.
-        on_progress: is told after each batch.
+        on_progress: called after each batch.
+        known: results of whole batches that an earlier call has passed to `on_results`; they are not computed
+            again. The other batches stay the same, since float32 results depend on the shape of a batch.
+        on_results: called with the results of each batch as it is finished.
     """
-    tokens = left = sum(lengths[index] for index in wanted)
-    done = len(lengths) - len(wanted)
-    size = min(batch_size, max(tokens // streams, LEAST_BATCH))
-    for batch, results in _side_by_side(function, batches(wanted, lengths, size), streams):
-        yield from zip(batch, results, strict=True)
-        done, left = done + len(batch), left - sum(lengths[index] for index in batch)
+    found = dict(known or {})
+    size = min(batch_size, max(sum(lengths[index] for index in wanted) // streams, LEAST_BATCH))
+    left = [batch for batch in batches(wanted, lengths, size) if not found.keys() >= set(batch)]
+    tokens = waiting = sum(lengths[index] for batch in left for index in batch)
+    done = len(lengths) - sum(map(len, left))
+    for batch, results in _side_by_side(function, iter(left), streams):
+        ready = dict(zip(batch, results, strict=True))
+        if on_results:
+            on_results(ready)
+        found |= ready
+        done += len(batch)
+        waiting -= sum(lengths[index] for index in batch)
         if on_progress:
-            on_progress(Progress(done, len(lengths), 1 - left / tokens))
+            on_progress(Progress(done, len(lengths), 1 - waiting / tokens))
+    return found
 
 
 def _side_by_side(

@@ -20,6 +20,8 @@ BOUNDS = (  # least and most; far beyond the most there is no memory
     ("batch_size", 1, math.inf),
 )
 LEAST_EXTRA_OF_TREE = 2  # (TOP XX )TOP and EOS, for one word and EOS
+SENTENCES = 256  # a lower batch_size was probably meant in sentences, as in T2T
+SENTENCE = 32  # input tokens of a usual sentence
 SAMPLING_METHODS = ("argmax", "random")
 TEMPERATURES = (0.001, 1000.0)  # within them, logits stay numbers
 LARGEST_ALPHA = 10  # with more, a length penalty may be beyond float32
@@ -78,6 +80,23 @@ class DecodeHParams:
             )
         if self.random_seed < 0:
             raise T2TError(f"decode_hparams: random_seed={self.random_seed} must be at least 0")
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether a line holds more than one output's text, with tabs between: no plain translation."""
+        return self.return_beams or self.write_beam_scores
+
+    @property
+    def batch_size_warning(self) -> str | None:
+        """One line where `batch_size` seems to count sentences, as it did in T2T."""
+        if self.batch_size >= SENTENCES:
+            return None
+        tokens = max(SENTENCES, SENTENCE * self.batch_size)
+        return (
+            f"decode_hparams: batch_size={self.batch_size} counts input tokens here, not sentences as in "
+            f"tensor2tensor, so that decoding is slow: write batch_size={tokens} for about "
+            f"{tokens // SENTENCE} usual sentences, or leave it out ({type(self).batch_size})"
+        )
 
     @property
     def samples(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -109,7 +109,7 @@ class Translator:
         cls,
         output_dir: str | Path,
         checkpoint_path: str | None = None,
-        decode_hparams: str = "",
+        decode_hparams: str | DecodeHParams = "",
         streams: int = 1,
         precision: str = "float32",
         frozen: bool = True,
@@ -120,7 +120,7 @@ class Translator:
         Args:
             output_dir: of the training.
             checkpoint_path: a checkpoint's file; None: the newest whole one, its average where there is one.
-            decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6".
+            decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6"; or all of them.
             streams: see `Translator`.
             precision: a Keras dtype policy: "float32", or "bfloat16", which is faster where a CPU has
                 instructions for it and changes a few words.
@@ -135,7 +135,7 @@ class Translator:
 
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
-        options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
+        options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         checkpoint = to_decode(folder, checkpoint_path, on_damaged)
         with precision_policy(precision):
@@ -186,11 +186,14 @@ class Translator:
         prepared: bool = False,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
+        known: Mapping[int, list[Translation]] | None = None,
+        on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
     ) -> list[list[Translation]]:
         """The best outputs of each line, best first; or drawn ones, where the options say so.
 
-        Lines are decoded sorted by length, in batches filled with `options.batch_size` input tokens, and come
-        back in their order. A line without content gives one empty output. No output has a line end in it.
+        Lines are decoded sorted by length within windows of some batches, each filled with
+        `options.batch_size` input tokens, and come back in their order. A line without content gives one
+        empty output. No output has a line end in it.
 
         Args:
             lines: source text; a line end inside a line counts as a space.
@@ -204,6 +207,10 @@ class Translator:
                 with it; in others, the model may go on inside its last word, but has seldom seen that word
                 cut just there.
             first_line: the number of the first line, for what is said of lines and drawn for them.
+            known: outputs by index of the line that an earlier call with the same arguments has passed to
+                `on_outputs`; the others are decoded in the same batches as then, and come out the same.
+            on_outputs: called with the outputs of each batch as it is finished, by index of the line; lines
+                without content come with the first batch.
 
         Raises:
             T2TError: a line or prefix holds what is no character, a prefix is too long, has no source or
@@ -220,15 +227,27 @@ class Translator:
         def decode(batch: list[int]) -> list[list[Translation]]:
             prefix_rows = padded([begun[index] for index in batch]) if begun else None
             numbers = [first_line + index for index in batch]
-            return self._decode([sources[index] for index in batch], numbers, n, prefix_rows)
+            found = self._decode([sources[index] for index in batch], numbers, n, prefix_rows)
+            return [
+                [self._finished(texts[index], output) for output in outputs]
+                for index, outputs in zip(batch, found, strict=True)
+            ]
 
-        results = [[Translation("", 0.0)] for _ in texts]
-        wanted = [index for index, text in enumerate(texts) if text.strip()]
+        blank = {index: [Translation("", 0.0)] for index, text in enumerate(texts) if not text.strip()}
+        waiting = {index: outputs for index, outputs in blank.items() if index not in (known or {})}
+
+        def hand_on(outputs: Mapping[int, list[Translation]]) -> None:
+            if on_outputs and (together := {**waiting, **outputs}):
+                on_outputs(together)
+            waiting.clear()
+
+        wanted = [index for index in range(len(texts)) if index not in blank]
         lengths = [len(source) for source in sources]
         size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
-        for index, outputs in in_batches(decode, wanted, lengths, size, self.streams, on_progress):
-            results[index] = [self._finished(texts[index], output) for output in outputs]
-        return results
+        found = in_batches(decode, wanted, lengths, size, self.streams, on_progress, known, hand_on)
+        hand_on({})
+        results = found | blank
+        return [results[index] for index in range(len(texts))]
 
     def encode(self, line: str, prepared: bool = False) -> list[int]:
         """The ids of one line as the model gets it, with EOS, however many.
@@ -261,6 +280,8 @@ class Translator:
         on_cut: Callable[[Cut], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         first_line: int = 1,
+        known: Mapping[int, Score] | None = None,
+        on_scores: Callable[[Mapping[int, Score]], None] | None = None,
     ) -> list[Score]:
         """How probable given outputs are, by the model itself: without length penalty or constraint.
 
@@ -269,6 +290,8 @@ class Translator:
             on_cut: is told of sources that are too long; None: `warnings.warn`.
             on_progress: is told after each batch.
             first_line: the number of the first pair, for what is said of it.
+            known: scores by index of the pair, as `known` of `nbest`.
+            on_scores: as `on_outputs` of `nbest`.
 
         Raises:
             T2TError: a pair has no source, holds what is no character, or has a longer output than there can
@@ -283,15 +306,18 @@ class Translator:
         targets = rows.targets([output for _, output in both])
         sources = rows.sources(texts, on_cut or _warn)
 
-        def score(batch: list[int]) -> list[float]:
+        def score(batch: list[int]) -> list[Score]:
             with too_little_memory(self.options):
                 sides = [padded([side[index] for index in batch]) for side in (sources, targets)]
-                return self._scorer(*sides).numpy().tolist()
+                log_probs = self._scorer(*sides).numpy().tolist()
+            return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
         size = self.options.batch_size
-        log_probs = dict(in_batches(score, range(len(both)), lengths, size, self.streams, on_progress))
-        return [Score(log_probs[index], len(target)) for index, target in enumerate(targets)]
+        scores = in_batches(
+            score, range(len(both)), lengths, size, self.streams, on_progress, known, on_scores
+        )
+        return [scores[index] for index in range(len(both))]
 
     def _texts(self, first_line: int = 1) -> Texts:
         return Texts(self.vocabulary, self.problem, self.options, self.max_length, first_line)
@@ -327,6 +353,15 @@ class Translator:
             return output
         text, repaired = self.problem.finish(inputs, output.text)
         return Translation(text, output.score, repaired)
+
+
+def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
+    if isinstance(decode_hparams, DecodeHParams):
+        return decode_hparams
+    options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
+    if warning := options.batch_size_warning:
+        warnings.warn(warning, stacklevel=3)
+    return options
 
 
 def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,7 +70,11 @@ class Model(Protocol):
 
 
 def query(
-    model: Model, lines: Sequence[str], options: DecodeHParams | None = None, batch_size: int = BATCH_SIZE
+    model: Model,
+    lines: Sequence[str],
+    options: DecodeHParams | None = None,
+    batch_size: int = BATCH_SIZE,
+    filled: bool = False,
 ) -> list[list[Output]]:
     """The outputs of each line, best first; at least one.
 
@@ -78,6 +83,7 @@ def query(
         lines: any text.
         options: how to decode; None: as the model was exported.
         batch_size: lines of one request.
+        filled: whether a line with fewer outputs than others has empty ones of score -inf behind them.
 
     Raises:
         T2TError: a line cannot be UTF-8; no answer, or none of a model of this project.
@@ -87,7 +93,9 @@ def query(
         batch = lines[start : start + batch_size]
         answer = model.predict(*_request(batch, options))
         found += _outputs(answer, len(batch), model.where)
-    return found
+    if filled:
+        return found
+    return [[output for output in outputs if output.score > NO_OUTPUT] for outputs in found]
 
 
 def connect(
@@ -261,7 +269,7 @@ def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, 
 
 
 def _outputs(answer: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
-    """Reads "outputs" and "scores", both [batch, n]; leaves out what stands for no output."""
+    """Reads "outputs" and "scores", both [batch, n]; what stands for no output gets a score of -inf."""
     texts, scores = answer.get("outputs", ()), answer.get("scores", ())
     if not (_is_table(texts, (str, bytes)) and _is_table(scores, (int, float))):
         names = ", ".join(sorted(answer)) or "nothing"
@@ -269,10 +277,13 @@ def _outputs(answer: Mapping[str, Any], lines: int, where: str) -> list[list[Out
     if not len(texts) == len(scores) == lines or [*map(len, texts)] != [*map(len, scores)]:
         raise T2TError(f"{where}: {len(texts)} outputs and {len(scores)} scores for {lines} lines")
     found = [
-        [Output(_text(text), score) for text, score in zip(*row, strict=True) if score > NO_OUTPUT]
+        [
+            Output(_text(text), score if score > NO_OUTPUT else -math.inf)
+            for text, score in zip(*row, strict=True)
+        ]
         for row in zip(texts, scores, strict=True)
     ]
-    if not all(found):
+    if not all(any(output.score > NO_OUTPUT for output in outputs) for outputs in found):
         raise T2TError(f"{where}: the model finds no output: its weights are not numbers; export another")
     return found
 

@@ -81,7 +81,7 @@ def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
     texts_and_scores = first.split("\t")
     assert len(texts_and_scores) == 4
     assert 0 > float(texts_and_scores[1]) >= float(texts_and_scores[3])
-    assert second == "\t0.00"
+    assert second == "\t0.00\t\t-inf", "as many columns as the other line has"
 
 
 def test_interactive_ends_with_the_input(out, monkeypatch, capsys):

@@ -76,6 +76,38 @@ def test_file_to_file(address, tmp_path, capsys):
     assert str(tmp_path / "out") in captured.err
 
 
+def test_an_output_that_is_the_input_is_refused(tmp_path, capsys):
+    (tmp_path / "in").write_text("one\n")
+    (tmp_path / "link").symlink_to("in")
+    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'link'}"]
+    refused(capsys, run("--saved_model=nowhere", *flags), "link would overwrite --decode_from_file")
+    assert (tmp_path / "in").read_text() == "one\n"
+
+
+def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
+    (tmp_path / "in").write_text("one\ntwo\nthree\nfour\nfive\n")
+    asked = []
+
+    def answer(name, signature, inputs):
+        asked.append(inputs["inputs"])
+        if len(asked) == 3:
+            raise Refusal("INVALID_ARGUMENT", "no")
+        return echo(name, signature, inputs)
+
+    server.predict = answer
+    flags = [
+        f"--decode_from_file={tmp_path / 'in'}",
+        f"--decode_to_file={tmp_path / 'out'}",
+        "--batch_size=2",
+    ]
+    refused(capsys, run(*address, *flags), ": refused: no; 4 of 5 lines are done and kept with", "out.part")
+    assert (tmp_path / "out.part").read_text() == "ONE\nTWO\nTHREE\nFOUR\n"
+    assert run(*address, *flags) == 0
+    assert len(asked) == 4
+    assert (tmp_path / "out").read_text() == "ONE\nTWO\nTHREE\nFOUR\nFIVE\n"
+    assert "1 lines in" in capsys.readouterr().err
+
+
 def test_standard_streams(address, monkeypatch, capsys):
     typed(monkeypatch, "ä\nb\n".encode())
     assert run(*address, "--decode_from_file=-", "--decode_to_file=-") == 0

@@ -26,11 +26,13 @@ def steps_decoded(monkeypatch):
     """Has outputs say by which checkpoint they are made, without a search; the steps, as they come."""
     steps = []
 
-    def translate(translator, lines, name, warn_of_cuts):
+    def nbest(translator, lines, known, on_outputs, **_):
         steps.append(translator.checkpoint.step)
-        return [[Translation(f"{steps[-1]} {line}", 0.0)] for line in lines]
+        found = {n: [Translation(f"{steps[-1]} {line}", 0.0)] for n, line in enumerate(lines)}
+        on_outputs({n: outputs for n, outputs in found.items() if n not in known})
+        return [*found.values()]
 
-    monkeypatch.setattr(translate_all, "translate", translate)
+    monkeypatch.setattr(Translator, "nbest", nbest)
     return steps
 
 
@@ -85,7 +87,7 @@ def test_interrupted_it_leaves_nothing_half_and_goes_on(
     write_checkpoint(out, 12)
 
     def interrupt(descriptor):
-        if (out / "translations" / ".translate_ende-12.tmp").exists():
+        if (out / "translations" / "translate_ende-12.part").exists():
             assert [file.step for file in list_translations(out / "translations")] == [7]
             raise KeyboardInterrupt
         sync(descriptor)
@@ -93,11 +95,15 @@ def test_interrupted_it_leaves_nothing_half_and_goes_on(
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", interrupt)
     assert run(out, source) == common.EXIT_INTERRUPTED
+    assert "interrupted; 3 of 3 lines are done and kept with" in capsys.readouterr().err
     monkeypatch.setattr(os, "fsync", sync)
-    names = {path.name for path in (out / "translations").iterdir()}
-    assert names == {"translate_ende-7", "translate_ende-flags.json"}
+    names = {path.name for path in (out / "translations").iterdir() if not path.name.startswith(".")}
+    assert names == {"translate_ende-7", "translate_ende-12.part", "translate_ende-flags.json"}
+    assert [file.step for file in list_translations(out / "translations")] == [7]
     assert run(out, source) == 0
+    assert "translate_ende-12.part: 3 of 3 lines are done" in capsys.readouterr().err
     assert steps_decoded == [7, 12, 12]
+    assert len(list(out.glob("translations/.*"))) == 0
 
 
 def test_it_waits_for_checkpoints(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):
@@ -158,6 +164,11 @@ def test_refusals(out, source, tmp_path, capsys):
     assert "beam_size" in failure(capsys, run(out, source, "--decode_hparams=beam_size=3", "--beam_size=4"))
     assert not (out / "translations").exists(), "a refused command leaves nothing behind"
     assert "no whole checkpoint of 8 steps or more" in failure(capsys, run(out, source, "--min_steps=8"))
+    same = out / "translations" / "translate_ende-3"
+    same.write_text("the dog\n")
+    assert f"the translation {same} would overwrite --source={same}" in failure(capsys, run(out, same))
+    assert same.read_text() == "the dog\n"
+    same.unlink()
     with only_one(out / "translations", ""):
         assert "another t2t-translate-all" in failure(capsys, run(out, source))
     (tmp_path / "file").touch()

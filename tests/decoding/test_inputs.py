@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.inputs import LEAST_BATCH, LEAST_TOKENS, batches, in_batches, padded
+from t2t_revival.decoding.inputs import LEAST_BATCH, LEAST_TOKENS, WINDOWS, batches, in_batches, padded
 
 
 @settings(max_examples=100, deadline=None)
@@ -23,7 +23,7 @@ def test_each_result_is_that_of_its_input_whatever_the_streams():
         found = in_batches(
             lambda batch: [-index for index in batch], wanted, lengths, 400, streams, seen.append
         )
-        assert sorted(found) == [(index, -index) for index in wanted]
+        assert found == {index: -index for index in wanted}
         assert (seen[-1].done, seen[-1].total, seen[-1].share) == (300, 300, 1.0)
         assert len(seen) > 10
 
@@ -32,6 +32,38 @@ def test_all_streams_get_a_batch_where_there_is_enough_for_them():
     sizes = []
     list(in_batches(lambda batch: sizes.append(len(batch)) or batch, range(64), [16] * 64, 10**6, 4))
     assert sizes == [LEAST_BATCH // 16] * 4
+
+
+def test_batches_follow_the_input_order_in_windows():
+    lengths = [16 + index * 7 % 32 for index in range(2000)]
+    found = list(batches(range(2000), lengths, 256))
+    done, ahead = set(), []
+    for batch in found:
+        done |= set(batch)
+        first_missing = next((index for index in range(2000) if index not in done), 2000)
+        ahead.append(len(done) - first_missing)
+    most = (WINDOWS[-1] + 2) * 256 / 16
+    assert max(ahead) <= most, "no more lines wait for their turn than a window holds"
+    padded_tokens = sum(len(batch) * max(lengths[index] for index in batch) for batch in found)
+    assert padded_tokens < 1.15 * sum(lengths), "and batches still hold lines of like length"
+
+
+def test_known_results_leave_the_other_batches_as_they_are():
+    lengths = [16 + index % 9 for index in range(400)]
+    every, again, seen = [], [], []
+    results = in_batches(lambda batch: every.append(batch) or batch, range(400), lengths, 400)
+    known = {index: results[index] for batch in every[3:6] + every[9:] for index in batch}
+    found = in_batches(
+        lambda batch: again.append(batch) or batch,
+        range(400),
+        lengths,
+        400,
+        known=known,
+        on_results=seen.append,
+    )
+    assert found == results
+    assert again == every[:3] + every[6:9]
+    assert [sorted(ready) for ready in seen] == [sorted(batch) for batch in again]
 
 
 def test_rows_are_padded_to_the_longest():
