@@ -207,7 +207,8 @@ def _problem(name: str) -> tuple[Row | None, re.Match[str]]:
     """The row of a problem without its suffixes, and these."""
     suffixes = SUFFIXES.search(name)
     assert suffixes is not None  # it matches the end of any text
-    return find(name[: suffixes.start()], PROBLEMS), suffixes
+    named = [row for row in PROBLEMS if not row.names.startswith("*")]  # the others are about suffixes
+    return find(name[: suffixes.start()], named), suffixes
 
 
 def _why_gone(name: str, row: Row) -> str:

@@ -282,8 +282,8 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
             with writing_to(side) as file:
                 file.write(to_bytes(lines))
     best = [found[0].text for found in outputs]
-    for source, output, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
-        print(f"source     {source}\noutput     {output}\nreference  {reference}\n")
+    for source, text, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
+        print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
     measure = measure_of(problem)
     if measure and pairs:
         measured = measure.score(best, references)
