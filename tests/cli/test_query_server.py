@@ -95,7 +95,11 @@ def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
         return echo(name, signature, inputs)
 
     server.predict = answer
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}", "--batch_size=2"]
+    flags = [
+        f"--decode_from_file={tmp_path / 'in'}",
+        f"--decode_to_file={tmp_path / 'out'}",
+        "--batch_size=2",
+    ]
     refused(capsys, run(*address, *flags), ": refused: no; 4 of 5 lines are done and kept with", "out.part")
     assert (tmp_path / "out.part").read_text() == "ONE\nTWO\nTHREE\nFOUR\n"
     assert run(*address, *flags) == 0
