@@ -81,3 +81,11 @@ def test_no_run(tmp_path, capsys):
 def test_a_wrong_kind_is_a_wrong_command_line(out, capsys):
     assert run(out, "--input=the", "--kind=all") == 2
     assert "encoder|decoder|cross" in capsys.readouterr().err
+
+
+def test_neither_the_model_nor_the_other_file_is_overwritten(out, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(out / "run.json")
+    status = run(out, "--input=the", f"--html={tmp_path / 'link'}")
+    refused(capsys, status, f"--html={tmp_path / 'link'} would overwrite the model's {out / 'run.json'}")
+    status = run(out, "--input=the", f"--html={tmp_path / 'x'}", f"--png={tmp_path / 'x'}")
+    refused(capsys, status, "are the same file; name another")

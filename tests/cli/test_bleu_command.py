@@ -157,3 +157,15 @@ def test_no_tensorflow(files: list[Path]) -> None:
         [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_tabs_of_nbest_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    reference = write(tmp_path / "ref.de", ["Ein Hund läuft.", "Zwei\tHäuser stehen dort."])
+    nbest = write(tmp_path / "nbest", ["Ein Hund läuft.\tEin Hund rennt.", "Zwei\tHäuser stehen."])
+    assert run(nbest, reference) == 0
+    assert capsys.readouterr().err.startswith(
+        f"warning: {nbest}: 1 of 2 lines hold tabs, as with return_beams"
+    )
+    plain = write(tmp_path / "plain", ["Ein Hund läuft.", "Zwei\tHäuser stehen."])
+    assert run(plain, reference) == 0
+    assert "tabs" not in capsys.readouterr().err, "a tab of the reference's own"

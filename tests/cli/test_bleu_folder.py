@@ -212,3 +212,12 @@ def test_no_tensorflow_even_with_events(place: Path) -> None:
     )
     assert done.stdout.splitlines()[-1] == "[]"
     assert events(place / "events")
+
+
+def test_tabs_of_nbest_are_warned_of(place: Path, capsys: pytest.CaptureFixture) -> None:
+    file = place / "translations" / f"translate_ende-{min(OUTPUTS)}"
+    file.write_text(file.read_text().replace(" ", "\t"))
+    assert run(place) == 0
+    error = capsys.readouterr().err
+    assert f"warning: {file}: " in error
+    assert error.count("lines hold tabs") == 1

@@ -84,6 +84,40 @@ def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
     assert second == "\t0.00\t\t-inf", "as many columns as the other line has"
 
 
+def test_nbest_is_not_proposed_to_t2t_bleu(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\n")
+    for more in ("return_beams=True", "write_beam_scores=True"):
+        flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}"]
+        assert run(f"--output_dir={out}", f"--decode_hparams={DECODE},{more}", *flags) == 0
+        assert "t2t-bleu" not in capsys.readouterr().err
+
+
+def test_a_batch_size_in_sentences_is_warned_of_once(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the dog\n")
+    options = f"--decode_hparams={DECODE},batch_size=32"
+    assert run(f"--output_dir={out}", options, f"--decode_from_file={tmp_path / 'in'}") == 0
+    error = capsys.readouterr().err
+    assert error.count("warning: decode_hparams: batch_size=32 counts input tokens here") == 1
+    with pytest.warns(UserWarning, match="batch_size=32 counts input tokens") as caught:
+        Translator.load(out, decode_hparams="batch_size=32")
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_an_output_that_is_the_models_is_refused(out, tmp_path, capsys):
+    (tmp_path / "in").write_text("the\n")
+    checkpoint = out / "model.ckpt-7.npz"
+    before = checkpoint.read_bytes()
+    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={checkpoint}"]
+    refused(capsys, decode(out, *flags), f"--decode_to_file={checkpoint} would overwrite the model's")
+    assert checkpoint.read_bytes() == before
+
+
+def test_a_split_does_not_overwrite_its_data(out, trained, capsys):
+    (shard,) = (trained / "data").glob("*-dev-*")
+    status = decode(out, f"--decode_to_file={shard}")
+    refused(capsys, status, f"--decode_to_file={shard} would overwrite the data's")
+
+
 def test_interactive_ends_with_the_input(out, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n\nsees\n"))
     assert decode(out, "--decode_interactive") == 0

@@ -55,6 +55,23 @@ def test_wrong_ones_are_refused_in_one_line(text, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (32, "write batch_size=1024 for about 32 usual sentences, or leave it out (2048)"),
+        (255, "write batch_size=8160 for about 255 usual sentences"),
+        (1, "write batch_size=256 for about 8 usual sentences"),
+    ],
+)
+def test_a_batch_size_in_sentences_is_said_to_be_tokens(given, said):
+    warning = DecodeHParams.parse(f"batch_size={given}").batch_size_warning
+    assert f"batch_size={given} counts input tokens here, not sentences as in tensor2tensor" in warning
+    assert said in warning
+    assert "\n" not in warning
+    for enough in (256, 2048):
+        assert DecodeHParams.parse(f"batch_size={enough}").batch_size_warning is None
+
+
 def test_sampling_is_t2ts_and_not_served():
     h = DecodeHParams.parse("sampling_method=random,sampling_temp=0.5,sampling_keep_top_k=10,random_seed=3")
     assert (h.samples, h.sampling_temp, h.sampling_keep_top_k, h.random_seed) == (True, 0.5, 10, 3)

@@ -19,12 +19,15 @@ def path(tmp_path):
 
 
 def write(path, results, notes=None, belongs_to=None, total=4):
-    """Adds results batch by batch to an output; returns those that it knew."""
+    """Adds results batch by batch to an output, raises errors, calls functions; returns what it knew."""
     with part_file(path, (notes if notes is not None else []).append) as output:
         known = output.start(belongs_to or {"input": "text"}, total, FORM)
         for batch in results:
             if isinstance(batch, BaseException):
                 raise batch
+            if callable(batch):
+                batch(output)
+                continue
             output.add({index: ALL[index] for index in batch if index not in known})
     return known
 
@@ -110,7 +113,7 @@ def test_an_error_keeps_what_is_done_and_leaves_nothing_where_nothing_is(path):
     assert interrupted(path, error=T2TError("no memory")) == "no memory"
     assert names(path) == []
     assert interrupted(path, [0], error=T2TError("no memory")).startswith("no memory; 1 of 4 lines are done")
-    with pytest.raises(T2TError, match="^damaged$"), part_file(path, pytest.fail):
+    with pytest.raises(T2TError, match=r"^damaged$"), part_file(path, pytest.fail):
         raise T2TError("damaged")
     assert names(path) == [".out.part.journal", "out.part"], "an error before the start loses nothing"
 
@@ -128,12 +131,11 @@ def test_a_full_disk_is_one_line_and_loses_nothing(path, monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_disk_that_is_full_in_the_middle(path):
-    with pytest.raises(T2TError, match=f"cannot write {path}: No space left on device; 1 of 4 lines"):
-        with part_file(path, pytest.fail) as output:
-            output.start({"input": "text"}, 4, FORM)
-            output.add({0: "null"})
-            output._journal = open("/dev/full", "wb")
-            output.add({1: "eins"})
+    with (
+        open("/dev/full", "wb") as full,
+        pytest.raises(T2TError, match=f"cannot write {path}: No space left on device; 1 of 4 lines"),
+    ):
+        write(path, [[0], lambda output: setattr(output, "_journal", full), [1]])
     assert write(path, [[1, 2, 3]]) == {0: "null"}
 
 
@@ -148,10 +150,8 @@ def test_two_processes_do_not_write_one_file(path):
 
 def test_sigterm_is_an_interruption_of_its_own(path):
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Terminated, match="1 of 4 lines"), part_file(path, pytest.fail) as output:
-        output.start({}, 4, FORM)
-        output.add({0: "null"})
-        os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Terminated, match="1 of 4 lines"):
+        write(path, [[0], lambda _: os.kill(os.getpid(), signal.SIGTERM), [1]])
     assert signal.getsignal(signal.SIGTERM) == before
 
 
