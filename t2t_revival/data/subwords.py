@@ -12,24 +12,27 @@ import hashlib
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.data import subwords_building
+from t2t_revival.data.subwords_building import END, ESCAPE_CHARACTERS, escaped, longest_first
 from t2t_revival.data.vocabulary import PAD, until_eos
 from t2t_revival.errors import T2TError
+from t2t_revival.files import writing
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from t2t_revival.data.subwords_graph import SubwordGraph
 
-END = "_"  # of a run
-ESCAPE_CHARACTERS = "\\_u;0123456789"
 ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 NO_CHARACTER = "\u3013"  # stands for the number of no character
+UNSAVED = Path("unsaved.subwords")  # the path of a vocabulary in memory
 CACHED_RUNS = 2**18
 QUOTES = "'\""
 
@@ -42,6 +45,10 @@ class SubwordVocabulary:
     Args:
         path: the file, one subtoken per line, in quotes or without. An empty subtoken is an id that no text
             has and that decodes to nothing.
+        content: what is in the file, where it is not to be read.
+
+    Example:
+        SubwordVocabulary.build_from_generator(lines, 8000).store_to_file("vocab.mine.8000.subwords")
 
     Raises:
         T2TError: the file is missing or no such vocabulary.
@@ -49,10 +56,10 @@ class SubwordVocabulary:
 
     unknown = PAD
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, content: bytes | None = None) -> None:
+        self.path, self._given = Path(path), content
         try:
-            self.content = self.path.read_bytes()
+            self.content = self.path.read_bytes() if content is None else content
             lines = self.content.decode().split("\n")
         except FileNotFoundError as error:
             raise T2TError(f"{path}: no such vocabulary") from error
@@ -70,8 +77,87 @@ class SubwordVocabulary:
         self.longest = max(map(len, self.subtokens))
         self._run_ids = lru_cache(CACHED_RUNS)(self._encode_run)
 
-    def __reduce__(self) -> tuple[type[SubwordVocabulary], tuple[Path]]:
-        return SubwordVocabulary, (self.path,)
+    def __reduce__(self) -> tuple[type[SubwordVocabulary], tuple[Path, bytes | None]]:
+        return SubwordVocabulary, (self.path, self._given)
+
+    @classmethod
+    def build_to_target_size(
+        cls,
+        target_size: int,
+        token_counts: Mapping[str, int],
+        min_val: float,
+        max_val: float,
+        max_subtoken_length: int | None = None,
+        reserved_tokens: Sequence[str] | None = None,
+        num_iterations: int = 4,
+    ) -> SubwordVocabulary:
+        """A vocabulary of about `target_size` subtokens, in memory; see `subwords_building.near_size`."""
+        return cls._of(
+            subwords_building.near_size(
+                target_size,
+                token_counts,
+                min_val,
+                max_val,
+                max_subtoken_length,
+                reserved_tokens,
+                num_iterations,
+            )
+        )
+
+    @classmethod
+    def build_from_token_counts(
+        cls,
+        token_counts: Mapping[str, int],
+        min_count: int,
+        num_iterations: int = 4,
+        reserved_tokens: Sequence[str] | None = None,
+        max_subtoken_length: int | None = None,
+    ) -> SubwordVocabulary:
+        """A vocabulary of the subtokens that are frequent, in memory; see `subwords_building.from_counts`."""
+        return cls._of(
+            subwords_building.from_counts(
+                token_counts, min_count, num_iterations, reserved_tokens, max_subtoken_length
+            )
+        )
+
+    @classmethod
+    def build_from_generator(
+        cls,
+        generator: Iterable[str],
+        target_size: int,
+        max_subtoken_length: int | None = None,
+        reserved_tokens: Sequence[str] | None = None,
+    ) -> SubwordVocabulary:
+        """A vocabulary of about `target_size` subtokens of texts, in memory."""
+        counts = Counter(run for text in generator for run in _runs(text))
+        return cls.build_to_target_size(target_size, counts, 1, 1000, max_subtoken_length, reserved_tokens)
+
+    @classmethod
+    def _of(cls, subtokens: Sequence[str]) -> SubwordVocabulary:
+        return cls(UNSAVED, "".join(f"'{subtoken}'\n" for subtoken in subtokens).encode())
+
+    def store_to_file(self, path: str | Path, add_single_quotes: bool = True) -> SubwordVocabulary:
+        """Writes the file, one subtoken on each line.
+
+        Args:
+            path: its name should end in ".subwords", by which commands know what it is.
+            add_single_quotes: whether each is put into single quotes.
+
+        Returns:
+            The vocabulary of that file.
+
+        Raises:
+            T2TError: without quotes, a subtoken would not come back as it is, such as a space.
+        """
+        quote = "'" if add_single_quotes else ""
+        lines = [f"{quote}{subtoken}{quote}" for subtoken in self.subtokens]
+        if lost := [
+            s for s, line in zip(self.subtokens, lines, strict=True) if _unquoted(line.rstrip()) != s
+        ]:
+            raise T2TError(f"{path}: the subtoken {lost[0]!r} needs quotes: add_single_quotes=True")
+        with writing(Path(path)) as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
+        return SubwordVocabulary(path)
 
     @property
     def size(self) -> int:
@@ -129,15 +215,8 @@ class SubwordVocabulary:
         return self._graph.decode(ids)
 
     def _encode_run(self, run: str) -> list[int]:
-        text = run.replace("\\", "\\\\").replace("_", "\\u")
-        text = "".join(c if c in self.alphabet and c != "\n" else f"\\{ord(c)};" for c in text) + END
-        ids, start = [], 0
-        while start < len(text):
-            ends = range(min(len(text), start + self.longest), start, -1)
-            end = next(end for end in ends if text[start:end] in self._ids)
-            ids.append(self._ids[text[start:end]])
-            start = end
-        return ids
+        pieces = longest_first(escaped(run, self.alphabet), self._ids, self.longest)
+        return [self._ids[piece] for piece in pieces]
 
 
 def _unquoted(line: str) -> str:
