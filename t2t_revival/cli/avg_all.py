@@ -37,7 +37,7 @@ def command_flags() -> flags.FlagValues:
     values = common.new_flags()
     run_flags.define(values)
     flags.DEFINE_string("problem", None, "What was learned, such as translate_ende.", flag_values=values)
-    flags.DEFINE_integer(
+    common.define_integer(
         "n",
         0,
         "How many checkpoints an average has; 0: as the hparams say.",

@@ -52,8 +52,8 @@ def command_flags() -> flags.FlagValues:
         ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU, or F1; 0: none."),
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
     ):
-        flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
-    flags.DEFINE_integer(
+        common.define_integer(name, number, text, lower_bound=0, flag_values=values)
+    common.define_integer(
         "max_nonfinite_steps",
         10,
         "An update whose loss or gradients are not finite numbers is left out, and said; after so many in a "
@@ -61,7 +61,7 @@ def command_flags() -> flags.FlagValues:
         lower_bound=1,
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "random_seed",
         1,
         "Seed of weights, dropout and order of the data.",
