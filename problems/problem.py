@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from t2t_revival import registry
 from t2t_revival.data import generation, records
 from t2t_revival.data.generation import Progress, Recipe
-from t2t_revival.data.metadata import Metadata, check_same, check_sizes, metadata_path
+from t2t_revival.data.metadata import Metadata, check_same, check_sizes, data_fingerprint, metadata_path
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source, place_of
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
@@ -285,6 +285,18 @@ class Text2TextProblem(Problem):
         paths = records.shard_paths(folder, self.dataset_filename(), split)
         check_sizes(paths, metadata.splits[split])
         return paths
+
+    def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
+        """8 hexadecimal digits that differ where a split's examples, references or vocabulary differ.
+
+        Raises:
+            T2TError: as `shards`.
+        """
+        paths = self.shards(split, data_dir)
+        references = generation.references_path(_folder(data_dir), self.dataset_filename(), split)
+        if references.is_file():
+            paths = [*paths, references]
+        return data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
         """See `Problem.dataset`."""

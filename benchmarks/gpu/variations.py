@@ -70,7 +70,8 @@ def jax_bytes(generator: str) -> Callable[..., Any]:
 def cross_entropy_of_logits(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> Any:
     """`linear_cross_entropy` by logits in float32, its gradient derived by the backend."""
     logits = ops.matmul(x, ops.transpose(ops.cast(embeddings, x.dtype)))
-    return loss.smoothed_cross_entropy(logits, labels, label_smoothing)
+    plain = loss.smoothed_cross_entropy(logits, labels, 0.0)
+    return loss.smoothed_cross_entropy(logits, labels, label_smoothing), plain
 
 
 def derived_normalize(x: Any, gamma: Any, beta: Any, epsilon: Any) -> Any:

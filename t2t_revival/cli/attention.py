@@ -51,7 +51,7 @@ def command_flags() -> flags.FlagValues:
         flag_values=values,
     )
     for name in ("layer", "head"):
-        flags.DEFINE_integer(
+        common.define_integer(
             name,
             None,
             f"Only the {name} of this number, counted from 1; by default all.",

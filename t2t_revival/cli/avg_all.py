@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from t2t_revival.training.checkpoints import Checkpoint
 
 USAGE = """
-t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20]
+t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20] [--min_steps=0]
 t2t-avg-all --model_dir=DIR [--output_dir=DIR/avg] [--n=8] [--wait_minutes=20] [--min_steps=0]
 
 Averages the weights of the last checkpoints (section 6.1 of the paper) and writes the average to
-output_dir/averaged; t2t-decoder uses it from then on.
+output_dir/averaged; t2t-decoder uses it from then on. Where the training data has changed, only checkpoints
+since then are averaged.
 
 With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
 while a training goes on. They go to an --output_dir of their own, which t2t-eval, t2t-translate-all,
 t2t-decoder and t2t-exporter take as they take a training's.
 """
 FOLDER = "avg"  # T2T's
+UNKNOWN = "unknown"  # instead of a fingerprint of data
 
 
 def command_flags() -> flags.FlagValues:
@@ -37,7 +39,7 @@ def command_flags() -> flags.FlagValues:
     values = common.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    flags.DEFINE_integer(
+    common.define_integer(
         "n",
         0,
         "How many checkpoints an average has; 0: as the hparams say.",
@@ -49,6 +51,12 @@ def command_flags() -> flags.FlagValues:
         None,
         f"A training's folder: one average for each checkpoint; --output_dir, by default MODEL_DIR/{FOLDER}, "
         "is where they go.",
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "mix_data",
+        False,
+        "Average checkpoints from before and after a change of the training data, too.",
         flag_values=values,
     )
     waiting.define_min_steps(values, "checkpoint")
@@ -68,9 +76,8 @@ def _average(values: flags.FlagValues) -> None:
     if values.model_dir:
         _moving(values)
         return
-    for flag in ("min_steps", "wait_minutes"):
-        if values[flag].present:
-            raise T2TError(f"--{flag} is for an average of each checkpoint: give --model_dir")
+    if values["wait_minutes"].present:
+        raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
     from t2t_revival.training import checkpoints
     from t2t_revival.training.checkpoint_file import GoneError
     from t2t_revival.training.run import load_hparams
@@ -79,12 +86,16 @@ def _average(values: flags.FlagValues) -> None:
     count = values.n or load_hparams(output_dir).average_checkpoints
     while True:
         listed = checkpoints.list_checkpoints(output_dir)
-        found = checkpoints.newest_whole(listed, count, run_flags.warn_of_damage)
+        wanted = [checkpoint for checkpoint in listed if checkpoint.step >= values.min_steps]
+        found = checkpoints.newest_whole(wanted, count, run_flags.warn_of_damage)
         if not found:
             raise T2TError(
-                f"no {'whole ' if listed else ''}checkpoint in {output_dir}: train with t2t-trainer"
+                f"no {'whole ' if wanted else ''}checkpoint in {output_dir}"
+                + (f" from step {values.min_steps} on" if values.min_steps else "")
+                + ": train with t2t-trainer"
             )
         try:
+            found = _of_one_data(found, values.mix_data)
             written = checkpoints.average(found, output_dir)
             break
         except GoneError:
@@ -97,6 +108,38 @@ def _average(values: flags.FlagValues) -> None:
     print(f"next: {command_line('t2t-decoder', **where)}")
 
 
+def _of_one_data(found: list[Checkpoint], mix_data: bool) -> list[Checkpoint]:
+    """The checkpoints to average: those of the newest's training data, or with `mix_data` all of them."""
+    from t2t_revival.training.checkpoint_file import trained_on
+    from t2t_revival.training.checkpoints import split_by_data
+
+    groups = split_by_data(found)
+    data = trained_on(found[-1].path)
+    if len(groups) == 1:
+        if not data and len(found) > 1:
+            say("warning: these checkpoints do not name their training data: taken as trained on the same")
+        return found
+    if mix_data:
+        say(f"warning: this average mixes training data: {_described(groups)}")
+        return found
+    say(
+        f"left out, since step {found[-1].step} was trained on other data ({data or UNKNOWN}): "
+        f"{_described(groups[:-1])}; --mix_data averages them too"
+    )
+    return groups[-1]
+
+
+def _described(groups: list[list[Checkpoint]]) -> str:
+    """Steps and fingerprint of each group of checkpoints of the same training data."""
+    from t2t_revival.training.checkpoint_file import trained_on
+
+    return ", ".join(
+        f"step{'s' if len(group) > 1 else ''} {', '.join(str(checkpoint.step) for checkpoint in group)} "
+        f"({trained_on(group[0].path) or UNKNOWN})"
+        for group in groups
+    )
+
+
 def _moving(values: flags.FlagValues) -> None:
     from t2t_revival.training.averaging import moving_averages, open_folder
     from t2t_revival.training.checkpoints import list_checkpoints
@@ -106,7 +149,7 @@ def _moving(values: flags.FlagValues) -> None:
     folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
     run_flags.run_in(values, model_dir)
     count = values.n or load_hparams(model_dir).average_checkpoints
-    open_folder(folder, model_dir, count)
+    open_folder(folder, model_dir, count, values.mix_data)
     found = waiting.following(
         lambda: list_checkpoints(model_dir),
         values.wait_minutes,
@@ -114,8 +157,20 @@ def _moving(values: flags.FlagValues) -> None:
         values.min_steps,
     )
     averages = 0
+    other_data: list[int] = []
+
+    def on_other_data(checkpoint: Checkpoint, before: str, now: str) -> None:
+        other_data.append(checkpoint.step)
+        then = "averages mix them" if values.mix_data else "averages begin again here; --mix_data mixes them"
+        say(
+            f"warning: step {checkpoint.step} was trained on other data than the one before it "
+            f"({before or UNKNOWN} -> {now or UNKNOWN}): {then}"
+        )
+
     with only_one(folder, f"{folder}: another t2t-avg-all is at work there"):
-        for average in moving_averages(found, count, folder, run_flags.say_left_out, _say_gap):
+        for average in moving_averages(
+            found, count, folder, run_flags.say_left_out, _say_gap, on_other_data, values.mix_data
+        ):
             averages += 1
             print(
                 f"step {average.step}: {average.path}{'' if average.made else ', there already'}", flush=True
@@ -123,6 +178,7 @@ def _moving(values: flags.FlagValues) -> None:
     if not averages:
         raise T2TError(
             f"no average: {model_dir} has fewer than {count} whole checkpoints"
+            + (" in a row of the same training data" if other_data and not values.mix_data else "")
             + (f" from step {values.min_steps} on" if values.min_steps else "")
             + ": give a lower --n, or --wait_minutes while it is trained"
         )

@@ -66,7 +66,7 @@ def command_flags() -> flags.FlagValues:
         "event_dir", None, "Where TensorBoard's events BLEU_cased and BLEU_uncased go.", flag_values=values
     )
     flags.DEFINE_string("tag_suffix", "", "What the events' tags end with.", flag_values=values)
-    flags.DEFINE_integer(
+    common.define_integer(
         "min_steps",
         -1,
         "Leave out translations of fewer steps; -1: those up to the last step that went to event_dir.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 import textwrap
 import traceback
@@ -178,3 +179,26 @@ def _fail_usage(name: str, faults: list[str]) -> int:
     sys.stdout.flush()
     print(f"{name}: error: wrong command line (see {name} --help):{lines}", file=sys.stderr)
     return EXIT_USAGE
+
+
+def define_integer(
+    name: str,
+    default: int | None,
+    text: str,
+    *,
+    flag_values: flags.FlagValues,
+    lower_bound: int | None = None,
+    upper_bound: int | None = None,
+) -> None:
+    """Defines a flag that takes a decimal integer; `flags.DEFINE_integer` also reads 0x10 and 0o20."""
+    parser = _DecimalParser(lower_bound, upper_bound)
+    flags.DEFINE(parser, name, default, text, flag_values, flags.ArgumentSerializer())
+
+
+class _DecimalParser(flags.IntegerParser):
+    """Parses an integer that is written in decimal digits."""
+
+    def convert(self, argument: int | str) -> int:
+        if isinstance(argument, str) and not re.fullmatch("[+-]?[0-9]+", argument):
+            raise ValueError(f"{argument!r} is not an integer in decimal digits")
+        return super().convert(argument)

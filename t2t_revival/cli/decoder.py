@@ -100,7 +100,7 @@ def command_flags() -> flags.FlagValues:
         "Split that is translated where no file is given; by default dev.",
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "log_examples", 10, "Examples of a split that are shown.", lower_bound=0, flag_values=values
     )
     return values

@@ -55,14 +55,14 @@ def command_flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_bool("eval_use_test_set", False, "The test split instead of dev.", flag_values=values)
-    flags.DEFINE_integer(
+    common.define_integer(
         "eval_bleu_sentences",
         200,
         "Sentences, evenly spread, that are decoded for BLEU, or F1; 0: none.",
         lower_bound=0,
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "eval_timeout_mins",
         0,
         "How long to wait for the next checkpoint, counted from when the last one was written; 0: what is "

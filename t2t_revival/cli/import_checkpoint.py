@@ -42,7 +42,7 @@ def command_flags() -> flags.FlagValues:
         ("hparams_set", "Name of its hparams set; by default T2T's, or the nearest that T2T had."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
-    flags.DEFINE_integer(
+    common.define_integer(
         "target_space_id",
         0,
         "T2T's target_space_id of the problem, for one of your own that sets it.",

@@ -54,7 +54,7 @@ def define(values: flags.FlagValues) -> None:
         "data_dir was made from, or for translation wmt14.",
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "vocab_size",
         0,
         "Pieces of the vocabulary; 0: chosen by problem and corpus.",

@@ -81,10 +81,10 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_bool(
         "pretty", False, "Parsing: draw trees, where they fit, or else indent them.", flag_values=values
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "batch_size", client.BATCH_SIZE, "Lines of one request.", lower_bound=1, flag_values=values
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "timeout_secs",
         client.TIMEOUT_SECS,
         "Seconds that the answer to a request may take: with all retries (gRPC), or each time (REST).",
@@ -92,7 +92,7 @@ def command_flags() -> flags.FlagValues:
         upper_bound=DAY,
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "retries",
         client.RETRIES,
         "Further tries where the server is not available, after 0.5, 1, 2 and 4 seconds.",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from absl import flags
 
+from t2t_revival.cli import common
 from t2t_revival.cli.lines import STANDARD_STREAM, read, say
 from t2t_revival.errors import T2TError
 
@@ -93,7 +94,7 @@ class Shard:
 
 def define(values: flags.FlagValues) -> None:
     """Adds the flags to a command's."""
-    flags.DEFINE_integer(
+    common.define_integer(
         "decode_shards",
         1,
         "How many decoders share the input, each started with its own --worker_id. Their outputs are named "
@@ -102,7 +103,7 @@ def define(values: flags.FlagValues) -> None:
         upper_bound=MOST,
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "worker_id",
         0,
         "Which of --decode_shards this one is, counted from 0.",

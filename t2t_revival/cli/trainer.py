@@ -12,7 +12,7 @@ from t2t_revival.cli import common, problem_flags, run_flags
 from t2t_revival.cli.progress import duration
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.problems.problem import Text2TextProblem
+from t2t_revival.problems.problem import TRAIN, Text2TextProblem
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
@@ -52,8 +52,8 @@ def command_flags() -> flags.FlagValues:
         ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU, or F1; 0: none."),
         ("eval_early_stopping_steps", 0, "Stop after so many updates without a better score; 0: never."),
     ):
-        flags.DEFINE_integer(name, number, text, lower_bound=0, flag_values=values)
-    flags.DEFINE_integer(
+        common.define_integer(name, number, text, lower_bound=0, flag_values=values)
+    common.define_integer(
         "max_nonfinite_steps",
         10,
         "An update whose loss or gradients are not finite numbers is left out, and said; after so many in a "
@@ -61,7 +61,7 @@ def command_flags() -> flags.FlagValues:
         lower_bound=1,
         flag_values=values,
     )
-    flags.DEFINE_integer(
+    common.define_integer(
         "random_seed",
         1,
         "Seed of weights, dropout and order of the data.",
@@ -134,6 +134,8 @@ def _train(values: flags.FlagValues) -> int:
             common.load_tensorflow(values)
             common.training_streams(hparams.batch_size)  # later, TensorFlow would have its threads
         problem_flags.generate_data(problem, values)
+    elif not several:  # of several workers, the chief alone knows what is evaluated
+        _check_unfinished(values, problem, hparams, output_dir)
 
     common.load_tensorflow(values)
     from t2t_revival.experiment import Experiment
@@ -174,6 +176,19 @@ def _train(values: flags.FlagValues) -> int:
     return EXIT_STATUS.get(result.stopped_by or "", 0)
 
 
+def _check_unfinished(
+    values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, output_dir: Path
+) -> None:
+    """Refuses a training that has nothing left to do before TensorFlow is imported, which takes seconds."""
+    from t2t_revival.training.finished import check_unfinished
+    from t2t_revival.training.run import check_same, plan_run
+
+    data_dir, hparams = problem_flags.data_dir(values), problem.hparams(hparams)
+    problem.shards(TRAIN, data_dir)
+    check_same(output_dir, plan_run(problem, values.hparams_set, data_dir, output_dir), hparams)
+    check_unfinished(output_dir, hparams.train_steps, values.local_eval_frequency)
+
+
 def _check_metric(values: flags.FlagValues, problem: Text2TextProblem) -> None:
     metric = values.eval_early_stopping_metric
     if metric not in problem.eval_metrics():
@@ -205,8 +220,9 @@ def _line(news: Step | Evaluated | Saved | Note) -> str:
     if isinstance(news, Step):
         width = len(str(news.train_steps))
         return (
-            f"step {news.step:{width}}/{news.train_steps}  loss {news.loss:6.3f}  "
-            f"{news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}"
+            f"step {news.step:{width}}/{news.train_steps}  loss {news.loss:6.3f}"
+            + (f" (smoothed {news.smoothed_loss:.3f})" if news.smoothed_loss != news.loss else "")
+            + f"  {news.tokens_per_second:7,.0f} tokens/s  lr {news.learning_rate:.2e}"
             + (f"  {duration(news.seconds_left)} left" if news.seconds_left is not None else "")
         )
     if isinstance(news, Evaluated):
@@ -215,12 +231,24 @@ def _line(news: Step | Evaluated | Saved | Note) -> str:
     return f"step {news.step}  saved {news.path.name}"
 
 
+def _tell_best(output_dir: Path, metric: str) -> None:
+    """Prints the best evaluation on the dev data of now."""
+    from t2t_revival.training.curve_files import best_row
+
+    if best := best_row(output_dir, metric):
+        print(f"best dev {metric}: {best[metric]:.4g} at step {best['step']:.0f}")
+
+
 def _tell_end(values: flags.FlagValues, output_dir: Path, result: Result) -> None:
+    from t2t_revival.training.session import EARLY
+
     seen = result.seen
     print(
         f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"
         + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
     )
+    if result.stopped_by == EARLY:
+        _tell_best(output_dir, values.eval_early_stopping_metric)
     if result.left_out:
         print(f"{result.left_out:,} updates left out, whose loss or gradients were not finite")
     if result.overflows:

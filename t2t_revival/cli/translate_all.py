@@ -59,7 +59,7 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_string(
         "decode_hparams", "", "How to decode, such as beam_size=4,alpha=0.6.", flag_values=values
     )
-    flags.DEFINE_integer("beam_size", None, "As in --decode_hparams.", flag_values=values)
+    common.define_integer("beam_size", None, "As in --decode_hparams.", flag_values=values)
     flags.DEFINE_float("alpha", None, "As in --decode_hparams.", flag_values=values)
     waiting.define_min_steps(values, "checkpoint")
     waiting.define(values, "checkpoint")

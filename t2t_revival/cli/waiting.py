@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from absl import flags
 
+from t2t_revival.cli import common
 from t2t_revival.cli.lines import say
 from t2t_revival.following import Clock, File, follow
 
@@ -15,7 +16,7 @@ CLOCK = Clock()  # tests put another in its place
 
 def define(values: flags.FlagValues, what: str) -> None:
     """Adds the flags to those of a command that waits for `what`, such as "checkpoint"."""
-    flags.DEFINE_integer(
+    common.define_integer(
         "wait_minutes",
         0,
         f"How long to wait for the next {what}, counted from when the last one was written: "
@@ -27,7 +28,7 @@ def define(values: flags.FlagValues, what: str) -> None:
 
 def define_min_steps(values: flags.FlagValues, what: str) -> None:
     """Adds `--min_steps`, for a command that takes each `what` from the first on."""
-    flags.DEFINE_integer(
+    common.define_integer(
         "min_steps", 0, f"Leave out each {what} of fewer steps.", lower_bound=0, flag_values=values
     )
 

@@ -132,7 +132,7 @@ class Runs:
         return place
 
     def _check(self, place: Path, problem: str, hparams: HParams) -> None:
-        """What was begun with other settings, or for another vocabulary, is no row of this table.
+        """What was begun with other settings, for another vocabulary or dev split, is no row of this table.
 
         Raises:
             T2TError: `place` holds such a run.
@@ -148,6 +148,10 @@ class Runs:
             return
         if data.vocabulary(self.data_dir).fingerprint != Run.load(place).fingerprint:
             raise T2TError(f"{place} was trained with another vocabulary than {self.data_dir} has: {ANOTHER}")
+        evaluations = curve_files.read_segments(place, curve_files.DEV, "perplexity")
+        dev = data.data_fingerprint(DEV, self.data_dir)
+        if evaluations and evaluations[-1].measured_on not in ("", dev):
+            raise T2TError(f"{place} was measured on another dev split than {self.data_dir} has: {ANOTHER}")
 
     def is_finished(
         self, hparams_set: str, problem: str, split: str, average: bool, changes: str = ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoint_file import MODEL, DamagedError, GoneError, verify, written_at
 from t2t_revival.training.checkpoints import (
+    MIXED,
     Checkpoint,
     OnDamaged,
     list_checkpoints,
@@ -35,17 +36,18 @@ class MovingAverage:
     made: bool
 
 
-def open_folder(folder: Path, model_dir: Path, count: int) -> None:
+def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
     """Makes a folder of averages an output_dir of its own, for every command that reads one.
 
     Args:
         folder: made if missing.
         model_dir: of the training.
         count: checkpoints of an average.
+        mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
-        T2TError: the folder is the training's own, or holds something else than averages of `count` of its
-            checkpoints; or it cannot be written.
+        T2TError: the folder is the training's own, or holds something else than such averages of `count` of
+            its checkpoints; or it cannot be written.
     """
     if folder.resolve() == model_dir.resolve():
         raise T2TError(
@@ -53,14 +55,20 @@ def open_folder(folder: Path, model_dir: Path, count: int) -> None:
         )
     for checkpoint in list_checkpoints(folder):
         try:
-            averaged = verify(checkpoint.path, prefixes=()).get("averaged")
+            meta = verify(checkpoint.path, prefixes=())
         except DamagedError:  # is made anew
             continue
+        averaged = meta.get("averaged")
         if averaged is None:
             raise T2TError(f"{folder} holds {checkpoint.path.name}, which is no average: {ANOTHER}")
         if len(averaged) != count:
             raise T2TError(
                 f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"
+            )
+        if MIXED in meta.get("data", "") and not mix_data:
+            raise T2TError(
+                f"{folder} holds {checkpoint.path.name}, an average that mixes training data: {ANOTHER}, or "
+                "--mix_data"
             )
     run, hparams = Run.load(model_dir), load_hparams(model_dir)
     check_same(folder, run, hparams)
@@ -76,11 +84,14 @@ def moving_averages(
     folder: Path,
     on_damaged: OnDamaged,
     on_gap: Callable[[Checkpoint], None],
+    on_other_data: Callable[[Checkpoint, str, str], None] | None = None,
+    mix_data: bool = False,
 ) -> Iterator[MovingAverage]:
     """Writes, for each checkpoint but the first `count` - 1, the average of it and the whole ones before it.
 
-    An average has the step and the time of its newest checkpoint. One that is there, whole and of the same
-    checkpoints, stays as it is.
+    Where the training data changes, averages begin again with the first checkpoint of the new data, unless
+    `mix_data`. An average has the step and the time of its newest checkpoint. One that is there, whole and
+    of the same checkpoints, stays as it is.
 
     Args:
         found: checkpoints, oldest first.
@@ -88,20 +99,28 @@ def moving_averages(
         folder: of `open_folder`.
         on_damaged: is told of each checkpoint that is left out.
         on_gap: is told of each checkpoint that has no average since one of its window was removed meanwhile.
+        on_other_data: called with each checkpoint that was trained on other data than the one before it, and
+            with the fingerprints of both, which are empty where a checkpoint does not say.
+        mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
         T2TError: checkpoints are of different models, or an average cannot be written.
     """
     window: list[Checkpoint] = []
+    before: str | None = None  # fingerprint of the training data of the checkpoint before
     for checkpoint in found:
         try:
-            verify(checkpoint.path, prefixes=(MODEL,))
+            data = verify(checkpoint.path, prefixes=(MODEL,)).get("data") or ""
         except DamagedError as error:
             on_damaged(error)
             continue
         except GoneError:
             continue
-        window = [*window, checkpoint][-count:]
+        if before not in (None, data):
+            if on_other_data:
+                on_other_data(checkpoint, before, data)
+            window = window if mix_data else []
+        before, window = data, [*window, checkpoint][-count:]
         if len(window) < count:
             continue
         try:

@@ -2,7 +2,8 @@
 
     model/<variable path>        weights and random states
     optimizer/<variable path>    Adam's moments
-    meta                         JSON: format, step, architecture, place in the data, tokens seen, checksums
+    meta                         JSON: format, step, architecture, place in the data, its fingerprint, tokens
+                                 seen, checksums
 
 Each array has its CRC-32 in the zip; "checksums" in the meta data repeats them by name, so that an array that
 is missing, renamed or exchanged is found as well. Nothing in such a file is run when it is read.
@@ -109,6 +110,12 @@ def fingerprint(path: Path) -> str:
     with _opened(path) as (archive, _):
         weights = {name: crc for name, crc in _checksums(archive).items() if name.startswith(MODEL)}
         return f"{zlib.crc32(json.dumps(weights, sort_keys=True).encode()):08x}"
+
+
+def trained_on(path: Path) -> str:
+    """Fingerprint of the data that a checkpoint was trained on; empty: it does not say. Raises as `load`."""
+    with _opened(path) as (_, meta):
+        return str(meta.get("data") or "")
 
 
 def written_at(path: Path) -> int:

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,14 @@ from t2t_revival.training.checkpoint_file import (
     GoneError,
     load,
     save,
+    trained_on,
     verify,
 )
 
 AVERAGED = "averaged"
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 TRAIN_OR_GIVE = "train with t2t-trainer, or give --checkpoint_path"
+MIXED = "+"  # joins the fingerprints of an average of checkpoints of different training data
 SET_ASIDE = ".damaged"  # after the name of a checkpoint that is not used any more
 
 OnDamaged = Callable[[DamagedError], None]
@@ -126,6 +128,17 @@ def newest_whole(
         if len(whole) == most:
             break
     return whole[::-1]
+
+
+def split_by_data(found: list[Checkpoint]) -> list[list[Checkpoint]]:
+    """Splits checkpoints, oldest first, wherever the training data changed.
+
+    Checkpoints that do not say what they were trained on count as trained on the same data.
+
+    Raises:
+        T2TError: as `trained_on`.
+    """
+    return [list(group) for _, group in groupby(found, lambda checkpoint: trained_on(checkpoint.path))]
 
 
 def _warn(error: DamagedError) -> None:
@@ -283,17 +296,19 @@ def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
 def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
     """As `average`, into any folder under the newest one's name; gives the file."""
     total: dict[str, np.ndarray] = {}
+    data: list[str] = []  # fingerprints of what they were trained on
     for checkpoint in checkpoints:
         arrays, meta = load(checkpoint.path, prefixes=(MODEL,))
         weights = {name: array for name, array in arrays.items() if _is_weight(array)}
         if total and _shapes(weights) != _shapes(total):
             raise T2TError(f"{checkpoint.path} and {checkpoints[0].path} are of different models")
+        data += {meta.get("data") or ""}.difference(data)
         total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in weights.items()}
     newest = max(checkpoints)
     path = folder / newest.path.name
     mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
     names = [checkpoint.path.name for checkpoint in checkpoints]
-    save(path, mean, {**meta, "step": newest.step, "averaged": names})
+    save(path, mean, {**meta, "step": newest.step, "averaged": names, "data": MIXED.join(data)})
     return path
 
 

@@ -54,5 +54,5 @@ def compile_model(
     # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
     # several replicas.
     logits = keras.ops.zeros((1, 1, model.vocab_size))
-    model.compute_loss(y=keras.ops.zeros((1, 1), "int32"), y_pred=logits, training=False)
+    keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model

@@ -6,6 +6,7 @@ output_dir/events.*, eval/events.*   the same scores by step
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,14 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DEV, TRAIN, append_row, csv_path, drop_after
+from t2t_revival.training.curve_files import (
+    DEV,
+    TRAIN,
+    append_row,
+    csv_path,
+    drop_after,
+    rename_smoothed_losses,
+)
 from t2t_revival.training.state import Seen
 
 EVENT_FOLDERS = {TRAIN: "", DEV: "eval"}
@@ -26,13 +34,18 @@ class Curves:
         output_dir: where they go.
         start_step: rows of later updates are dropped, since a training that goes on from there does them
             again.
+        labels: fingerprints for the rows of each curve, by column; empty ones are not written.
     """
 
-    def __init__(self, output_dir: Path, start_step: int) -> None:
+    def __init__(
+        self, output_dir: Path, start_step: int, labels: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
         self._output_dir = output_dir
+        self._labels = labels or {}
         self._writers: dict[str, Any] = {}
         for curve in EVENT_FOLDERS:
             drop_after(csv_path(output_dir, curve), start_step)
+        rename_smoothed_losses(csv_path(output_dir, TRAIN))
 
     def __enter__(self) -> Curves:
         for curve, folder in EVENT_FOLDERS.items():
@@ -71,5 +84,6 @@ class Curves:
             "target_tokens": seen.target_tokens,
             "seconds": f"{seen.seconds:.1f}",
             **{name: f"{value:.6g}" for name, value in scores.items()},
+            **{name: label for name, label in self._labels.get(curve, {}).items() if label},
         }
         append_row(csv_path(self._output_dir, curve), row)

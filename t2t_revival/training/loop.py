@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import keras
@@ -13,21 +13,23 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.position import Position
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.checkpoint_file import DamagedError
 from t2t_revival.training.compiling import build_model, compile_model
-from t2t_revival.training.curve_files import DEV, has_point, read_curve
+from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.distribution import accumulation, make_strategy, replica_number
+from t2t_revival.training.finished import lacks_evaluation, nothing_left
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.news import Note, Report, Scores
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.session import Evaluate, Session
 from t2t_revival.training.settings import Settings
-from t2t_revival.training.state import Seen, TrainingState
+from t2t_revival.training.state import Fingerprints, Seen, TrainingState
 from t2t_revival.training.workers import Workers, lost_worker
 
 ENDLESS = sys.maxsize  # the session says when the last update is done: some may be left out
@@ -72,8 +74,10 @@ class Training:
         report: is told each `Step`, `Evaluated` and `Saved`.
         word_marks: of the vocabulary; `DeterministicAttention` needs them.
         strategy: what it trains under; None: what `settings` name.
+        fingerprints: of the data; early stopping compares scores of equal ones only.
 
     Attributes:
+        start: the step, place and data that it resumes from; the first step is 0.
         workers: that train together.
 
     Raises:
@@ -92,6 +96,7 @@ class Training:
         report: Report | None = None,
         word_marks: np.ndarray | None = None,
         strategy: tf.distribute.Strategy | None = None,
+        fingerprints: Fingerprints | None = None,
     ) -> None:
         strategy = strategy or make_strategy(settings.strategy)
         self.workers = Workers(strategy)
@@ -111,25 +116,23 @@ class Training:
             self._model = compile_model(model, hparams, self._accumulate, settings.xla)
             self._model.several_workers = self.workers.several
             if replicas > 1:
-                self._model.replica = replica_number
+                self._model.replica, self._model.replicas = replica_number, replicas
         self._report = report or (lambda news: None)
-        self._start = self._resume(settings.output_dir)
+        self.start = self._resume(settings.output_dir)
+        self._fingerprints = fingerprints or Fingerprints()
         self._hparams = hparams
         self._settings = settings
         self._evaluate = evaluate
         self._unscored = bool(self.workers.largest(self._is_unscored()))
-        if self._start.step >= hparams.train_steps and not self._unscored:
-            raise T2TError(
-                f"{settings.output_dir} is at step {self._start.step} already, and train_steps is "
-                f"{hparams.train_steps}: give a larger --train_steps to go on"
-            )
+        if self.start.step >= hparams.train_steps and not self._unscored:
+            raise nothing_left(settings.output_dir, self.start.step, hparams.train_steps)
         self._batches = TrainingBatches(
             shards,
             hparams,
             replicas=replicas,
             accumulate=self._accumulate,
             seed=settings.seed,
-            start=self._start.position,
+            start=self._first_batch(),
             pad_to_bucket=settings.xla,
         )
 
@@ -137,6 +140,12 @@ class Training:
     def note(self) -> str | None:
         """One line where the data cannot go on at the very batch, as after a change of batch_size."""
         return self._batches.note
+
+    @property
+    def has_other_data(self) -> bool:
+        """Whether the checkpoint that training resumes from was trained on other data."""
+        before, now = self.start.data, self._fingerprints.train
+        return bool(before and now) and before != now
 
     def run(self) -> Result:
         """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
@@ -152,12 +161,12 @@ class Training:
         with self._curves() as curves:
             session = Session(
                 settings,
-                self._start,
+                replace(self.start, data=self._fingerprints.train),
                 self._batches,
                 self._accumulate,
                 self._hparams.train_steps,
                 curves,
-                Patience(settings, read_curve(settings.output_dir, DEV)),
+                Patience(settings, self._comparable_evaluations()),
                 self._evaluate,
                 self._report,
                 self.workers,
@@ -188,16 +197,29 @@ class Training:
 
     def _curves(self) -> Curves | AbstractContextManager[None]:
         if self.workers.chief:
-            return Curves(self._settings.output_dir, self._start.step)
+            labels = {curve: self._fingerprints.labels(curve) for curve in (TRAIN, DEV)}
+            return Curves(self._settings.output_dir, self.start.step, labels)
         return nullcontext()
 
+    def _comparable_evaluations(self) -> list[Scores]:
+        """Earlier evaluations on the dev data of now that have the score which early stopping watches."""
+        score, labels = self._settings.patience_score, self._fingerprints.labels(DEV)
+        return comparable_rows(self._settings.output_dir, DEV, score, labels)
+
     def _is_unscored(self) -> bool:
-        """Whether training ended between a checkpoint and the evaluation that was to follow."""
-        step, last, every = self._start.step, self._hparams.train_steps, self._settings.eval_frequency
-        if self._evaluate is None or not self.workers.chief or not 0 < step <= last:
+        """Whether this process has an evaluation to make up for."""
+        if self._evaluate is None or not self.workers.chief:
             return False
-        due = step == last or bool(every and step % every == 0)
-        return due and not has_point(self._settings.output_dir, DEV, step)
+        settings = self._settings
+        return lacks_evaluation(
+            settings.output_dir, self.start.step, self._hparams.train_steps, settings.eval_frequency
+        )
+
+    def _first_batch(self) -> Position:
+        """The place in the data where training resumes: in other data than before, the beginning."""
+        if self.has_other_data:
+            return Position(self.start.position.epoch)
+        return self.start.position
 
     def _fit(self, session: Session) -> None:
         session.set_model(self._model)

@@ -32,8 +32,10 @@ def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> 
     return log_sum - (right - wrong) * right_score - wrong * ops.sum(scores, axis=-1) - entropy
 
 
-def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> Any:
+def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> tuple[Any, Any]:
     """`smoothed_cross_entropy` of the logits x E^T, with a gradient that is never spread over the vocabulary.
+
+    The plain cross-entropy is a by-product: minus the logarithm of a probability that is computed anyway.
 
     Smoothed labels are the same for all tokens of the vocabulary but one. So their part of the gradient is
     a sum over embeddings, and only the softmax itself passes through products of matrices: after the
@@ -48,8 +50,9 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
         label_smoothing: epsilon_ls, at least 0 and below 1.
 
     Returns:
-        float32 [tokens], in nats; too low where the right token's probability is below `LEAST`. The gradient
-        is right there too.
+        The smoothed and the plain cross-entropy, float32 [tokens] each, in nats; too low where the right
+        token's probability is below `LEAST`. The gradient of the smoothed is right there too; the plain, for
+        reports, has none.
     """
     vocab = embeddings.shape[0]
     right, wrong, entropy = _smoothed(label_smoothing, vocab)
@@ -68,11 +71,12 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
             for scores in (logits, softmax)
         )
         score_sum = ops.matmul(ops.cast(x, "float32"), embedding_sum[:, None])[:, 0]  # [tokens]
-        log_sum = right_score - ops.log(ops.maximum(right_probability, LEAST))
+        plain = -ops.log(ops.maximum(right_probability, LEAST))
+        log_sum = right_score + plain
         value = log_sum - (right - wrong) * right_score - wrong * score_sum
 
         def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
-            up = (args[0] if upstream is None else upstream)[:, None]  # [tokens, 1]
+            up = (args[0] if upstream is None else upstream)[0][:, None]  # [tokens, 1]
             shares = ops.cast(softmax, x.dtype)
             expected = ops.cast(ops.matmul(shares, matrix), "float32")  # [tokens, hidden]
             dx = (expected - (right - wrong) * right_embeddings - wrong * embedding_sum) * up
@@ -82,9 +86,11 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
             at_right = ops.segment_sum(weighted * (right - wrong), labels, num_segments=vocab)
             return ops.cast(dx, x.dtype), de - at_right
 
-        return value, gradient
+        return ops.stack([value, plain]), gradient  # one tensor: backends differ in gradients of several
 
-    return cross_entropy(x, embeddings) - entropy
+    both = cross_entropy(x, embeddings)
+    smoothed = both[0] - entropy
+    return smoothed, ops.stop_gradient(both[1] if label_smoothing else smoothed)
 
 
 def _smoothed(label_smoothing: float, vocab: int) -> tuple[float, float, float]:

@@ -22,7 +22,9 @@ class TrainingTransformer(Transformer):
     """A `Transformer` whose training step goes from the decoder's output to the loss without logits between.
 
     Weights, names and all else are those of `Transformer`. Only `call` with `training=True` differs: it
-    gives the decoder's output, and `compute_loss` takes that. Compiled with a `TokenCrossEntropy`.
+    gives the decoder's output, and `compute_loss` takes that. Compiled with a `TokenCrossEntropy`, beside
+    which the metric "cross_entropy" is measured: the plain cross-entropy, which can be compared with that of
+    other data as the smoothed loss cannot.
 
     Args:
         hparams: see `Transformer`.
@@ -33,6 +35,7 @@ class TrainingTransformer(Transformer):
     Attributes:
         several_workers: whether it is trained under a strategy of several processes.
         replica: gives the number of the replica that computes; None: there is one.
+        replicas: how many there are.
     """
 
     def __init__(
@@ -42,6 +45,14 @@ class TrainingTransformer(Transformer):
         self.streams = streams
         self.several_workers = False
         self.replica: Callable[[], Any] | None = None
+        self.replicas = 1
+        metric = keras.metrics.Mean(name="cross_entropy")
+        self._cross_entropy = lambda: metric  # an attribute would be stored with the weights
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Those of Keras, and the plain cross-entropy."""
+        return [*super().metrics, self._cross_entropy()]
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Logits, [batch, target, vocab]; while training, the decoder's output of each part of the batch.
@@ -70,7 +81,7 @@ class TrainingTransformer(Transformer):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Sum over tokens of cross-entropy times weight.
+        """Sum over tokens of smoothed cross-entropy times weight; updates the metric of the plain one.
 
         While training, all gradients of a loss that is not finite are NaN, for the optimizer to see.
 
@@ -88,13 +99,16 @@ class TrainingTransformer(Transformer):
             TypeError: the model was compiled with another loss than a `TokenCrossEntropy`.
         """
         if not training:
+            self._note_cross_entropy(TokenCrossEntropy()(y, y_pred, sample_weight), y)
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         if not isinstance(self.loss, TokenCrossEntropy):
             raise TypeError(f"a TrainingTransformer trains with TokenCrossEntropy, not {self.loss}")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
         parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
-        loss = sum(self._loss(*part) for part in parts)
+        losses = [self._losses_of_part(*part) for part in parts]
+        loss = sum(smoothed for smoothed, _ in losses)
+        self._note_cross_entropy(sum(plain for _, plain in losses), y)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
 
     def get_metrics_result(self) -> dict[str, Any]:
@@ -114,14 +128,21 @@ class TrainingTransformer(Transformer):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TrainingTransformer:
         return cls(HParams(**config["hparams"]), config["vocab_size"], config["name"], config["streams"])
 
-    def _loss(self, hidden: Any, labels: Any, weights: Any) -> Any:
-        losses = linear_cross_entropy(
+    def _note_cross_entropy(self, plain: Any, labels: Any) -> None:
+        """Updates the metric as Keras does that of the loss, which this replica has a part of."""
+        self._cross_entropy().update_state(plain * self.replicas, sample_weight=ops.shape(labels)[0])
+
+    def _losses_of_part(self, hidden: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+        """The weighted sums of smoothed and of plain cross-entropy."""
+        both = linear_cross_entropy(
             ops.reshape(hidden, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
             ops.copy(self.softmax_embedding.embeddings),
             ops.reshape(labels, (-1,)),
             self.loss.label_smoothing,
         )
-        return ops.sum(losses * ops.reshape(weights, (-1,)))
+        flat = ops.reshape(weights, (-1,))
+        smoothed, plain = (ops.sum(losses * flat) for losses in both)
+        return smoothed, plain
 
     def _parts(self, x: Any) -> list[Any]:
         """[batch, ...] -> a list of `streams` parts, [rows, ...]."""

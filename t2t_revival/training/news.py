@@ -16,7 +16,9 @@ class Step:
     Attributes:
         step: its number.
         train_steps: the last one's.
-        loss: label-smoothed, per target token, mean of the updates since the last news.
+        loss: cross-entropy in nats per target token, with dropout; mean of the updates since the last news.
+        smoothed_loss: what is minimised, likewise: `loss` against smoothed labels, less their entropy. The
+            same as `loss` without label smoothing.
         tokens_per_second: target tokens without padding, evaluations left out.
         learning_rate: of this update.
         seconds_left: estimated, evaluations included; None with the first update, which traces the graph.
@@ -25,6 +27,7 @@ class Step:
     step: int
     train_steps: int
     loss: float
+    smoothed_loss: float
     tokens_per_second: float
     learning_rate: float
     seconds_left: float | None

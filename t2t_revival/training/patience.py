@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from t2t_revival.errors import T2TError
+from t2t_revival.training.curve_files import LOWER_IS_BETTER
 from t2t_revival.training.news import Scores
 from t2t_revival.training.settings import Settings
-
-LOWER_IS_BETTER = ("loss", "perplexity")
 
 
 class Patience:
@@ -16,7 +15,7 @@ class Patience:
 
     Args:
         settings: reads `patience`, `patience_score` and `patience_delta`.
-        history: earlier evaluations, each with its "step".
+        history: earlier evaluations on the same data, each with its "step" and the score.
     """
 
     def __init__(self, settings: Settings, history: list[Scores]) -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival import checked_json
 from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
@@ -20,6 +20,9 @@ from t2t_revival.errors import T2TError
 from t2t_revival.files import is_file_name, writing
 from t2t_revival.hparams import HParams
 from t2t_revival.training.lock import check_free
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Text2TextProblem
 
 FILE_NAME = "run.json"
 FIELDS = {
@@ -84,6 +87,24 @@ class Run:
     def save(self, output_dir: Path) -> None:
         """Writes run.json, whole or not at all."""
         checked_json.save(output_dir / FILE_NAME, dataclasses.asdict(self))
+
+
+def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output_dir: Path) -> Run:
+    """The run.json of a training in `output_dir`; one that is resumed keeps its `decode_hparams`.
+
+    Raises:
+        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json that is there is damaged.
+    """
+    vocabulary = problem.vocabulary(data_dir)
+    stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
+    return Run(
+        problem=problem.name,
+        hparams_set=hparams_set,
+        data_dir=str(data_dir.resolve()),
+        vocabulary=vocabulary.path.name,
+        fingerprint=vocabulary.fingerprint,
+        decode_hparams=stored.decode_hparams if stored else problem.decode_hparams(),
+    )
 
 
 def load_hparams(output_dir: Path) -> HParams:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curve_files import DEV, TRAIN
+from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.news import Evaluated, Note, Report, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
@@ -28,6 +28,13 @@ from t2t_revival.training.workers import Workers
 EARLY = "early stopping"
 REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # why training stops before its end
 Evaluate = Callable[[Any], Scores]
+
+
+class Losses(NamedTuple):
+    """Of a micro-batch, per target token: what is minimised, and the plain cross-entropy."""
+
+    smoothed: float
+    plain: float
 
 
 class Session(keras.callbacks.Callback):
@@ -88,8 +95,8 @@ class Session(keras.callbacks.Callback):
         self._began = self._window_began = self._saved_at = time.monotonic()
         self._first_update_ended = self._began
         self._window_tokens = 0
-        self._window_losses: list[float] = []
-        self._losses: list[float] = []  # of the micro-batches of the update at hand
+        self._window_losses: list[Losses] = []
+        self._losses: list[Losses] = []  # of the micro-batches of the update at hand
         self._loss_scale: Any = None  # the optimizer's, after the last update
         self._left_out_in_a_row = 0
         self._saved_step = start.step
@@ -112,7 +119,8 @@ class Session(keras.callbacks.Callback):
             before.examples + now.examples,
             before.seconds + self.seconds,
         )
-        return TrainingState(self.step, self._batches.position(done), seen, self.left_out, self.overflows)
+        position = self._batches.position(done)
+        return TrainingState(self.step, position, seen, self.left_out, self.overflows, start.data)
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -141,13 +149,14 @@ class Session(keras.callbacks.Callback):
         self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._losses.append(float(logs["loss"]))
+        self._losses.append(Losses(float(logs["loss"]), float(logs["cross_entropy"])))
         if (batch + 1) % self._accumulate:
             return
         losses, self._losses = self._losses, []
         before, self._loss_scale = self._loss_scale, self.model.optimizer.loss_scale
         if self.model.optimizer.updates == self.step:
-            if before and self._loss_scale.scale < before.scale and all(map(math.isfinite, losses)):
+            finite = all(math.isfinite(loss.smoothed) for loss in losses)
+            if before and finite and self._loss_scale.scale < before.scale:
                 self._note_overflow()
             else:
                 self._leave_out(losses)
@@ -173,12 +182,13 @@ class Session(keras.callbacks.Callback):
         fault = f"update {self.step + 1}: its scaled gradients overflow float16"
         self._report(Note(f"{fault}, left out; loss scale {self._loss_scale.scale:g}"))
 
-    def _leave_out(self, losses: list[float]) -> None:
+    def _leave_out(self, losses: list[Losses]) -> None:
         """Takes note of an update that the optimizer has not done; the data goes on all the same."""
         self.left_out += 1
         self._left_out_in_a_row += 1
         in_a_row = self._left_out_in_a_row
-        wrong = next((f"loss is {loss}" for loss in losses if not math.isfinite(loss)), None)
+        smoothed = [loss.smoothed for loss in losses]
+        wrong = next((f"loss is {loss}" for loss in smoothed if not math.isfinite(loss)), None)
         fault = f"update {self.step + 1}: its {wrong or 'gradients are not finite'}"
         if in_a_row < self._settings.nonfinite_steps:
             self._report(Note(f"{fault}, left out ({in_a_row} in a row, {self.left_out} in all)"))
@@ -205,10 +215,12 @@ class Session(keras.callbacks.Callback):
     def _tell(self, first: bool) -> None:
         state = self.state
         tokens = state.seen.target_tokens - self._start.seen.target_tokens
+        smoothed, plain = np.mean(self._window_losses, axis=0).tolist()
         news = Step(
             step=self.step,
             train_steps=self._train_steps,
-            loss=float(np.mean(self._window_losses)),
+            loss=plain,
+            smoothed_loss=smoothed,
             tokens_per_second=(tokens - self._window_tokens)
             / max(time.monotonic() - self._window_began, 1e-9),
             learning_rate=float(self.model.optimizer.learning_rate_at(self.step)),
@@ -216,7 +228,8 @@ class Session(keras.callbacks.Callback):
         )
         if self._curves:
             rates = {"learning_rate": news.learning_rate, "tokens_per_second": news.tokens_per_second}
-            self._curves.add(TRAIN, self.step, state.seen, {"loss": news.loss, **rates})
+            losses = {"loss": news.loss, SMOOTHED: news.smoothed_loss}
+            self._curves.add(TRAIN, self.step, state.seen, {**losses, **rates})
         self._report(news)
         self._window_losses, self._window_tokens, self._window_began = [], tokens, time.monotonic()
 

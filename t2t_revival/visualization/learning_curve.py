@@ -7,7 +7,7 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.files import writing
-from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
+from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN, Segment, read_curve, read_segments
 from t2t_revival.training.evaluations import Evaluation
 
 FILE_NAME = "learning_curve.png"
@@ -17,7 +17,7 @@ DECODED = {"bleu": "BLEU", "f1": "F1"}  # scores of decoded outputs, as people w
 
 
 def draw_learning_curve(output_dir: Path, title: str) -> Path:
-    """Draws loss, and BLEU or F1 on dev, against target tokens seen.
+    """Draws loss, and BLEU or F1 on dev, against target tokens seen; lines break where the data changed.
 
     Args:
         output_dir: of a training; its CSV files are read.
@@ -29,24 +29,33 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     Raises:
         T2TError: there is no curve.
     """
-    train, dev = read_curve(output_dir, TRAIN), read_curve(output_dir, DEV)
+    train = read_curve(output_dir, TRAIN)
     if not train:
         raise T2TError(f"no learning curve in {output_dir}")
     from matplotlib.figure import Figure
 
     figure = Figure(**FIGURE)
     loss_axes = figure.add_subplot()
-    loss_axes.plot(*_points(train, "loss"), color=TRAIN_COLOUR, label="train loss (label-smoothed)")
-    if dev:
-        loss_axes.plot(*_points(dev, "loss"), "o-", color=DEV_COLOUR, markersize=3, label="dev loss")
+    lines = _draw_segments(
+        loss_axes, read_segments(output_dir, TRAIN, "loss"), "loss", "", TRAIN_COLOUR, "train loss"
+    )
+    if smoothed := [row for row in train if "loss" not in row]:  # written by an earlier version
+        lines += loss_axes.plot(
+            *_points(smoothed, SMOOTHED), ":", color=TRAIN_COLOUR, label="train loss, label-smoothed"
+        )
+    lines += _draw_segments(
+        loss_axes, read_segments(output_dir, DEV, "loss"), "loss", "o", DEV_COLOUR, "dev loss"
+    )
     loss_axes.set_xlabel("target tokens seen (millions)")
     loss_axes.set_ylabel("nats per target token")
     loss_axes.set_title(title)
     loss_axes.grid(alpha=0.3)
-    lines = list(loss_axes.get_lines())
-    for metric in DECODED:
-        if any(metric in row for row in dev):
-            lines += _draw_decoded(loss_axes, dev, metric)
+    for metric, name in DECODED.items():
+        if segments := read_segments(output_dir, DEV, metric):
+            axes = loss_axes.twinx()
+            axes.set_ylabel(name)
+            label = f"dev {name} (right axis)"
+            lines += _draw_segments(axes, segments, metric, "s", DECODED_COLOUR, label)
     loss_axes.legend(handles=lines, loc="center right", frameon=False)
     path = output_dir / FILE_NAME
     with writing(path) as file:
@@ -99,11 +108,23 @@ def _draw_scores(
     return lines
 
 
-def _draw_decoded(loss_axes: Any, dev: list[dict[str, float]], metric: str) -> list[Any]:
-    axes, title = loss_axes.twinx(), DECODED[metric]
-    axes.set_ylabel(title)
-    points, label = _points(dev, metric), f"dev {title} (right axis)"
-    return axes.plot(*points, "s-", color=DECODED_COLOUR, markersize=3, label=label)
+def _draw_segments(
+    axes: Any, segments: list[Segment], score: str, marker: str, colour: str, label: str
+) -> list[Any]:
+    """Draws each segment as a line of its own, those of other data than the last one's dashed and paler.
+
+    Returns:
+        A line of each kind, for the legend.
+    """
+    lines: dict[str, Any] = {}
+    for segment in segments:
+        comparable = segment.measured_on == segments[-1].measured_on
+        style = {"linestyle": "-", "alpha": 1.0} if comparable else {"linestyle": "--", "alpha": 0.5}
+        name = label if comparable else f"{label}, on other data"
+        (lines[name],) = axes.plot(
+            *_points(segment.rows, score), marker=marker, markersize=3, color=colour, label=name, **style
+        )
+    return list(lines.values())
 
 
 def _points(rows: list[dict[str, float]], name: str) -> tuple[list[float], list[float]]:

@@ -1,12 +1,15 @@
 """What every command does with a wrong command line, an error, an interrupt and `--help`."""
 
+import importlib
 import io
+import pkgutil
 import subprocess
 import sys
 
 import pytest
 from absl import flags
 
+from t2t_revival import cli
 from t2t_revival.cli import common
 from t2t_revival.errors import T2TError
 
@@ -16,7 +19,7 @@ USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
 @pytest.fixture
 def values() -> flags.FlagValues:
     values = common.new_flags()
-    flags.DEFINE_integer(
+    common.define_integer(
         "minutes", 40, "How long the " + "very " * 30 + "hot oven is on.", flag_values=values
     )
     flags.DEFINE_string("cake", None, "What is baked.", flag_values=values)
@@ -57,6 +60,8 @@ def test_a_call_forgets_the_one_before(values: flags.FlagValues, capsys: pytest.
         ("--xyzzy", "unknown flag 'xyzzy'; known: cake, debug, help, minutes, topping"),
         ("--generate_data", "--generate_data is gone: data is made where it is missing"),
         ("--minutes=long", "minutes"),
+        ("--minutes=0x10", "flag --minutes=0x10: '0x10' is not an integer in decimal digits"),
+        ("--minutes=0o7", "'0o7' is not an integer in decimal digits"),
         ("--nodebug=3", "--nodebug=3 does not take an argument"),
         ("--cake", "Missing value for flag --cake"),
         ("pie", "unexpected argument 'pie'"),
@@ -72,6 +77,19 @@ def test_wrong_command_line(
     assert output.err.startswith("t2t-bake: error: ")
     assert output.err.endswith("(see t2t-bake --help)\n")
     assert said in output.err
+
+
+def test_integers_of_all_commands_are_decimal() -> None:
+    names = (module.name for module in pkgutil.iter_modules(cli.__path__))
+    modules = (importlib.import_module(f"t2t_revival.cli.{name}") for name in names)
+    tables = [module.command_flags() for module in modules if hasattr(module, "command_flags")]
+    parsers = {(name, values[name].parser) for values in tables for name in values}
+    integers = {name: parser for name, parser in parsers if isinstance(parser, flags.IntegerParser)}
+    assert {"train_steps", "decode_shards", "wait_minutes"} <= integers.keys()
+    for parser in integers.values():
+        assert parser.convert("010") == 10
+        with pytest.raises(ValueError, match="decimal"):
+            parser.convert("0x10")
 
 
 @pytest.mark.parametrize("error", [T2TError("no\noven"), OSError("no oven")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shutil
 import sys
@@ -10,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import avg_all, trainer
+from t2t_revival.cli import avg_all, common, trainer
 from t2t_revival.training import checkpoints
-from t2t_revival.training.curve_files import DEV, read_curve
+from t2t_revival.training.checkpoint_file import trained_on
+from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import only_trainer
 from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams
@@ -84,7 +87,9 @@ def test_progress_can_be_read_in_a_log(
 ) -> None:
     assert trainer.main(command(corpus, data, tmp_path, "--log_step_count_steps=2")) == 0
     shown = capsys.readouterr()
-    line = r"step 2/4  loss +\d+\.\d+ +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
+    line = (
+        r"step 2/4  loss +\d+\.\d+ \(smoothed \d+\.\d+\) +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
+    )
     assert re.search(line, shown.err)
     assert re.search(r"step 4  dev: loss .* perplexity .* accuracy .* bleu", shown.err)
     assert "\r" not in shown.err
@@ -154,8 +159,13 @@ def test_what_is_left_out_or_comes_again_is_said(
 
 
 def test_the_steps_are_reached_already(
-    corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path,
+    data: Path,
+    trained: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(common, "load_tensorflow", lambda values: pytest.fail("TensorFlow is not needed"))
     error = fails(command(corpus, data, trained), capsys)
     assert "at step 4 already" in error
     assert "--train_steps" in error
@@ -177,6 +187,58 @@ def test_a_refused_command_leaves_the_run_as_it_was(
     before = {path: path.read_bytes() for path in trained.iterdir() if path.is_file()}
     fails([*command(corpus, data, trained), change], capsys)
     assert {path: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
+
+
+@pytest.fixture(scope="module")
+def moved(corpus: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
+    """A run that was resumed with other settings on other data, what was said then, and that data."""
+    root = tmp_path_factory.mktemp("moved")
+    shutil.copytree(corpus, root / "corpus")
+    for name in ("train.en", "dev.en"):
+        path = root / "corpus" / name
+        path.write_text(path.read_text(encoding="utf-8").replace("sees", "hears"), encoding="utf-8")
+    first = command(corpus, data, root / "out", "--local_eval_frequency=2")
+    assert trainer.main(first) == 0
+    vocabulary = next((root / "out").glob("vocab.*"))
+    again = [flag for flag in first if not flag.startswith(("--vocab_size", "--data_", "--hparams="))]
+    again += [f"--data_source={root / 'corpus'}", f"--data_dir={root / 'data'}", f"--vocab_file={vocabulary}"]
+    again += ["--train_steps=8", "--hparams=learning_rate_constant=0.1"]
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert trainer.main(again) == 0
+    return root / "out", said.getvalue(), root / "data"
+
+
+def test_what_is_resumed_and_what_has_changed_is_said_before_training(
+    moved: tuple[Path, str, Path], data: Path
+) -> None:
+    _, said, new_data = moved
+    lines = said.splitlines()
+    start = lines.index("resuming from model.ckpt-4.npz (step 4)")
+    assert lines[start : start + 5] == [
+        "resuming from model.ckpt-4.npz (step 4)",
+        "learning_rate_constant: 1 -> 0.1",
+        "train_steps: 4 -> 8",
+        f"data: {data} -> {new_data}; training begins at its first batch",
+        "dev data has changed: earlier scores in dev.csv are not compared with later ones",
+    ]
+    assert lines[start + 5].startswith("step 5/8 ")
+
+
+def test_scores_and_checkpoints_name_their_data(
+    moved: tuple[Path, str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _, _ = moved
+    segments = read_segments(out, DEV, "loss")
+    assert [[row["step"] for row in segment.rows] for segment in segments] == [[2, 4], [6, 8]]
+    assert len({segment.measured_on for segment in segments}) == 2
+    assert [len(segment.rows) for segment in read_segments(out, TRAIN, "loss")] == [2, 2]
+    data = {step: trained_on(out / f"model.ckpt-{step}.npz") for step in (2, 4, 6, 8)}
+    assert data[2] == data[4] != data[6] == data[8]
+    assert avg_all.main(["t2t-avg-all", f"--output_dir={out}", "--n=3"]) == 0
+    shown = capsys.readouterr()
+    assert "averaged 2 checkpoints (steps 6, 8)" in shown.out
+    assert f"trained on other data ({data[8]}): step 4 ({data[4]}); --mix_data averages them too" in shown.err
 
 
 def test_bleu_may_be_turned_on_later(corpus: Path, data: Path, tmp_path: Path) -> None:

@@ -46,10 +46,14 @@ def test_value(tokens: int, vocab: int, smoothing: float, scale: float) -> None:
     got = ops.convert_to_numpy(smoothed_cross_entropy(logits, labels, smoothing))
     np.testing.assert_allclose(got, exact, rtol=1e-5, atol=tolerance)
 
-    got = linear_cross_entropy(logits, np.eye(vocab, dtype="float32"), labels, smoothing)
+    got, unsmoothed = linear_cross_entropy(logits, np.eye(vocab, dtype="float32"), labels, smoothing)
     possible = plain(logits, labels, 0.0) < -np.log(LEAST)  # below, its docstring says, the value is too low
     np.testing.assert_allclose(
         ops.convert_to_numpy(got)[possible], exact[possible], rtol=1e-5, atol=tolerance
+    )
+    exact = plain(logits, labels, 0.0)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(unsmoothed)[possible], exact[possible], rtol=1e-5, atol=tolerance
     )
 
 
@@ -68,7 +72,7 @@ def test_value_is_that_of_tensor2tensor(prefix: str, smoothing: float, reference
         per_token = ops.convert_to_numpy(loss.call(labels, known["logits"])) * mask
         np.testing.assert_allclose(per_token, known[f"{prefix}_per_token"] * mask, atol=1e-5)
         tokens, vocab = labels.size, known["logits"].shape[-1]
-        flat = linear_cross_entropy(
+        flat, _ = linear_cross_entropy(
             known["logits"].reshape(tokens, vocab), np.eye(vocab, dtype="float32"), labels.ravel(), smoothing
         )
         expected = (known[f"{prefix}_per_token"] * mask).ravel()
@@ -125,7 +129,8 @@ def linear_gradients(
     matrix = tf.constant(embeddings)
     with tf.GradientTape() as tape:
         tape.watch([x, matrix])
-        value = tf.reduce_sum(linear_cross_entropy(x, matrix, labels, smoothing) * upstream)
+        smoothed, unsmoothed = linear_cross_entropy(x, matrix, labels, smoothing)
+        value = tf.reduce_sum(smoothed * upstream) + tf.reduce_sum(unsmoothed)  # which has no gradient
     return tape.gradient(value, [x, matrix])
 
 
@@ -178,7 +183,7 @@ def test_a_token_held_for_impossible_keeps_loss_and_gradient_finite(dtype: str) 
     """Its score is 200 below the best: a float32 softmax of it is 0."""
     x = tf.cast([[200.0, 0.0, 0.0]], dtype)
     labels, identity = np.array([1], "int32"), np.eye(3, dtype="float32")
-    (value,) = linear_cross_entropy(x, identity, labels, 0.0).numpy()
+    (value,) = linear_cross_entropy(x, identity, labels, 0.0)[0].numpy()
     assert 80 < value <= 200
     dx, _ = linear_gradients(x, identity, labels, 0.0, np.ones(1, "float32"))
     np.testing.assert_allclose(tf.cast(dx, tf.float32), [[1, -1, 0]], atol=1e-6)

@@ -74,8 +74,30 @@ def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
     np.testing.assert_allclose(*histories, rtol=1e-6)
     for weight, expected in zip(fused.get_weights(), plain.get_weights(), strict=True):
         np.testing.assert_allclose(weight, expected, atol=1e-5)
-    losses = [model.evaluate(data, verbose=0) for model in (plain, fused)]
+    losses = [model.evaluate(data, verbose=0, return_dict=True)["loss"] for model in (plain, fused)]
     np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
+    tiny_hparams: HParams, streams: int
+) -> None:
+    """While training, of the weights before the update; and by `evaluate`: both as NumPy computes it."""
+    plain, fused = twins(tiny_hparams, streams)
+    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS))
+    measures = (
+        lambda: fused.fit(data, shuffle=False, verbose=0).history,
+        lambda: fused.evaluate(data, verbose=0, return_dict=True),
+    )
+    for measure in measures:
+        logits = plain(IDS).numpy().astype("float64")
+        log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        right = np.take_along_axis(log_probabilities, IDS["targets"][..., None], -1)[..., 0]
+        expected = -(right * WEIGHTS).sum()
+        scores = {name: np.ravel(value)[0] for name, value in measure().items()}
+        assert scores["cross_entropy"] == pytest.approx(expected, rel=1e-5)
+        assert scores["loss"] != pytest.approx(expected, rel=1e-2)
+        plain.set_weights(fused.get_weights())
 
 
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
