@@ -141,7 +141,7 @@ def _vocab_file(folder: Path, settings: T2TSettings) -> Path:
     places = [folder]
     if data_dir := settings.flags.get("data_dir"):
         places.append(Path(data_dir).expanduser())
-    name = settings.flags.get("problem", "")
+    name = settings.flags.get("problem", "").removesuffix(registry.REVERSED)
     for place in places:
         found = sorted(place.glob(f"vocab.*{SUBWORDS}"))
         own = [path for path in found if path.name.startswith(f"vocab.{name}.")]
@@ -171,14 +171,15 @@ def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
 
 
 def _problem(source: Source, settings: T2TSettings, vocab_file: Path) -> Problem:
-    """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`."""
+    """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`; so for `_rev`."""
     if source.problem:
         return registry.problem(source.problem)
     theirs = settings.flags.get("problem") or vocab_file.name.removeprefix("vocab.").partition(".")[0]
-    known = [name for name in registry.list_problems() if f"{theirs}_".startswith(f"{name}_")]
-    if not known or theirs.endswith("_rev"):
+    forward = theirs.removesuffix(registry.REVERSED)
+    known = [name for name in registry.list_problems() if f"{forward}_".startswith(f"{name}_")]
+    if not known:
         raise T2TError(f"T2T's problem is {theirs}, which is none of those here: give --problem")
-    return registry.problem(max(known, key=len))
+    return registry.problem(max(known, key=len) + theirs.removeprefix(forward))
 
 
 def _known_set(name: str | None) -> str:

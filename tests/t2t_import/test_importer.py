@@ -291,6 +291,14 @@ def test_the_vocabulary_of_another_model(t2t, tmp_path):
         imported(tmp_path)
 
 
+def test_a_reversed_problem_has_the_vocabulary_of_its_problem(t2t, tmp_path, subwords_file):
+    t2t()
+    (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
+    (tmp_path / "t2t" / "flags.txt").write_text("--problem=translate_ende_toy_rev\n")
+    run = imported(tmp_path).run
+    assert (run.problem, run.vocabulary) == ("translate_ende_rev", subwords_file.name)
+
+
 def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
     t2t()
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
@@ -303,7 +311,6 @@ def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
     ("flags", "changes", "message"),
     [
         ("--problem=translate_encs_wmt32k\n", {}, "T2T's problem is translate_encs_wmt32k.* give --problem"),
-        ("--problem=translate_ende_wmt32k_rev\n", {}, "give --problem"),
         ("--model=universal_transformer\n", {}, "--model=universal_transformer: only `transformer`"),
         ("", {"problem": "translate_ened"}, "did you mean translate_ende"),
         ("", {"hparams_set": "bsae"}, "did you mean base"),
