@@ -122,7 +122,7 @@ def counted(source: Source) -> dict[str, int]:
     splits = tuple(splits)
     for split in splits:
         if not isinstance(split, str) or not is_file_name(split):
-            raise T2TError(f"{where}: split {split!r} of {source.name}: its files cannot be named so")
+            raise T2TError(f"{where}: split {split!r}: its files cannot be named so")
     if missing := [split for split in REQUIRED if split not in splits]:
         raise T2TError(f"{where}: splits returns {splits}: {missing[0]!r} is missing")
     return {split: _count(source, split) for split in splits}

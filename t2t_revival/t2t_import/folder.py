@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from t2t_revival import registry
 from t2t_revival.data.vocabularies import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
@@ -79,7 +80,7 @@ def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
     places = [folder]
     if data_dir := flags.get("data_dir"):
         places.append(Path(data_dir).expanduser())
-    name = flags.get("problem", "")
+    name = flags.get("problem", "").removesuffix(registry.REVERSED)
     for place in places:
         found = sorted(place.glob(f"vocab.*{SUBWORDS}"))
         own = [path for path in found if path.name.startswith(f"vocab.{name}.")]

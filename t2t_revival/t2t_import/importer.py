@@ -158,11 +158,11 @@ def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
 
 
 def _problem(source: Source, settings: T2TSettings, vocab_file: Path) -> Problem:
-    """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`."""
+    """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`; so for `_rev`."""
     if source.problem:
         return registry.problem(registered_name(source.problem, registry.list_problems()))
     theirs = settings.flags.get("problem") or vocab_file.name.removeprefix("vocab.").partition(".")[0]
-    forward = theirs.removesuffix("_rev")
+    forward = theirs.removesuffix(registry.REVERSED)
     known = [name for name in registry.list_problems() if f"{forward}_".startswith(f"{name}_")]
     try:
         return registry.problem(max(known, key=len, default=forward) + theirs[len(forward) :])

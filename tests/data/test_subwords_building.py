@@ -1,4 +1,4 @@
-"""Building T2T's subword vocabulary: the very subtokens that T2T 1.15.7 builds, and its own test cases.
+"""Building T2T's subword vocabulary: the subtokens that T2T 1.15.7 builds, and the cases of its own tests.
 
 `subwords_built.json` was made by T2T's `SubwordTextEncoder`. The corpora and the expected subtokens of the
 tests from `test_frequent_pieces` on are those of T2T's `text_encoder_test.py`.

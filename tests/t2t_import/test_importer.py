@@ -385,6 +385,14 @@ def test_the_vocabulary_of_another_model(t2t, tmp_path):
         imported(tmp_path)
 
 
+def test_a_reversed_problem_has_the_vocabulary_of_its_problem(t2t, tmp_path, subwords_file):
+    t2t()
+    (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
+    (tmp_path / "t2t" / "flags.txt").write_text("--problem=translate_ende_toy_rev\n")
+    run = imported(tmp_path).run
+    assert (run.problem, run.vocabulary) == ("translate_ende_rev", subwords_file.name)
+
+
 def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
     t2t()
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
