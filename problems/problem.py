@@ -250,7 +250,7 @@ class Text2TextProblem(Problem):
         asked = self._source(self.data_source, self.tmp_dir) if self.data_source else None
         if asked and asked.name != found.source:
             asked.check()
-        check_same(folder, found, asked and asked.name, self.vocab_size, self.vocab_file)
+        check_same(folder, found, asked.name if asked else None, self.vocab_size, self.vocab_file)
         return found
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:
