@@ -25,7 +25,8 @@ class PairsFile(Source):
     """A file of pairs, `WRITTEN TAB SPOKEN` on each line; a line that begins with # is a comment.
 
     T2T had `generate_samples` for this. Here it is a class, because shards are made side by side: each worker
-    has a copy, and asks for the pairs of its shard only, by their numbers.
+    has a copy, and asks for the pairs of its shard only, by their numbers. `t2t_revival.problems.PairsSource`
+    is such a class for generators.
     """
 
     # Not "folder" or "sample": for these, a vocabulary size is chosen that is meant for languages.
