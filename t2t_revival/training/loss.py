@@ -71,8 +71,8 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
             for scores in (logits, softmax)
         )
         score_sum = ops.matmul(ops.cast(x, "float32"), embedding_sum[:, None])[:, 0]  # [tokens]
-        plain = -ops.log(ops.maximum(right_probability, LEAST))
-        log_sum = right_score + plain
+        log_probability = ops.log(ops.maximum(right_probability, LEAST))
+        log_sum = right_score - log_probability
         value = log_sum - (right - wrong) * right_score - wrong * score_sum
 
         def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
@@ -86,7 +86,8 @@ def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: 
             at_right = ops.segment_sum(weighted * (right - wrong), labels, num_segments=vocab)
             return ops.cast(dx, x.dtype), de - at_right
 
-        return ops.stack([value, plain]), gradient  # one tensor: backends differ in gradients of several
+        both = ops.stack([value, -log_probability])  # backends differ in gradients of several tensors
+        return both, gradient
 
     both = cross_entropy(x, embeddings)
     smoothed = both[0] - entropy
