@@ -246,9 +246,9 @@ def damaged(content: bytes) -> bytes:
     "content",
     [
         RAN.encode(),
-        gzip.compress(RAN.encode())[:-10],
-        damaged(gzip.compress((RAN * 9).encode())),
-        gzip.compress(RAN.encode()) + b"rubbish",
+        gzip.compress(RAN.encode(), mtime=0)[:-10],
+        damaged(gzip.compress((RAN * 9).encode(), mtime=0)),
+        gzip.compress(RAN.encode(), mtime=0) + b"rubbish",
     ],
 )
 def test_a_damaged_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
