@@ -274,9 +274,9 @@ def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
     files = _of_split(whole)
     path, inputs_path, references_path = map(shard.path, files)
-    with output_to(path) as output:
+    with output_to(path) as lines_out:
         outputs = translate(
-            translator, inputs, f"the {split} split", output, prepared=True, first_line=first + 1
+            translator, inputs, f"the {split} split", lines_out, prepared=True, first_line=first + 1
         )
         for side, lines in ((inputs_path, inputs), (references_path, references)):
             with writing_to(side) as file:

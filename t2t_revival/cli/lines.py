@@ -147,20 +147,14 @@ def output_to(path: Path | None, mtime_ns: int | None = None) -> Iterator[Ordere
 
 
 @contextmanager
-def writing_to(path: Path | None) -> Iterator[io.BytesIO]:
+def writing_to(path: Path) -> Iterator[io.BytesIO]:
     """Takes the content of a file that appears whole or not at all; what cannot be written is known at once.
 
-    An `OSError` of the block under it is none of this file's, and goes through. None: the standard output.
+    An `OSError` of the block under it is none of this file's, and goes through.
     """
-    content = io.BytesIO()
-    if path is None:
-        yield content
-        sys.stdout.buffer.write(content.getvalue())
-        sys.stdout.buffer.flush()
-        return
     if path.exists() and not path.is_file():
         raise T2TError(f"cannot write {path}: not a file")
-    in_block = False
+    content, in_block = io.BytesIO(), False
     try:
         with writing(path) as file:
             in_block = True
@@ -319,7 +313,7 @@ def translate(
         Form(to_bytes, lambda found: [astuple(one) for one in found], _translations),
     )
     shown = SentenceProgress(sys.stderr, len(known))
-    with naming(name):
+    with naming(name), shown:
         outputs = translator.nbest(
             lines,
             on_cut=lambda cut: say(f"warning: {name}, {cut}") if warn_of_cuts else None,
@@ -362,6 +356,6 @@ def digest(lines: Any) -> str:
 
 
 def _translations(found: Any) -> list[Translation]:
-    from t2t_revival.decoding.translator import Translation
+    from t2t_revival.decoding.texts import Translation
 
     return [Translation(*one) for one in found]

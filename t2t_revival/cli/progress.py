@@ -40,7 +40,7 @@ class ProgressLine:
 
 
 class SentenceProgress:
-    """Says how far decoding is.
+    """Says how far decoding is; a context manager, which ends the line on a terminal after an error.
 
     Args:
         stream: where it is shown.
@@ -51,6 +51,13 @@ class SentenceProgress:
         self._known = known
         self._began = time.monotonic()
         self._line = ProgressLine(stream)
+
+    def __enter__(self) -> SentenceProgress:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error:
+            self._line.end()
 
     def __call__(self, progress: Progress) -> None:
         """Takes note of what is done."""

@@ -84,7 +84,7 @@ def _score(
         Form(lambda score: to_bytes([f"{score.log_prob:.6f}"]), astuple, lambda value: Score(*value)),
     )
     shown = SentenceProgress(sys.stderr, len(known))
-    with naming(where):
+    with naming(where), shown:
         scores = translator.score(
             pairs,
             lambda cut: say(f"warning: {where}, {cut}"),

@@ -90,18 +90,17 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return table
 
 
-def batches(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Indices of inputs in groups of `batch_size` tokens with the padding: a pure function of its arguments.
 
     Inputs are sorted by length, longest first, within windows of some batches each, and windows follow the
     input order: larger ones would need less padding, smaller ones have the first results in order earlier.
 
     Args:
-        wanted: indices of those that are not left out, in input order.
-        lengths: of all, in tokens.
+        lengths: in tokens.
         batch_size: a group has more only if it is one input.
     """
-    for window in _windows(wanted, lengths, batch_size):
+    for window in _windows(lengths, batch_size):
         batch: list[int] = []
         for index in sorted(window, key=lambda index: -lengths[index]):
             width = max(lengths[batch[0] if batch else index], LEAST_TOKENS)
@@ -112,14 +111,14 @@ def batches(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> I
         yield batch
 
 
-def _windows(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+def _windows(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Consecutive inputs, as many as `WINDOWS` batches hold."""
     sizes = chain(WINDOWS, repeat(WINDOWS[-1]))
     window: list[int] = []
     left = next(sizes) * batch_size
-    for index in wanted:
+    for index, length in enumerate(lengths):
         window.append(index)
-        left -= max(lengths[index], LEAST_TOKENS)
+        left -= max(length, LEAST_TOKENS)
         if left <= 0:
             yield window
             window, left = [], next(sizes) * batch_size
@@ -129,7 +128,6 @@ def _windows(wanted: Sequence[int], lengths: Sequence[int], batch_size: int) -> 
 
 def in_batches(
     function: Callable[[list[int]], list[Result]],
-    wanted: Sequence[int],
     lengths: Sequence[int],
     batch_size: int,
     streams: int = 1,
@@ -141,7 +139,6 @@ def in_batches(
 
     Args:
         function: of a batch's indices, a result for each.
-        wanted: see `batches`.
         lengths: see `batches`.
         batch_size: see `batches`; less where not all streams would be busy.
         streams: how many batches are worked on side by side.
@@ -151,8 +148,8 @@ def in_batches(
         on_results: called with the results of each batch as it is finished.
     """
     found = dict(known or {})
-    size = min(batch_size, max(sum(lengths[index] for index in wanted) // streams, LEAST_BATCH))
-    left = [batch for batch in batches(wanted, lengths, size) if not found.keys() >= set(batch)]
+    size = min(batch_size, max(sum(lengths) // streams, LEAST_BATCH))
+    left = [batch for batch in batches(lengths, size) if not found.keys() >= set(batch)]
     tokens = waiting = sum(lengths[index] for batch in left for index in batch)
     done = len(lengths) - sum(map(len, left))
     for batch, results in _side_by_side(function, iter(left), streams):

@@ -148,12 +148,11 @@ class _PartFile(OrderedOutput[Result]):
         self._total = total
         try:
             known = self._known({"format": FORMAT, **belongs_to})
+            self._done = len(known)
             self._stream = self._part.open("wb")
-            self._left_behind = False
             super().add(known)
         except OSError as error:
             self._fail(error)
-        self._done = len(known)
         if known:
             self._on_note(f"resuming {self._part}: {len(known):,} of {total:,} lines are done")
         return known
@@ -175,11 +174,10 @@ class _PartFile(OrderedOutput[Result]):
             put_in_place(self._stream, self._part, self._path, mtime_ns)
         except OSError as error:
             self._fail(error)
-        self._done = 0
 
     def kept(self) -> str:
         """How many results stay, for people; empty if none do."""
-        if not self._done:
+        if not self._done or not self._part.exists():
             return ""
         done = f"{self._done:,} of {self._total:,} lines are done and kept with {self._part}"
         return f"{done}; the same command resumes"
@@ -191,7 +189,7 @@ class _PartFile(OrderedOutput[Result]):
         if self._stream:
             with suppress(OSError):
                 self._stream.close()
-        if not self._done and not self._left_behind:
+        if not (self._done or self._left_behind) or not self._part.exists():
             for file in side_files(self._path):
                 file.unlink(missing_ok=True)
 
@@ -205,6 +203,7 @@ class _PartFile(OrderedOutput[Result]):
                 found = (pair for record in records[1:] for pair in record)
                 return {index: self._form.from_json(value) for index, value in found}
             self._on_note(f"{self._part} cannot be resumed, starting again: {_difference(records, wanted)}")
+        self._left_behind = False
         self._journal.truncate(0)
         self._append(wanted)
         return {}

@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Translation:
+    """One output.
+
+    Attributes:
+        text: without a line end.
+        score: log-probability / length penalty; that of an empty input's output is 0.
+        repaired: whether the model gave something else than the problem asks for, such as half a tree.
+    """
+
+    text: str
+    score: float
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
 class Texts:
     """Makes ids of texts, of which none has a line end.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -25,7 +24,7 @@ from t2t_revival.decoding.inputs import (
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Score, Scorer
-from t2t_revival.decoding.texts import Texts
+from t2t_revival.decoding.texts import Texts, Translation
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoint_file import GoneError
@@ -38,21 +37,6 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Text2TextProblem
 
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis looks at the keys of all
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One output.
-
-    Attributes:
-        text: without a line end.
-        score: log-probability / length penalty; that of an empty input's output is 0.
-        repaired: whether the model gave something else than the problem asks for, such as half a tree.
-    """
-
-    text: str
-    score: float
-    repaired: bool = False
 
 
 class Translator:
@@ -209,8 +193,7 @@ class Translator:
             first_line: the number of the first line, for what is said of lines and drawn for them.
             known: outputs by index of the line that an earlier call with the same arguments has passed to
                 `on_outputs`; the others are decoded in the same batches as then, and come out the same.
-            on_outputs: called with the outputs of each batch as it is finished, by index of the line; lines
-                without content come with the first batch.
+            on_outputs: called with the outputs of each batch as it is finished, by index of the line.
 
         Raises:
             T2TError: a line or prefix holds what is no character, a prefix is too long, has no source or
@@ -225,28 +208,21 @@ class Translator:
         begun = rows.prefixes(texts, prefixes)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
-            prefix_rows = padded([begun[index] for index in batch]) if begun else None
-            numbers = [first_line + index for index in batch]
-            found = self._decode([sources[index] for index in batch], numbers, n, prefix_rows)
+            asked = [index for index in batch if texts[index].strip()]
+            prefix_rows = padded([begun[index] for index in asked]) if begun and asked else None
+            numbers = [first_line + index for index in asked]
+            found = self._decode([sources[index] for index in asked], numbers, n, prefix_rows)
+            outputs = dict(zip(asked, found, strict=True))
             return [
-                [self._finished(texts[index], output) for output in outputs]
-                for index, outputs in zip(batch, found, strict=True)
+                [self._finished(texts[index], output) for output in outputs[index]]
+                if index in outputs
+                else [Translation("", 0.0)]
+                for index in batch
             ]
 
-        blank = {index: [Translation("", 0.0)] for index, text in enumerate(texts) if not text.strip()}
-        waiting = {index: outputs for index, outputs in blank.items() if index not in (known or {})}
-
-        def hand_on(outputs: Mapping[int, list[Translation]]) -> None:
-            if on_outputs and (together := {**waiting, **outputs}):
-                on_outputs(together)
-            waiting.clear()
-
-        wanted = [index for index in range(len(texts)) if index not in blank]
         lengths = [len(source) for source in sources]
         size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
-        found = in_batches(decode, wanted, lengths, size, self.streams, on_progress, known, hand_on)
-        hand_on({})
-        results = found | blank
+        results = in_batches(decode, lengths, size, self.streams, on_progress, known, on_outputs)
         return [results[index] for index in range(len(texts))]
 
     def encode(self, line: str, prepared: bool = False) -> list[int]:
@@ -314,9 +290,7 @@ class Translator:
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
         size = self.options.batch_size
-        scores = in_batches(
-            score, range(len(both)), lengths, size, self.streams, on_progress, known, on_scores
-        )
+        scores = in_batches(score, lengths, size, self.streams, on_progress, known, on_scores)
         return [scores[index] for index in range(len(both))]
 
     def _texts(self, first_line: int = 1) -> Texts:
@@ -325,7 +299,9 @@ class Translator:
     def _decode(
         self, sources: list[list[int]], numbers: list[int], n: int, prefixes: np.ndarray | None
     ) -> list[list[Translation]]:
-        """The outputs of a batch."""
+        """The outputs of a batch, which may be empty."""
+        if not sources:
+            return []
         rows, options = padded(sources), self.options
         with too_little_memory(options):
             if options.samples:

@@ -8,7 +8,7 @@ from t2t_revival.decoding.inputs import LEAST_BATCH, LEAST_TOKENS, WINDOWS, batc
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 400))
 def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, batch_size):
-    found = list(batches(range(len(lengths)), lengths, batch_size))
+    found = list(batches(lengths, batch_size))
     assert sorted(index for batch in found for index in batch) == list(range(len(lengths)))
     for batch in found:
         width = max(max(lengths[index] for index in batch), LEAST_TOKENS)
@@ -17,26 +17,23 @@ def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, ba
 
 def test_each_result_is_that_of_its_input_whatever_the_streams():
     lengths = [20 + index % 7 for index in range(300)]
-    wanted = [index for index in range(300) if index % 5]
     for streams in (1, 3):
         seen = []
-        found = in_batches(
-            lambda batch: [-index for index in batch], wanted, lengths, 400, streams, seen.append
-        )
-        assert found == {index: -index for index in wanted}
+        found = in_batches(lambda batch: [-index for index in batch], lengths, 400, streams, seen.append)
+        assert found == {index: -index for index in range(300)}
         assert (seen[-1].done, seen[-1].total, seen[-1].share) == (300, 300, 1.0)
         assert len(seen) > 10
 
 
 def test_all_streams_get_a_batch_where_there_is_enough_for_them():
     sizes = []
-    list(in_batches(lambda batch: sizes.append(len(batch)) or batch, range(64), [16] * 64, 10**6, 4))
+    list(in_batches(lambda batch: sizes.append(len(batch)) or batch, [16] * 64, 10**6, 4))
     assert sizes == [LEAST_BATCH // 16] * 4
 
 
 def test_batches_follow_the_input_order_in_windows():
     lengths = [16 + index * 7 % 32 for index in range(2000)]
-    found = list(batches(range(2000), lengths, 256))
+    found = list(batches(lengths, 256))
     done, ahead = set(), []
     for batch in found:
         done |= set(batch)
@@ -51,11 +48,10 @@ def test_batches_follow_the_input_order_in_windows():
 def test_known_results_leave_the_other_batches_as_they_are():
     lengths = [16 + index % 9 for index in range(400)]
     every, again, seen = [], [], []
-    results = in_batches(lambda batch: every.append(batch) or batch, range(400), lengths, 400)
+    results = in_batches(lambda batch: every.append(batch) or batch, lengths, 400)
     known = {index: results[index] for batch in every[3:6] + every[9:] for index in batch}
     found = in_batches(
         lambda batch: again.append(batch) or batch,
-        range(400),
         lengths,
         400,
         known=known,
