@@ -308,7 +308,8 @@ def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
     path = folder / newest.path.name
     mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
     names = [checkpoint.path.name for checkpoint in checkpoints]
-    save(path, mean, {**meta, "step": newest.step, "averaged": names, "data": MIXED.join(data)})
+    known = {"data": MIXED.join(data)} if any(data) else {}
+    save(path, mean, {**meta, "step": newest.step, "averaged": names, **known})
     return path
 
 

@@ -56,7 +56,7 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
             axes.set_ylabel(name)
             label = f"dev {name} (right axis)"
             lines += _draw_segments(axes, segments, metric, "s", DECODED_COLOUR, label)
-    loss_axes.legend(handles=lines, loc="center right", frameon=False)
+    figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False)
     path = output_dir / FILE_NAME
     with writing(path) as file:
         figure.savefig(file, format="png")
@@ -120,7 +120,8 @@ def _draw_segments(
     for segment in segments:
         comparable = segment.measured_on == segments[-1].measured_on
         style = {"linestyle": "-", "alpha": 1.0} if comparable else {"linestyle": "--", "alpha": 0.5}
-        name = label if comparable else f"{label}, on other data"
+        other = "measured otherwise" if score in DECODED else "on other data"
+        name = label if comparable else f"{label}, {other}"
         (lines[name],) = axes.plot(
             *_points(segment.rows, score), marker=marker, markersize=3, color=colour, label=name, **style
         )

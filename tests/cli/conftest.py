@@ -16,15 +16,16 @@ SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, 
 VOCAB = 310
 
 
-def _write_checkpoint(folder, step, **changes):
+def _write_checkpoint(folder, step, data="", **changes):
     keras.utils.set_random_seed(step)
     model = Transformer(SMALL.replace(**changes), VOCAB)
-    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), {"step": step})
+    meta = {"step": step, "data": data} if data else {"step": step}
+    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), meta)
 
 
 @pytest.fixture
 def write_checkpoint():
-    """Writes a checkpoint with random weights: (folder, step, changes of its hparams)."""
+    """Writes a checkpoint with random weights: (folder, step, fingerprint of data, changes of hparams)."""
     return _write_checkpoint
 
 

@@ -71,6 +71,62 @@ def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monke
     assert "the training has removed a checkpoint meanwhile: once more" in captured.err
 
 
+@pytest.fixture
+def changed(out, write_checkpoint):
+    """Step 7 does not name its training data; those after it are of two."""
+    for step, data in ((8, "aaaaaaaa"), (9, "bbbbbbbb"), (10, "bbbbbbbb")):
+        write_checkpoint(out, step, data)
+    return out
+
+
+def test_an_average_is_of_one_training_data(changed, capsys):
+    assert run(f"--output_dir={changed}", "--n=4") == 0
+    captured = capsys.readouterr()
+    assert "averaged 2 checkpoints (steps 9, 10)" in captured.out
+    assert captured.err == (
+        "left out, since step 10 was trained on other data (bbbbbbbb): step 7 (unknown), step 8 (aaaaaaaa); "
+        "--mix_data averages them too\n"
+    )
+
+
+def test_training_data_is_mixed_where_that_is_asked_for(changed, capsys):
+    assert run(f"--output_dir={changed}", "--n=3", "--mix_data") == 0
+    captured = capsys.readouterr()
+    assert "averaged 3 checkpoints (steps 8, 9, 10)" in captured.out
+    mixed = "warning: this average mixes training data: step 8 (aaaaaaaa), steps 9, 10 (bbbbbbbb)\n"
+    assert captured.err == mixed
+    averaged = weights(changed / "averaged" / "model.ckpt-10.npz")
+    parts = [weights(changed / f"model.ckpt-{step}.npz") for step in (8, 9, 10)]
+    for name, array in averaged.items():
+        np.testing.assert_allclose(array, np.mean([part[name] for part in parts], axis=0), atol=1e-6)
+
+
+def test_the_first_steps_are_left_out(changed, capsys):
+    assert run(f"--output_dir={changed}", "--n=4", "--min_steps=10") == 0
+    assert "averaged 1 checkpoint (steps 10)" in capsys.readouterr().out
+    status = run(f"--output_dir={changed}", "--min_steps=11")
+    assert f"no checkpoint in {changed} from step 11 on" in failure(capsys, status)
+
+
+def test_checkpoints_of_earlier_versions_are_averaged_and_that_is_said(out, capsys, write_checkpoint):
+    write_checkpoint(out, 8)
+    assert run(f"--output_dir={out}", "--n=2") == 0
+    captured = capsys.readouterr()
+    assert "averaged 2 checkpoints (steps 7, 8)" in captured.out
+    said = "these checkpoints do not name their training data: taken as trained on the same"
+    assert captured.err == f"warning: {said}\n"
+
+
+def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, capsys):
+    folder = tmp_path / "avg"
+    assert run(f"--model_dir={changed}", f"--output_dir={folder}", "--n=2") == 0
+    captured = capsys.readouterr()
+    assert "step 9 was trained on other data than the one before it (aaaaaaaa -> bbbbbbbb)" in captured.err
+    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(folder)] == [10]
+    status = run(f"--model_dir={changed}", f"--output_dir={tmp_path / 'three'}", "--n=3")
+    assert "fewer than 3 whole checkpoints in a row of the same training data" in failure(capsys, status)
+
+
 def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
     times = [(out / "model.ckpt-7.npz").stat().st_ctime]
 

@@ -3,7 +3,14 @@ import json
 
 import pytest
 
-from t2t_revival.data.metadata import Counts, Metadata, check_same, check_sizes, dropped
+from t2t_revival.data.metadata import (
+    Counts,
+    Metadata,
+    check_same,
+    check_sizes,
+    data_fingerprint,
+    dropped,
+)
 from t2t_revival.errors import T2TError
 
 
@@ -41,3 +48,24 @@ def test_check_sizes_names_the_shard(tmp_path):
 @pytest.mark.parametrize(("max_length", "count"), [(4, 6), (5, 5), (6, 5), (7, 2), (256, 0)])
 def test_examples_longer_than_max_length_are_counted(max_length, count):
     assert dropped(Counts(examples=6, lengths={5: 1, 7: 3, 256: 2}), max_length) == count
+
+
+def test_a_fingerprint_is_of_content_not_of_place(tmp_path):
+    def fingerprint(*contents, folder, vocabulary="v"):
+        (tmp_path / folder).mkdir()
+        paths = [tmp_path / folder / f"dev-{number}" for number in range(len(contents))]
+        for path, content in zip(paths, contents, strict=True):
+            path.write_bytes(content)
+        return data_fingerprint(paths, vocabulary)
+
+    known = fingerprint(b"ab", b"c", folder="one")
+    assert len(known) == 8
+    assert fingerprint(b"ab", b"c", folder="two") == known
+    others = (
+        fingerprint(b"ab", b"d", folder="word"),
+        fingerprint(b"a", b"bc", folder="border"),
+        fingerprint(b"c", b"ab", folder="order"),
+        fingerprint(b"ab", b"c", folder="vocabulary", vocabulary="w"),
+        fingerprint(b"ab", folder="fewer"),
+    )
+    assert len({known, *others}) == 6

@@ -13,6 +13,7 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import experiment
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
@@ -88,7 +89,7 @@ def test_ctranslate2_has_its_pieces_and_its_target_space(out, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys):
+def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys, monkeypatch):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for name in ("train.en", "train.de", "dev.en", "dev.de"):
@@ -96,7 +97,14 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys):
     vocabulary = next(out.glob("vocab.*.subwords"))
     arguments = ["--problem=translate_ende", "--hparams_set=transformer_base", f"--output_dir={out}"]
     arguments += [f"--data_dir={tmp_path / 'data'}", f"--data_source={corpus}", "--train_steps=9"]
+    made = []
+    scores = experiment.SplitScores
+    monkeypatch.setattr(experiment, "SplitScores", lambda *args: made.append(args[5]) or scores(*args))
+    stored = Run.load(out).decode_hparams
+    assert stored["extra_length"] == 100
     assert trainer.main(["t2t-trainer", *arguments, f"--vocab_file={vocabulary}"]) == 0
+    assert Run.load(out).decode_hparams == stored
+    assert made[0].extra_length == 100, "dev sentences are decoded as the imported model is"
     assert [checkpoint.step for checkpoint in list_checkpoints(out)] == [7, 9]
     assert trainer.main(["t2t-trainer", *arguments, "--data_dir=" + str(tmp_path / "other")]) == 1
     assert "another vocabulary" in capsys.readouterr().err

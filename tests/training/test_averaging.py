@@ -11,6 +11,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training import checkpoints
 from t2t_revival.training.averaging import moving_averages, open_folder
+from t2t_revival.training.checkpoint_file import trained_on
 from t2t_revival.training.run import Run, save_run
 
 WEIGHTS = "model/transformer/w"
@@ -25,9 +26,9 @@ def model_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def write(folder: Path, step: int, value: float) -> Path:
+def write(folder: Path, step: int, value: float, **meta: str) -> Path:
     path = folder / checkpoints.file_name(step)
-    checkpoints.save(path, {WEIGHTS: np.full((2, 3), value, np.float32)}, {"step": step})
+    checkpoints.save(path, {WEIGHTS: np.full((2, 3), value, np.float32)}, {"step": step, **meta})
     os.utime(path, (1e9 + step, 1e9 + step))
     return path
 
@@ -80,6 +81,31 @@ def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path,
     os.utime(averages[0].path, (1e9 + 2, 1e9 + 2))
     assert [average.made for average in run(model_dir, tmp_path / "avg", 2)[0]] == [True, False, False]
     assert value(averages[0].path) == 1.5
+
+
+def test_averages_begin_again_where_the_training_data_changes(model_dir: Path, tmp_path: Path) -> None:
+    """The first checkpoints do not name their data, as those of earlier versions."""
+    for step, data in ((1, ""), (2, ""), (3, "a"), (4, "a"), (5, "b"), (6, "b"), (7, "b")):
+        write(model_dir, step, step, **({"data": data} if data else {}))
+    folder, changes = tmp_path / "avg", []
+    open_folder(folder, model_dir, 2)
+
+    def moving(mix_data: bool) -> list[int]:
+        found = checkpoints.list_checkpoints(model_dir)
+        told = lambda checkpoint, *data: changes.append((checkpoint.step, *data))  # noqa: E731
+        averages = moving_averages(found, 2, folder, pytest.fail, pytest.fail, told, mix_data)
+        return [average.step for average in averages]
+
+    assert moving(mix_data=False) == [2, 4, 6, 7]
+    assert changes == [(3, "", "a"), (5, "a", "b")]
+    open_folder(folder, model_dir, 2)
+    assert moving(mix_data=True) == [2, 3, 4, 5, 6, 7]
+    assert value(folder / "model.ckpt-5.npz") == 4.5
+    mixed = [trained_on(folder / f"model.ckpt-{step}.npz") for step in range(2, 8)]
+    assert mixed == ["", "+a", "a", "a+b", "b", "b"]
+    open_folder(folder, model_dir, 2, mix_data=True)
+    with pytest.raises(T2TError, match=r"model.ckpt-3.npz, an average that mixes .*, or --mix_data"):
+        open_folder(folder, model_dir, 2)
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_taken(model_dir: Path, tmp_path: Path) -> None:

@@ -6,13 +6,27 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DEV, TRAIN, csv_path, read_curve
+from t2t_revival.training.curve_files import (
+    DATA,
+    DECODING,
+    DEV,
+    SMOOTHED,
+    TRAIN,
+    best_row,
+    comparable_rows,
+    csv_path,
+    label_rows,
+    read_curve,
+    read_segments,
+)
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.state import Seen
 
 
-def add(folder: Path, start: int, *points: tuple[int, dict[str, float]]) -> None:
-    with Curves(folder, start) as curves:
+def add(
+    folder: Path, start: int, *points: tuple[int, dict[str, float]], data: str = "", decoding: str = ""
+) -> None:
+    with Curves(folder, start, {DEV: {DATA: data, DECODING: decoding}}) as curves:
         for step, scores in points:
             curves.add(DEV, step, Seen(target_tokens=10 * step), scores)
 
@@ -38,6 +52,54 @@ def test_scores_may_come_and_go(tmp_path: Path) -> None:
     add(tmp_path, 2, (3, {"loss": 1.0}))
     assert [row.get("bleu") for row in read_curve(tmp_path, DEV)] == [None, 9.0, None]
     assert [row["loss"] for row in read_curve(tmp_path, DEV)] == [3.0, 2.0, 1.0]
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """Dev scores of data that changes twice, in the end to the first; then BLEU is of other sentences."""
+    add(tmp_path, 0, (1, {"loss": 3.0, "bleu": 9.0}), (2, {"loss": 1.0}), data="12345678", decoding="200")
+    add(tmp_path, 2, (3, {"loss": 0.5, "bleu": 30.0}), data="1e234567", decoding="200")
+    add(tmp_path, 3, (4, {"loss": 2.5, "bleu": 7.0}), data="12345678", decoding="200")
+    add(tmp_path, 4, (5, {"loss": 1.5, "bleu": 8.0}), data="12345678", decoding="50")
+    return tmp_path
+
+
+def test_a_curve_is_cut_where_the_data_or_the_way_of_decoding_changes(changed: Path) -> None:
+    losses, bleu = (read_segments(changed, DEV, score) for score in ("loss", "bleu"))
+    assert [[row["step"] for row in segment.rows] for segment in losses] == [[1, 2], [3], [4, 5]]
+    assert [segment.measured_on for segment in losses] == ["12345678", "1e234567", "12345678"]
+    assert [[row["step"] for row in segment.rows] for segment in bleu] == [[1], [3], [4], [5]]
+    assert len({segment.measured_on for segment in bleu}) == 3
+    assert not {DATA, DECODING} & read_curve(changed, DEV)[0].keys(), "digits that are no numbers"
+
+
+def test_the_best_and_the_comparable_are_of_one_data(changed: Path) -> None:
+    now = {DATA: "12345678", DECODING: "50"}
+    assert [row["step"] for row in comparable_rows(changed, DEV, "loss", now)] == [1, 2, 4, 5]
+    assert [row["step"] for row in comparable_rows(changed, DEV, "bleu", now)] == [5]
+    best = {score: best_row(changed, score) for score in ("loss", "bleu", "f1")}
+    assert [row and row["step"] for row in best.values()] == [2, 5, None]
+
+
+def test_rows_of_earlier_versions_get_labels_once(tmp_path: Path) -> None:
+    add(tmp_path, 0, (1, {"loss": 3.0}), (2, {"loss": 2.0}))
+    path = csv_path(tmp_path, DEV)
+    path.write_text(path.read_text(encoding="utf-8") + "3,3", encoding="utf-8")
+    assert label_rows(path, {DATA: "a"}) == 2
+    assert label_rows(path, {DATA: "b"}) == 0
+    assert [segment.measured_on for segment in read_segments(tmp_path, DEV, "loss")] == ["a"]
+    assert [row["step"] for row in read_curve(tmp_path, DEV)] == [1, 2]
+    assert label_rows(tmp_path / "none.csv", {DATA: "a"}) == 0
+
+
+def test_the_loss_of_earlier_versions_was_smoothed(tmp_path: Path) -> None:
+    header = "step,target_tokens,seconds,loss,learning_rate"
+    csv_path(tmp_path, TRAIN).write_text(f"{header}\n1,10,1.0,2.5,0.1\n", encoding="utf-8")
+    for step in (2, 3):
+        with Curves(tmp_path, step - 1) as curves:
+            curves.add(TRAIN, step, Seen(target_tokens=10 * step), {"loss": 3.0, SMOOTHED: 2.0})
+    rows = read_curve(tmp_path, TRAIN)
+    assert [(row.get("loss"), row[SMOOTHED]) for row in rows] == [(None, 2.5), (3.0, 2.0), (3.0, 2.0)]
 
 
 def test_a_line_cut_short_by_a_crash_is_passed_over(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from copy_task import HPARAMS, VOCAB, final_arrays, start
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoint_file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
-from t2t_revival.training.loop import train
+from t2t_revival.training.loop import Training, train
 from t2t_revival.training.news import Evaluated, Note, Saved, Scores, Step
 from t2t_revival.training.patience import Patience
 from t2t_revival.training.settings import Settings
+from t2t_revival.training.state import Fingerprints
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -103,6 +106,41 @@ def test_patience_remembers_earlier_sessions(tmp_path: Path) -> None:
     assert not Patience(settings, history).exhausted(25, {"loss": 1.1})
     assert Patience(settings, history).exhausted(30, {"loss": 1.1})
     assert not Patience(settings, history).exhausted(30, {"loss": 0.9})
+
+
+def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, eval_frequency=1, patience=3)
+
+    def stopped(train_steps: int, first: float, data: str) -> tuple[int, str | None]:
+        """With losses that get better from `first` on."""
+        losses = (first - n / 10 for n in count())
+        training = Training(
+            shards,
+            HPARAMS.replace(train_steps=train_steps),
+            VOCAB,
+            settings,
+            lambda model: {"loss": next(losses)},
+            fingerprints=Fingerprints("train", data),
+        )
+        result = training.run()
+        return result.step, result.stopped_by
+
+    assert stopped(2, 1.0, "a") == (2, None)
+    assert stopped(7, 5.0, "b") == (7, None), "0.9 at step 2 is of other data"
+    assert stopped(9, 6.0, "a") == (8, "early stopping"), "0.9 at step 2 is of the same data"
+
+
+def test_other_training_data_begins_at_its_first_batch(shards: list[Path], tmp_path: Path) -> None:
+    def training(steps: int, data: str) -> Training:
+        hparams = HPARAMS.replace(train_steps=steps)
+        return Training(shards, hparams, VOCAB, Settings(tmp_path), fingerprints=Fingerprints(data))
+
+    training(3, "a").run()
+    same, other, unknown = (training(4, data)._first_batch() for data in ("a", "b", ""))
+    assert (same.epoch, same.batch) == (0, 3) == (unknown.epoch, unknown.batch)
+    assert (other.epoch, other.batch) == (0, 0)
+    training(4, "b").run()
+    assert [trained_on(tmp_path / f"model.ckpt-{step}.npz") for step in (3, 4)] == ["a", "b"]
 
 
 def test_an_unknown_early_stopping_metric_names_the_known(shards: list[Path], tmp_path: Path) -> None:
