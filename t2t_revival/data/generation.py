@@ -131,10 +131,10 @@ def _without_empty_folders(data_dir: Path, notes: Path) -> Iterator[None]:
 
 @contextmanager
 def _nothing_unpacked(recipe: Recipe, data_dir: Path, source: Source, tmp_dir: Path) -> Iterator[None]:
-    """After an error before there is a plan, removes what the source has unpacked."""
+    """After a failure before there is a plan, removes what the source has unpacked."""
     try:
         yield
-    except T2TError:
+    except BaseException:
         if not _found(recipe, data_dir):
             _close(source, tmp_dir)
         raise

@@ -56,6 +56,28 @@ class UsrCounting(Text2TextProblem):
         )
 
 
+@pytest.mark.parametrize(
+    ("stage", "error"), [("reading", KeyboardInterrupt), ("vocabulary", KeyboardInterrupt), ("", KeyError)]
+)
+def test_a_failure_leaves_nothing(stage, error, tmp_path):
+    def progress(now, done, total):
+        if now == stage:
+            raise KeyboardInterrupt
+
+    def failing():
+        yield "a", "b"
+        raise KeyError
+
+    class UsrFailing(UsrCounting):
+        def make_source(self, data_source, tmp_dir):
+            return PairsSource("failing", {"train": failing, "dev": failing}, tmp_dir=tmp_dir)
+
+    problem = UsrCounting(vocab_size=290) if stage else UsrFailing()
+    with pytest.raises(error):
+        problem.generate_data(tmp_path / "data", progress=progress)
+    assert not (tmp_path / "data").exists()
+
+
 def test_processes_make_shards_of_a_generator(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
     monkeypatch.setattr(workers, "cores", lambda: 2)
