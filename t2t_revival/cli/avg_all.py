@@ -122,11 +122,16 @@ def _of_one_data(found: list[Checkpoint], mix_data: bool) -> list[Checkpoint]:
     if mix_data:
         say(f"warning: this average mixes training data: {_described(groups)}")
         return found
+    trained = _trained_on_other_data(all(trained_on(group[0].path) for group in groups))
     say(
-        f"left out, since step {found[-1].step} was trained on other data ({data or UNKNOWN}): "
-        f"{_described(groups[:-1])}; --mix_data averages them too"
+        f"left out, since step {found[-1].step} {trained} ({data or UNKNOWN}): {_described(groups[:-1])}; "
+        "--mix_data averages them too"
     )
     return groups[-1]
+
+
+def _trained_on_other_data(known: bool) -> str:
+    return "was trained on other data" if known else "may have been trained on other data"
 
 
 def _described(groups: list[list[Checkpoint]]) -> str:
@@ -163,8 +168,8 @@ def _moving(values: flags.FlagValues) -> None:
         other_data.append(checkpoint.step)
         then = "averages mix them" if values.mix_data else "averages begin again here; --mix_data mixes them"
         say(
-            f"warning: step {checkpoint.step} was trained on other data than the one before it "
-            f"({before or UNKNOWN} -> {now or UNKNOWN}): {then}"
+            f"warning: step {checkpoint.step} {_trained_on_other_data(bool(before and now))} than the one "
+            f"before it ({before or UNKNOWN} -> {now or UNKNOWN}): {then}"
         )
 
     with only_one(folder, f"{folder}: another t2t-avg-all is at work there"):

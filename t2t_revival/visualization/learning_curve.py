@@ -56,7 +56,7 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
             axes.set_ylabel(name)
             label = f"dev {name} (right axis)"
             lines += _draw_segments(axes, segments, metric, "s", DECODED_COLOUR, label)
-    figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     path = output_dir / FILE_NAME
     with writing(path) as file:
         figure.savefig(file, format="png")

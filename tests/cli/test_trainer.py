@@ -360,3 +360,15 @@ def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.Cap
     assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
     trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen()))
     assert "left out" not in capsys.readouterr().out
+
+
+def test_the_summary_names_the_best_where_training_stops_early(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "step,target_tokens,loss,data\n1,1,0.5,a\n2,2,2.5,b\n3,3,2.25,b\n4,4,2.75,b\n"
+    (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
+    values = trainer.command_flags()
+    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
+    trainer._tell_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))
+    shown = capsys.readouterr().out
+    assert "stopped by early stopping\nbest dev loss: 2.25 at step 3\n" in shown

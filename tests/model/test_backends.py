@@ -75,6 +75,7 @@ def test_it_computes_and_trains_the_same_under_jax(
     found = np.load(tmp_path / "found.npz")
     np.testing.assert_allclose(found["logits"], ops.convert_to_numpy(model(ids)), atol=2e-5)
     np.testing.assert_allclose(found["steps"], found["logits"], atol=2e-5)
-    losses = found["losses"]
-    assert np.isfinite(losses).all()
-    assert losses[-1] < 0.8 * losses[0]
+    for losses in (found["loss"], found["cross_entropy"]):
+        assert np.isfinite(losses).all()
+        assert losses[-1] < 0.8 * losses[0]
+    assert (found["cross_entropy"] > found["loss"]).all(), "from which the entropy is subtracted"

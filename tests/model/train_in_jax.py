@@ -51,7 +51,8 @@ def main(folder: Path) -> None:
     model.compile(optimizer=make_optimizer(h), loss=TokenCrossEntropy(label_smoothing=0.1))
     mask = (ids["targets"] != 0).astype("float32")
     history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)
-    np.savez(folder / "found.npz", logits=logits, steps=steps, losses=np.array(history.history["loss"]))
+    losses = {name: np.array(history.history[name]) for name in ("loss", "cross_entropy")}
+    np.savez(folder / "found.npz", logits=logits, steps=steps, **losses)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Trainings of a reproduction: what is missing is run, what is finished is kept."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.reproduction.runs import TRANSLATION, Runs
 from t2t_revival.reproduction.scales import CPU, PAPER
 from t2t_revival.reproduction.table3 import ROWS, tables
+from t2t_revival.training.run import Run
 
 
 class Pretended:
@@ -115,6 +117,24 @@ def test_a_run_of_other_settings_is_no_row(tmp_path) -> None:
     other = CPU.adapted(registry.hparams("base")).replace(batch_size=4096)
     other.save(runs.place(TRANSLATION, "base"))
     with pytest.raises(T2TError, match=r"base was trained with batch_size=4096, not 2048: give another"):
+        runs.translator("base")
+
+
+def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) -> None:
+    problem = registry.problem(TRANSLATION)
+    vocabulary = SimpleNamespace(fingerprint="v")
+    for name, value in (("has_data", True), ("vocabulary", vocabulary), ("data_fingerprint", "aaaaaaaa")):
+        monkeypatch.setattr(type(problem), name, lambda *args, value=value: value)
+    monkeypatch.setattr(Run, "load", lambda place: vocabulary)
+    runs = Runs(tmp_path, CPU, Pretended(), "sample")
+    path = runs.translator("base") / "dev.csv"
+    assert runs.translator("base") == path.parent, "rows of earlier versions do not say"
+    header, *rows = path.read_text().splitlines()
+    for fingerprint in ("aaaaaaaa", "bbbbbbbb"):
+        path.write_text("\n".join([f"{header},data", *(f"{row},{fingerprint}" for row in rows)]))
+        if fingerprint == "aaaaaaaa":
+            assert runs.translator("base") == path.parent
+    with pytest.raises(T2TError, match=r"base was measured on another dev split than .*data has: give anot"):
         runs.translator("base")
 
 

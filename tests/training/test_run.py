@@ -15,6 +15,7 @@ from t2t_revival.training.run import (
     check_same,
     load_hparams,
     load_vocabulary,
+    plan_run,
     save_run,
 )
 
@@ -47,6 +48,18 @@ def test_everything_comes_back_from_output_dir_alone(
     assert Run.load(out) == run
     assert load_hparams(out) == hparams
     assert load_vocabulary(out).fingerprint == run.fingerprint
+
+
+def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
+    """As an imported model does, whose extra_length is T2T's."""
+    problem = registry.problem("translate_ende")
+    problem.vocabulary = lambda data_dir: vocabulary  # type: ignore[attr-defined]
+    new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
+    imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})
+    save_run(tmp_path / "out", imported, registry.hparams("tiny"), vocabulary.path)
+    resumed = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    assert resumed == dataclasses.replace(new, decode_hparams={"extra_length": 100})
 
 
 def test_a_run_may_go_on_with_other_training_but_not_another_model(

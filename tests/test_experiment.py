@@ -1,0 +1,39 @@
+"""What a resumed training says of what has changed, and how it takes curves of earlier versions."""
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.experiment import _label_curves, changed_hparams
+from t2t_revival.training.curve_files import DEV, TRAIN, read_segments
+from t2t_revival.training.state import Fingerprints
+
+
+def test_changed_hparams_are_named_with_both_values() -> None:
+    before = registry.hparams("tiny", "learning_rate_constant=1,train_steps=100,label_smoothing=0.1")
+    now = before.override("learning_rate_constant=0.1,train_steps=200,pos=timing")
+    assert changed_hparams(before, now) == [
+        f"pos: {before.pos} -> timing",
+        "learning_rate_constant: 1 -> 0.1",
+        "train_steps: 100 -> 200",
+    ]
+    assert changed_hparams(before, before) == changed_hparams(None, now) == []
+
+
+@pytest.mark.parametrize(
+    ("data_dir", "measured_on", "said"),
+    [("data", "d", "taken as of data"), ("other", "unknown", "not compared with later ones")],
+)
+def test_evaluations_of_earlier_versions(tmp_path: Path, data_dir: str, measured_on: str, said: str) -> None:
+    """They count as measured on the data of now where run.json names the same folder."""
+    for curve in (DEV, TRAIN):
+        (tmp_path / f"{curve}.csv").write_text("step,target_tokens,loss,bleu\n1,1,3,9\n2,2,2,10\n")
+    fingerprints = Fingerprints("t", "d", "way")
+    (note,) = _label_curves(tmp_path, fingerprints, "data", data_dir)
+    assert note == f"dev.csv: 2 evaluations do not name their data: {said}"
+    found = {score: read_segments(tmp_path, DEV, score) for score in ("loss", "bleu")}
+    assert [segment.measured_on for segment in found["loss"]] == [measured_on]
+    way = "d way" if data_dir == "data" else "unknown unknown"
+    assert [segment.measured_on for segment in found["bleu"]] == [way]
+    assert _label_curves(tmp_path, fingerprints, "data", "data") == [], "once, and for ever"
