@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 LEAST_TOKENS = 16  # that a sentence counts in a batch, so that short ones do not make a batch of thousands
 LEAST_BATCH = 256  # input tokens below which a batch is not made smaller to keep all streams busy
-WINDOWS = (4, 8, 16)  # batches sorted by length together: first, second, and from the third on
+WINDOWS = (
+    4,
+    16,
+    64,
+    256,
+)  # batches sorted by length together: in the first window, and so on; the last for all after
 LINE_ENDS = str.maketrans("\n\r", "  ")
 Result = TypeVar("Result")
 
@@ -93,8 +98,8 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Indices of inputs in groups of `batch_size` tokens with the padding: a pure function of its arguments.
 
-    Inputs are sorted by length, longest first, within windows of some batches each, and windows follow the
-    input order: larger ones would need less padding, smaller ones have the first results in order earlier.
+    Inputs are sorted by length, longest first, within windows of consecutive inputs that grow from one to the
+    next: small ones at the start have the first results in input order soon, large ones need little padding.
 
     Args:
         lengths: in tokens.
