@@ -41,9 +41,9 @@ Decodes a file, or what is typed (--decode_interactive), or else the dev or test
 One line in, one line out, in input order. Until all are there they are in FILE.part; after an interruption,
 even kill -9, the same command resumes.
 
-With --decode_hparams="return_beams=True" a line holds all beam_size outputs, best first, joined by tabs, and
-where the search finished fewer, the last ones are empty; with write_beam_scores=True each output is followed
-by a tab and its score (-inf behind one that is empty for that reason); with sampling_method=random outputs
+With --decode_hparams="return_beams=True" a line holds beam_size outputs, best first, joined by tabs; where
+the search finished fewer, the last are empty, and a blank line stays one. With write_beam_scores=True each
+output is followed by a tab and its score (-inf behind those empty ones); with sampling_method=random outputs
 are drawn from the model. Parsing takes sentences as people write them, or with
 --decode_hparams="tokenized=True" with spaces between words. --score_file=FILE decodes nothing, and gives the
 log-probability of each target in a file of source, tab, target.

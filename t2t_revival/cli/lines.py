@@ -298,7 +298,9 @@ def translate(
     options, total = translator.options, len(lines)
 
     def to_bytes(found: list[Translation]) -> bytes:
-        return formatted([found], options.return_beams, options.write_beam_scores, draw, options.outputs)
+        of_blank_line = len(found) == 1 and found[0].score == 0
+        columns = 1 if of_blank_line else options.outputs
+        return formatted([found], options.return_beams, options.write_beam_scores, draw, columns)
 
     def take(outputs: Mapping[int, list[Translation]]) -> None:
         if any(found[0].score == float("-inf") for found in outputs.values()):

@@ -177,7 +177,9 @@ def _ask(model: client.Model, lines: list[str], how: _How, filled: bool = False)
     inputs = [problem.prepare(line, how.tokenized) for line in lines] if problem else lines
     found = client.query(model, inputs, how.search, len(inputs), filled)
     return [
-        [_answer(problem if text.strip() else None, text, output) for output in outputs]
+        [_answer(problem, text, output) for output in outputs]
+        if text.strip()
+        else [_Answer(outputs[0].text, outputs[0].score)]
         for text, outputs in zip(inputs, found, strict=True)
     ]
 
@@ -258,7 +260,7 @@ def _lines(values: flags.FlagValues, how: _How) -> None:
             batch = range(start, min(start + values.batch_size, len(lines)))
             if batch[0] in known:
                 continue
-            answers = _ask(model, [lines[index] for index in batch], how, filled=True)
+            answers = _ask(model, [lines[index] for index in batch], how, filled=not how.draw)
             repaired += sum(found[0].repaired for found in answers)
             output.add(dict(zip(batch, answers, strict=True)))
         seconds = time.monotonic() - began

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding import translator
-from t2t_revival.decoding.translator import Translator
+from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training import checkpoints
 
 DECODE = "beam_size=2,extra_length=3"
@@ -81,7 +81,26 @@ def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
     texts_and_scores = first.split("\t")
     assert len(texts_and_scores) == 4
     assert 0 > float(texts_and_scores[1]) >= float(texts_and_scores[3])
-    assert second == "\t0.00\t\t-inf", "as many columns as the other line has"
+    assert second == "\t0.00"
+
+
+def test_a_line_of_nbest_has_as_many_outputs_as_the_others(out, tmp_path, capsys, monkeypatch):
+    """T2T's had: those that its search did not finish were empty."""
+    found = [[Translation("a", -1.0), Translation("b", -2.0)], [Translation("c", -3.0)]]
+
+    def nbest(translator, lines, on_outputs, **_):
+        on_outputs(dict(enumerate(found)))
+        return found
+
+    monkeypatch.setattr(Translator, "nbest", nbest)
+    (tmp_path / "in").write_text("the dog\nsees\n")
+    for more, expected in (
+        ("", "a\tb\nc\t\n"),
+        (",write_beam_scores=True", "a\t-1.00\tb\t-2.00\nc\t-3.00\t\t-inf\n"),
+    ):
+        options = f"--decode_hparams={DECODE},return_beams=True{more}"
+        assert run(f"--output_dir={out}", options, f"--decode_from_file={tmp_path / 'in'}") == 0
+        assert capsys.readouterr().out == expected
 
 
 def test_nbest_is_not_proposed_to_t2t_bleu(out, tmp_path, capsys):
