@@ -56,6 +56,7 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
             axes.set_ylabel(name)
             label = f"dev {name} (right axis)"
             lines += _draw_segments(axes, segments, metric, "s", DECODED_COLOUR, label)
+            axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
     figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     path = output_dir / FILE_NAME
     with writing(path) as file:
