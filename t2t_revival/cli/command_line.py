@@ -80,6 +80,7 @@ def _flag(values: flags.FlagValues, name: str) -> flags.Flag | None:
 
 def _problem(values: flags.FlagValues) -> list[str]:
     """Explains `--problem` where it is tensor2tensor's name, which commands that make data do not take."""
-    name = values["problem"].value if "data_source" in values else None
+    makes_data = "data_source" in values and "problem" in values
+    name = values["problem"].value if makes_data else None
     told = t2t_names.explain_problem(name) if name else None
     return [f"--problem={told}"] if told else []
