@@ -115,9 +115,7 @@ def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: st
             return 20
 
     recipe = Recipe("p", "sample", "sample", lambda name, tmp: Outside("en", "de"), 300, lambda source: 300)
-    with pytest.raises(
-        T2TError, match=f"split {re.escape(repr(split))} of sample: its files cannot be named so"
-    ):
+    with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: its files cannot be named so"):
         generate(recipe, tmp_path / "a" / "data", None, None)
     assert list(tmp_path.rglob("*")) == []
 
