@@ -143,11 +143,11 @@ def spoken_dates_tiny() -> HParams:
         layer_prepostprocess_dropout=0.0,
         # Smoothing is for when several outputs are right.
         label_smoothing=0.0,
-        # With the usual 4,000, 400 updates would be over in the warm-up. Shorter, it leads to a higher rate,
+        # With the usual 4,000, 600 updates would be over in the warm-up. Shorter, it leads to a higher rate,
         # which the constant makes up for.
         learning_rate_warmup_steps=100,
         learning_rate_constant=0.5,
         # Tokens, not examples: about 100 dates.
         batch_size=1024,
-        train_steps=400,
+        train_steps=600,
     )
