@@ -24,7 +24,7 @@ DEFAULT_LEVEL = "2"
 CHATTER = re.compile(
     rb"WARNING: All log messages before absl::InitializeLog|To enable the following instructions:"
     rb"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] |\S+\.cc\(\d+\) LOG\(INFO\) "
-    rb"|E\d{4} .*(failed call to cuInit|Unable to register cu\w+ factory)"
+    rb"|E\d{4} .*(failed call to cuInit|Unable to register cu\w+ factory|oneDNN supports DT_INT64 only)"
 )
 GPU_DRIVERS = (Path("/proc/driver/nvidia"), Path("/dev/dxg"), Path("/dev/kfd"))  # NVIDIA's, WSL's, AMD's
 

@@ -134,7 +134,8 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
         shutil.copytree(tmp_path / "out", out := tmp_path / "copy")
     finally:
         sys.modules.pop("usr_half_rate", None)
-    del registry._SCHEDULE_FACTORS["half_rate"], registry._PACKAGES["usr_half_rate"]
+    del registry._SCHEDULE_FACTORS["half_rate"]
+    registry._PACKAGES.clear()  # those of other tests too, as in a process of its own
     line = fails(command(corpus, data, out, *flags, "--train_steps=5", hparams=""), capsys)
     assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
     assert line.endswith("(one of your own needs --t2t_usr_dir)")
