@@ -187,7 +187,7 @@ class Text2TextProblem(Problem):
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
     def _source(self, data_source: str, tmp_dir: Path | None) -> Source:
-        """What `make_source` returns, checked."""
+        """The checked result of `make_source`."""
         return made_source(self.make_source, data_source, tmp_dir)
 
     def default_vocab_size(self, data_source: Source) -> int:

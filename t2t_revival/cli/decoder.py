@@ -176,7 +176,7 @@ def _check_model_files(values: flags.FlagValues, output_dir: Path, run: Run) -> 
 
 
 def _outputs(values: flags.FlagValues) -> dict[str, str | Path]:
-    """What is written where `--decode_to_file` says, by what an error calls it."""
+    """The files that `--decode_to_file` names, by their names in errors."""
     if values.decode_to_file in ("", STANDARD_STREAM):
         return {}
     flag, whole = f"--decode_to_file={values.decode_to_file}", Path(values.decode_to_file).expanduser()
@@ -186,7 +186,7 @@ def _outputs(values: flags.FlagValues) -> dict[str, str | Path]:
 
 
 def _of_split(whole: Path) -> tuple[Path, Path, Path]:
-    """Where outputs, inputs and references of a split go."""
+    """The files of a split's outputs, inputs and references."""
     stem = whole.name.removesuffix(".outputs")
     return whole, whole.with_name(f"{stem}.inputs"), whole.with_name(f"{stem}.targets")
 

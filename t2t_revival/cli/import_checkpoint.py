@@ -110,7 +110,7 @@ def _tell(imported: Imported, output_dir: Path, usr_dir: str | None) -> None:
 
 
 def _changes(imported: Imported) -> str:
-    """Where the model is another than its hparams set describes."""
+    """The settings in which the model differs from its hparams set."""
     named, found = registry.hparams(imported.run.hparams_set).architecture(), imported.hparams.architecture()
     changes = [f"{name}={value}" for name, value in found.items() if named.get(name, value) != value]
     return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""

@@ -77,7 +77,7 @@ def _make(values: flags.FlagValues) -> None:
 
 
 def _without_ps(masters: list[str], ps: list[str]) -> str:
-    """What to do instead of giving `--ps`, which had two meanings in tensor2tensor."""
+    """The command to type instead of `--ps`, which had two meanings in tensor2tensor."""
     command = shlex.join(["t2t-make-tf-configs", f"--masters={','.join(masters if masters[1:] else ps)}"])
     if masters[1:]:
         return (

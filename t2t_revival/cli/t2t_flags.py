@@ -191,7 +191,7 @@ def answers(command: str, wrong: Iterable[str], known: Collection[str]) -> list[
 
 
 def _fate(command: str, name: str, known: Collection[str]) -> str | None:
-    """What became of a flag of tensor2tensor; None: it had none of this name."""
+    """The fate of a flag of tensor2tensor; None: it had none of this name."""
     if name.startswith(HPARAM_PREFIX):
         name = HPARAM
     owners = dict.fromkeys([command, TRAINER, *GONE])

@@ -121,13 +121,13 @@ class PairsSource(Source):
         return pairs
 
     def _place_of(self, split: str) -> str:
-        """Where the function or generator of a split is, or where this source was made."""
+        """The place of a split's function or generator, or of this source's making."""
         given = self._pairs[split]
         return place_of(given) if callable(given) or inspect.isgenerator(given) else self._place
 
 
 def _fault(name: Any, splits: Any) -> str | None:
-    """What is wrong with the arguments; None: nothing."""
+    """The fault of the arguments; None: there is none."""
     if not isinstance(name, str):
         return f"its name is {kind_of(name)}, not a str"
     if not isinstance(splits, Mapping):

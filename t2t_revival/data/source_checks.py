@@ -48,7 +48,7 @@ def call(function: Callable, *arguments: Any) -> Any:
 
 
 def made_source(make: Callable, data_source: str, *arguments: Any) -> Source:
-    """What a problem's `make_source` returns, with a name.
+    """The result of a problem's `make_source`, with a name.
 
     Args:
         make: the method.
@@ -162,7 +162,7 @@ def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tu
 
 
 def pair_fault(pair: Any) -> str | None:
-    """What is wrong with a pair (source, target); None: nothing."""
+    """The fault of a pair (source, target); None: there is none."""
     if not isinstance(pair, tuple | list):
         return f"is {kind_of(pair)}, not a tuple (source, target)"
     if len(pair) != 2:

@@ -178,7 +178,7 @@ def _t2t_tokens(line: str) -> str:
 
 @functools.cache
 def _t2t_separators() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """What `_t2t_tokens` replaces, in this order, and by what."""
+    """The replacements of `_t2t_tokens`, in order."""
     of_kind: dict[str, list[str]] = {"P": [], "S": []}
     for character in map(chr, range(LAST_PLANE)):
         of_kind.get(unicodedata.category(character)[0], []).append(character)
