@@ -132,7 +132,7 @@ class Runs:
         return place
 
     def _check(self, place: Path, problem: str, hparams: HParams) -> None:
-        """Refuses a run begun with other settings, for another vocabulary or dev split: it is no row of this table.
+        """Refuses a run of other settings, or of another vocabulary or dev split, as a row of the table.
 
         Raises:
             T2TError: `place` holds such a run.
