@@ -1,4 +1,4 @@
-"""What `t2t-eval` has measured: `output_dir/eval-SPLIT.csv`, a row for each checkpoint.
+"""Results of `t2t-eval`: `output_dir/eval-SPLIT.csv`, a row for each checkpoint.
 
 What was decoded for a row lies in `output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt`, one output a line, so
 that rows of different calls can be compared sentence by sentence.
@@ -117,7 +117,7 @@ class Evaluations:
             raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
     def outputs(self, row: Evaluation) -> list[str] | None:
-        """What was decoded for a row; None: it is not there.
+        """The outputs that were decoded for a row; None: they are gone.
 
         Raises:
             T2TError: the file is not UTF-8.

@@ -31,7 +31,7 @@ Evaluate = Callable[[Any], Scores]
 
 
 class Losses(NamedTuple):
-    """Of a micro-batch, per target token: what is minimised, and the plain cross-entropy."""
+    """Losses of a micro-batch per target token, in nats: the minimised one, and the plain cross-entropy."""
 
     smoothed: float
     plain: float
