@@ -1,4 +1,4 @@
-"""The paper's base model, and a smaller one of the same kind."""
+"""The paper's base model, and a smaller one."""
 
 from t2t_revival import registry
 from t2t_revival.hparams.hparams import HParams
@@ -12,9 +12,9 @@ def base() -> HParams:
 
 @registry.register_hparams
 def small() -> HParams:
-    """4+4 layers, 256/1024, 4 heads, pre-norm: a corpus of 10,000 to 1 million pairs on a small machine.
+    """4+4 layers, 256/1024, 4 heads, pre-norm: for 10,000 to 1 million pairs on a small machine.
 
-    Normalised before each sub-layer, as T2T's later sets: on small corpora that learns several times faster.
+    Pre-norm, as in T2T's later sets, learns several times faster on small corpora.
     """
     return base().replace(
         num_hidden_layers=4,

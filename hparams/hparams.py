@@ -1,6 +1,6 @@
 """`HParams`: every hyperparameter with its type, unit and source, and the override grammar.
 
-The comment behind a field and the one above its group are what `--registry_help` prints (see `meanings.py`).
+The comment behind a field and the one above its group go to `--registry_help` (see `field_comments`).
 Field names are T2T's; the defaults are the paper's base model (section 3, table 3, section 5).
 """
 
@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import checked_json, registry
+from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.utils import checked_json
 
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
@@ -28,53 +30,53 @@ class HParams:
 
     # Model (section 3)
     num_hidden_layers: int = 6  # N, layers of the encoder and of the decoder
-    num_encoder_layers: int = 0  # layers of the encoder; 0: num_hidden_layers
-    num_decoder_layers: int = 0  # layers of the decoder; 0: num_hidden_layers
-    hidden_size: int = 512  # d_model, channels
+    num_encoder_layers: int = 0  # layers of the encoder; 0 means num_hidden_layers
+    num_decoder_layers: int = 0  # layers of the decoder; 0 means num_hidden_layers
+    hidden_size: int = 512  # d_model, channels of embeddings and sub-layer outputs (3.1)
     filter_size: int = 2048  # d_ff, channels of the inner layer (3.3)
     num_heads: int = 8  # h, heads of each attention (3.2.2)
-    attention_key_channels: int = 0  # h * d_k, channels of all heads together; 0: hidden_size
-    attention_value_channels: int = 0  # h * d_v, channels of all heads together; 0: hidden_size
-    attention_window: int = 0  # r (4), tokens of a neighbourhood that self-attention sees; 0: all
-    pos: str = "sinusoid"  # positions (3.5): "sinusoid" as printed, "timing" as T2T, "emb" learned
-    use_target_space_embedding: bool = False  # a learned vector added at each source position (T2T)
-    deterministic_attention: bool = False  # a parser's decoder is shown the word that comes next (6.3, ours)
-    shared_embedding_and_softmax_weights: bool = True  # one matrix for both embeddings and softmax (3.4)
-    layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3), "none" (paper)
-    layer_postprocess_sequence: str = "dan"  # after it: d dropout, a add, n norm; "dan" is the paper's (3.1)
+    attention_key_channels: int = 0  # h * d_k, channels of all heads; 0 means hidden_size
+    attention_value_channels: int = 0  # h * d_v, channels of all heads; 0 means hidden_size
+    attention_window: int = 0  # r (4), tokens that self-attention sees; 0 means all
+    pos: str = "sinusoid"  # positions (3.5): "sinusoid" (paper), "timing" (T2T) or "emb" (learned)
+    use_target_space_embedding: bool = False  # adds a learned vector to each source position (T2T)
+    deterministic_attention: bool = False  # a parser's decoder attends to the next word (6.3, ours)
+    shared_embedding_and_softmax_weights: bool = True  # one matrix for embeddings and softmax (3.4)
+    layer_preprocess_sequence: str = "none"  # before a sub-layer: "n" norm (T2T v2, v3) or "none" (paper)
+    layer_postprocess_sequence: str = "dan"  # after it: d dropout, a add, n norm; "dan" in the paper (3.1)
     norm_epsilon: float = 1e-6  # added to the variance in layer normalisation (3.1)
 
     # Regularisation (section 5.4)
-    layer_prepostprocess_dropout: float = 0.1  # P_drop, probability, on sub-layer outputs and embedding sums
+    layer_prepostprocess_dropout: float = 0.1  # P_drop, probability, on sub-layer outputs and embeddings
     attention_dropout: float = 0.0  # probability, on attention weights (T2T v2, v3)
-    relu_dropout: float = 0.0  # probability, inside the feed-forward network (T2T v2, v3)
-    label_smoothing: float = 0.1  # epsilon_ls, probability spread over the wrong classes
+    relu_dropout: float = 0.0  # probability, in the feed-forward network (T2T v2, v3)
+    label_smoothing: float = 0.1  # epsilon_ls, probability spread over all wrong tokens
 
     # Optimizer and learning rate (section 5.3)
     optimizer_adam_beta1: float = 0.9  # decay per update of Adam's mean of gradients
     optimizer_adam_beta2: float = 0.98  # decay per update of Adam's mean of squared gradients
-    optimizer_adam_epsilon: float = 1e-9  # added to the root of that mean, by which Adam divides
-    learning_rate_schedule: str = EQUATION_3  # a product of factors (--registry_help lists them); eq. (3)
-    learning_rate_constant: float = 1.0  # the factor constant, as in "constant*linear_warmup"
-    learning_rate_warmup_steps: int = 4000  # updates before the rate falls
-    learning_rate_decay_steps: int = 5000  # updates; linear_decay, cosdecay, multi_cycle_cos_decay, exp_decay
-    learning_rate_decay_rate: float = 1.0  # exp_decay: factor of the rate per learning_rate_decay_steps (T2T)
-    learning_rate_decay_staircase: bool = False  # exp_decay: at once every learning_rate_decay_steps (T2T)
+    optimizer_adam_epsilon: float = 1e-9  # added to the divisor of Adam's update
+    learning_rate_schedule: str = EQUATION_3  # product of factors (--registry_help lists them); eq. (3)
+    learning_rate_constant: float = 1.0  # the factor "constant" of the schedule
+    learning_rate_warmup_steps: int = 4000  # updates until the rate decays
+    learning_rate_decay_steps: int = 5000  # updates; for linear_decay, exp_decay and the cosine decays
+    learning_rate_decay_rate: float = 1.0  # for exp_decay: factor per learning_rate_decay_steps (T2T)
+    learning_rate_decay_staircase: bool = False  # for exp_decay: decay in steps, not continuously (T2T)
 
     # Batches (section 5.1)
     batch_size: int = 4096  # tokens per replica, padding included, over the longer of source and target
-    effective_batch_size: int = 25000  # tokens of one update over all replicas; 0: batch_size x replicas
-    max_length: int = 256  # tokens; longer training examples are dropped, longer inputs are cut
-    min_length_bucket: int = 8  # tokens, the shortest bucket's upper bound
-    length_bucket_step: float = 1.1  # ratio of one bucket's upper bound to the one before
+    effective_batch_size: int = 25000  # tokens per update of all replicas; 0 means batch_size x replicas
+    max_length: int = 256  # tokens; longer training examples are dropped, longer inputs truncated
+    min_length_bucket: int = 8  # tokens; upper bound of the shortest bucket
+    length_bucket_step: float = 1.1  # ratio of successive buckets' upper bounds
 
     # Length of the training (section 5.2) and what follows it (section 6.1)
     train_steps: int = 100_000  # updates
-    average_checkpoints: int = 5  # how many of the last checkpoints are averaged
+    average_checkpoints: int = 5  # number of last checkpoints to average
 
     def __post_init__(self) -> None:
-        for problem in _faults(self):
-            raise T2TError(f"hparams: {problem}")
+        for fault in _range_faults(self) or _combination_faults(self):
+            raise T2TError(f"hparams: {fault}")
 
     @property
     def encoder_layers(self) -> int:
@@ -88,22 +90,22 @@ class HParams:
 
     @property
     def key_channels(self) -> int:
-        """h * d_k: channels of queries and keys of all heads together."""
+        """Channels of queries and keys of all heads: h * d_k."""
         return self.attention_key_channels or self.hidden_size
 
     @property
     def value_channels(self) -> int:
-        """h * d_v: channels of values of all heads together."""
+        """Channels of values of all heads: h * d_v."""
         return self.attention_value_channels or self.hidden_size
 
     @property
     def pre_norm(self) -> bool:
-        """Whether normalisation comes before a sub-layer (T2T v2, v3) and not after it (paper)."""
+        """True for normalisation before a sub-layer (T2T v2, v3) instead of after it (paper)."""
         sequences = (self.layer_preprocess_sequence, self.layer_postprocess_sequence)
         return LAYER_SEQUENCES[sequences] == "pre-norm"
 
     def architecture(self) -> dict[str, Any]:
-        """What decides which weights a model has and what they mean; the rest is how it is trained."""
+        """Returns the settings that determine a model's weights and outputs, not its training."""
         fields: dict[str, Any] = {
             "encoder_layers": self.encoder_layers,
             "decoder_layers": self.decoder_layers,
@@ -122,10 +124,10 @@ class HParams:
         return {**fields, "max_length": self.max_length} if self.pos == "emb" else fields
 
     def replace(self, **changes: Any) -> HParams:
-        """A copy with some fields changed.
+        """Returns a copy with some fields changed.
 
         Raises:
-            T2TError: there is no such field (the nearest is named), or a value does not fit.
+            T2TError: there is no such field (names similar ones), or a value is invalid.
         """
         known = [field.name for field in dataclasses.fields(self)]
         if unknown := [name for name in changes if name not in known]:
@@ -133,29 +135,29 @@ class HParams:
         return dataclasses.replace(self, **changes)
 
     def override(self, text: str) -> HParams:
-        """A copy changed by `text`, as in "batch_size=2048,num_heads=4" (T2T's `--hparams`).
+        """Returns a copy with overrides such as "batch_size=2048,num_heads=4" (T2T's `--hparams`).
 
-        Factors of the learning rate are checked here, before a training, and not where the hyperparameters of
-        a trained model are read: to decode with it, a user's own factor is not needed.
+        Factors of the learning rate are checked here, before a training, but not when the hyperparameters of
+        a trained model are loaded: decoding does not need a user's own factor.
 
         Raises:
-            T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type; a
-                factor of `learning_rate_schedule` that is not registered.
+            T2TError: a name is unknown (names similar ones) or repeated, a value has the wrong type, or a
+                factor of `learning_rate_schedule` is not registered.
         """
         changed = self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
         registry.schedule_factors(changed.learning_rate_schedule)
         return changed
 
     def to_json(self) -> str:
-        """All fields as JSON text."""
+        """Returns all fields as JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str = FILE_NAME) -> HParams:
-        """The inverse of `to_json`; a field that `text` does not name has its default.
+        """Parses JSON as written by `to_json`; missing fields have their defaults.
 
         Raises:
-            T2TError: `text` is no JSON object, or a field is unknown or of the wrong type; names `where`.
+            T2TError: `text` is not a JSON object, or a field is unknown or of the wrong type; names `where`.
         """
         try:
             values = json.loads(text)
@@ -179,16 +181,16 @@ class HParams:
             raise T2TError(f"{where}: {error}") from error
 
     def save(self, folder: Path) -> None:
-        """Writes `folder/hparams.json`, whole or not at all."""
+        """Writes `folder/hparams.json` atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         checked_json.save(folder / FILE_NAME, dataclasses.asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> HParams | None:
-        """What `save` wrote, or None where there is no such file.
+        """Reads the file that `save` wrote; returns `None` if it is missing.
 
         Raises:
-            T2TError: the file is damaged.
+            T2TError: the file is corrupt.
         """
         path = folder / FILE_NAME
         if not path.exists():
@@ -200,11 +202,11 @@ def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
     """Parses "name=value,name=value".
 
     Args:
-        text: the overrides; empty for none.
-        types: for each name that may be set, its type as written: "int", "float", "bool" or "str".
+        text: the overrides; may be empty.
+        types: the type of each known name: "int", "float", "bool" or "str".
 
     Raises:
-        T2TError: an unknown name (the nearest is named), a name given twice, a value of the wrong type.
+        T2TError: a name is unknown (names similar ones) or repeated, or a value has the wrong type.
     """
     values: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -274,31 +276,28 @@ PROBABILITIES = (
 )
 
 
-def _faults(h: HParams) -> list[str]:
-    """What is wrong with a set, in words; empty where it can be built and trained."""
-    return _range_faults(h) or _combination_faults(h)
+RANGES: tuple[tuple[str, tuple[str, ...], Callable[[float], bool]], ...] = (  # all false for NaN
+    ("at least 1", AT_LEAST_1, lambda value: value >= 1),
+    ("at least 0", AT_LEAST_0, lambda value: value >= 0),
+    ("above 0", ABOVE_0, lambda value: 0 < value < math.inf),
+    ("at least 0 and below 1", PROBABILITIES, lambda value: 0 <= value < 1),
+    ("above 1", ("length_bucket_step",), lambda value: 1 < value < math.inf),
+)
 
 
 def _range_faults(h: HParams) -> list[str]:
-    """Numbers out of their range; a comparison that is written to be false for NaN finds that too."""
-    faults = [f"{name}={getattr(h, name)} must be at least 1" for name in AT_LEAST_1 if getattr(h, name) < 1]
-    faults += [f"{name}={getattr(h, name)} must be at least 0" for name in AT_LEAST_0 if getattr(h, name) < 0]
-    faults += [
-        f"{name}={getattr(h, name)} must be above 0"
-        for name in ABOVE_0
-        if not 0 < getattr(h, name) < math.inf
+    """Describes numbers outside of their ranges."""
+    values = dataclasses.asdict(h)
+    return [
+        f"{name}={values[name]} must be {description}"
+        for description, names, is_valid in RANGES
+        for name in names
+        if not is_valid(values[name])
     ]
-    faults += [
-        f"{name}={getattr(h, name)} must be at least 0 and below 1"
-        for name in PROBABILITIES
-        if not 0 <= getattr(h, name) < 1
-    ]
-    if not 1 < h.length_bucket_step < math.inf:
-        faults.append(f"length_bucket_step={h.length_bucket_step} must be above 1")
-    return faults
 
 
 def _combination_faults(h: HParams) -> list[str]:
+    """Describes combinations of values that cannot be built or trained."""
     faults = []
     for name, channels in (
         ("attention_key_channels", h.key_channels),

@@ -7,19 +7,19 @@ from t2t_revival.hparams.hparams import HParams
 
 @registry.register_hparams
 def parsing() -> HParams:
-    """The paper's parser for the WSJ alone: 4+4 layers, d_model 1024, else as base."""
+    """The paper's parser, WSJ only: 4+4 layers, d_model 1024, otherwise as base."""
     return base().replace(num_hidden_layers=4, hidden_size=1024, max_length=512)
 
 
 @registry.register_hparams
 def parsing_semi() -> HParams:
-    """The paper's semi-supervised parser: as parsing; the problem's vocabulary is larger."""
+    """The paper's semi-supervised parser: as parsing, with the problem's larger vocabulary."""
     return parsing()
 
 
 @registry.register_hparams
 def parsing_small() -> HParams:
-    """4+4 layers, 256/1024, 4 heads, pre-norm: a treebank of 3,000 to 40,000 trees on a small machine."""
+    """4+4 layers, 256/1024, 4 heads, pre-norm: for 3,000 to 40,000 trees on a small machine."""
     return small().replace(
         batch_size=2048,
         max_length=512,

@@ -1,7 +1,7 @@
-"""The sets of T2T's `models/transformer.py` for text, under their own names and with their values.
+"""The sets of T2T's `models/transformer.py` for text, with their names and values.
 
-Its recipe is not the paper's: positions are "timing", warm-up is longer, and all but v1 are pre-norm with
-dropout on attention weights and inside the feed-forward network.
+They differ from the paper: positions are "timing", warm-up is longer, and all but v1 are pre-norm with
+dropout on attention weights and in the feed-forward network.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from t2t_revival import registry
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.hparams.variations import register_variation
 
 
 @registry.register_hparams
@@ -20,8 +21,8 @@ def transformer_base_v1() -> HParams:
         use_target_space_embedding=True,
         learning_rate_schedule="legacy",
         effective_batch_size=0,
-        train_steps=250_000,  # what t2t-trainer did without --train_steps
-        average_checkpoints=8,  # what t2t-avg-all did without --n
+        train_steps=250_000,  # the default of T2T's --train_steps
+        average_checkpoints=8,  # the default of T2T's --n of t2t-avg-all
     )
 
 
@@ -50,7 +51,7 @@ def transformer_base_v3() -> HParams:
 
 @registry.register_hparams
 def transformer_base() -> HParams:
-    """T2T's base model, that is transformer_base_v3."""
+    """T2T's base model: transformer_base_v3."""
     return transformer_base_v3()
 
 
@@ -80,7 +81,7 @@ def transformer_big_enfr() -> HParams:
 
 @registry.register_hparams
 def transformer_base_single_gpu() -> HParams:
-    """T2T's base model for one GPU: batches of 1,024 tokens, a schedule of its own."""
+    """T2T's base model for one GPU: batches of 1,024 tokens, another schedule."""
     return transformer_base().replace(
         batch_size=1024,
         learning_rate_schedule="constant*linear_warmup*rsqrt_decay",
@@ -97,7 +98,7 @@ def transformer_big_single_gpu() -> HParams:
 
 @registry.register_hparams
 def transformer_base_multistep8() -> HParams:
-    """T2T's base model on one device as if on eight: eight micro-batches make an update."""
+    """T2T's base model for one device instead of eight: eight micro-batches per update."""
     h = transformer_base()
     return h.replace(effective_batch_size=8 * h.batch_size)
 
@@ -116,7 +117,7 @@ def transformer_tiny() -> HParams:
 
 @registry.register_hparams
 def transformer_parsing_base() -> HParams:
-    """T2T's parser for the WSJ alone: hidden size 1024, dropout 0.2, three separate embeddings."""
+    """T2T's parser, WSJ only: hidden size 1024, dropout 0.2, three separate embeddings."""
     return transformer_base().replace(
         hidden_size=1024,
         max_length=512,
@@ -137,7 +138,7 @@ def transformer_parsing_big() -> HParams:
 
 @registry.register_hparams
 def transformer_parsing_ice() -> HParams:
-    """T2T's parser of Icelandic: as transformer_base_single_gpu, three separate embeddings."""
+    """T2T's parser for Icelandic: as transformer_base_single_gpu, three separate embeddings."""
     return transformer_base_single_gpu().replace(batch_size=4096, shared_embedding_and_softmax_weights=False)
 
 
@@ -164,14 +165,5 @@ VARIATIONS: dict[str, tuple[str, Any]] = {
 }
 
 
-def _register_variation(name: str, field: str, value: Any) -> None:
-    def variation() -> HParams:
-        return transformer_base().replace(**{field: value})
-
-    variation.__name__ = name
-    variation.__doc__ = f"T2T's base model with {field}={value}."
-    registry.register_hparams(variation)
-
-
-for _name, _change in VARIATIONS.items():
-    _register_variation(_name, *_change)
+for _name, (_field, _value) in VARIATIONS.items():
+    register_variation(transformer_base, _name, f"T2T's base model with {_field}={_value}.", {_field: _value})

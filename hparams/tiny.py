@@ -1,4 +1,4 @@
-"""A model that trains in minutes on two CPU cores."""
+"""A model that trains within minutes on two CPU cores."""
 
 from t2t_revival import registry
 from t2t_revival.hparams.base import base

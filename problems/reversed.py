@@ -1,4 +1,4 @@
-"""`PROBLEM_rev`: a problem in the other direction, on the same data (T2T's `_rev`)."""
+"""`ReversedProblem`: `PROBLEM_rev`, a problem in the other direction on the same data (T2T's `_rev`)."""
 
 from __future__ import annotations
 
@@ -7,43 +7,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.generation import Progress
+from t2t_revival.data.generation import OnProgress
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.records import ReversedShards
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabularies import TextEncoder
-from t2t_revival.data.workers import Engine, make_shards
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.problem import Text2TextProblem
+from t2t_revival.problems.problem import Problem
+from t2t_revival.problems.text_problems import Text2TextProblem
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from t2t_revival.hparams.hparams import HParams
 
-ONE_WAY = ("prepare", "finish", "target", "drawn", "references", "reference_lines")
+ONE_WAY = ("preprocess", "postprocess", "encode_target", "render", "references", "reference_lines")
 
 
 def one_way(problem: type) -> list[str]:
-    """The methods of a problem's class that change one side only, so that it has no reverse."""
+    """Returns the methods of a problem's class that change one side only, so that it has no reverse."""
     return [name for name in ONE_WAY if getattr(problem, name) is not getattr(Text2TextProblem, name)]
 
 
 class ReversedProblem(Text2TextProblem):
-    """A problem whose inputs and targets are swapped when they are read.
+    """A problem with inputs and targets swapped when they are read.
 
-    Vocabulary and shards in data_dir are the problem's own, and serve both directions.
+    Vocabulary and shards in data_dir are those of the forward problem.
 
     Args:
-        forward: the problem.
+        forward: the problem to reverse.
 
     Raises:
-        T2TError: its lines are changed before or after the model, which has no inverse.
+        T2TError: it is not a problem of text to text, or its lines are changed before or after the model.
     """
 
     was_reversed = True
 
-    def __init__(self, forward: Text2TextProblem) -> None:
+    def __init__(self, forward: Problem) -> None:
+        if not isinstance(forward, Text2TextProblem):
+            raise T2TError(f"problem {forward.name} has no reverse: it is not a problem of text to text")
         if methods := one_way(type(forward)):
             raise T2TError(
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
@@ -58,71 +61,71 @@ class ReversedProblem(Text2TextProblem):
 
     @property
     def name(self) -> str:
-        """The problem's name and `_rev`."""
+        """The name of the forward problem and `_rev`."""
         return f"{self._forward.name}{registry.REVERSED}"
 
     @property
     def approx_vocab_size(self) -> int:
-        """The problem's."""
+        """Implements `Problem.approx_vocab_size`."""
         return self._forward.approx_vocab_size
 
     def dataset_filename(self) -> str:
-        """The problem's: the files are the same."""
+        """Implements `Problem.dataset_filename`; the files are those of the forward problem."""
         return self._forward.dataset_filename()
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
-        """The problem's, in its own direction, in which shards are made."""
+        """Implements `Text2TextProblem.make_source`; in the forward direction, in which shards are made."""
         return self._forward.make_source(data_source, tmp_dir)
 
     def generate_data(
         self,
         data_dir: str | Path,
         tmp_dir: str | Path | None = None,
-        progress: Progress | None = None,
-        engine: Engine = make_shards,
+        progress: OnProgress | None = None,
+        shard_runner: ShardRunner = make_shards,
     ) -> Metadata:
-        """See `Problem.generate_data`."""
-        return self._forward.generate_data(data_dir, tmp_dir, progress, engine)
+        """Implements `Problem.generate_data`."""
+        return self._forward.generate_data(data_dir, tmp_dir, progress, shard_runner)
 
     def has_data(self, data_dir: str | Path) -> bool:
-        """See `Problem.has_data`."""
+        """Implements `Problem.has_data`."""
         return self._forward.has_data(data_dir)
 
     def metadata(self, data_dir: str | Path) -> Metadata:
-        """See `Text2TextProblem.metadata`; in the problem's own direction."""
+        """Implements `Text2TextProblem.metadata`; in the forward direction."""
         return self._forward.metadata(data_dir)
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:
-        """See `Text2TextProblem.vocabulary`."""
+        """Implements `Text2TextProblem.vocabulary`."""
         return self._forward.vocabulary(data_dir)
 
     def shards(self, split: str, data_dir: str | Path) -> ReversedShards:
-        """See `Text2TextProblem.shards`; batches of them have their sides swapped."""
+        """Implements `Text2TextProblem.shards`; their sides are swapped in batches."""
         return ReversedShards(self._forward.shards(split, data_dir))
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        """See `Problem.feature_encoders`."""
+        """Implements `Problem.feature_encoders`."""
         encoders = self._forward.feature_encoders(data_dir)
         return {**encoders, "inputs": encoders["targets"], "targets": encoders["inputs"]}
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
-        """See `Problem.dataset`."""
+        """Implements `Problem.dataset`."""
         return self._forward.dataset(split, data_dir).map(
             lambda example: {**example, "inputs": example["targets"], "targets": example["inputs"]}
         )
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """See `Text2TextProblem.text`."""
+        """Implements `Text2TextProblem.text`."""
         return ((targets, inputs) for inputs, targets in self._forward.text(split, data_dir))
 
     def hparams(self, defaults: HParams) -> HParams:
-        """See `Problem.hparams`."""
+        """Implements `Problem.hparams`."""
         return self._forward.hparams(defaults)
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """See `Problem.eval_metrics`."""
+        """Implements `Problem.eval_metrics`."""
         return self._forward.eval_metrics()
 
     def decode_hparams(self) -> dict[str, Any]:
-        """See `Problem.decode_hparams`."""
+        """Implements `Problem.decode_hparams`."""
         return self._forward.decode_hparams()

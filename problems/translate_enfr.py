@@ -1,7 +1,7 @@
 """WMT 2014 English to French (section 5.1), or any other corpus of this pair of languages."""
 
 from t2t_revival import registry
-from t2t_revival.problems.problem import Text2TextProblem
+from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 @registry.register_problem

@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need", as tensor2tensor offered it, on Keras 3."""
 
-from t2t_revival.native_log import quiet_tensorflow
+from t2t_revival.utils.native_log import quiet_tensorflow
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the one place: setup.py reads it, tests hold CITATION.cff and CHANGELOG.md equal
 
 quiet_tensorflow()

@@ -1,4 +1,4 @@
-"""The exception for what a user can cause and mend."""
+"""Exceptions for faults that a user can cause and repair."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Iterable
 
 
 class T2TError(Exception):
-    """Bad input. The message is one clear line that says what is wrong and the way out.
+    """Bad input. The message is one line: what is wrong, where, and what to do.
 
-    Raised where the fault is seen; the commands print it in one place (`cli/common.py`) and exit with 1.
+    Raised where the fault is found; the commands print it in one place (`cli/support`) and exit with 1.
     """
 
 
 class LineError(T2TError):
-    """A line of an input that cannot be used: its number, and what is wrong with it."""
+    """A fault in a line of an input; the message begins with the line's number."""
 
-    def __init__(self, number: int, what: str) -> None:
-        super().__init__(f"line {number}: {what}")
+    def __init__(self, number: int, fault: str) -> None:
+        super().__init__(f"line {number}: {fault}")
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
+    """SIGTERM was received: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
 
 
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
-    """One line that says that `name` is no known `kind`, with the nearest known names.
+    """Formats the error of an unknown `name`, with the nearest known names.
 
     Args:
-        name: what the user wrote.
-        known: the names that exist.
-        kind: what is named, as in "problem" or "hparams set".
+        name: the unknown name.
+        known: all known names.
+        kind: of the name, as in "problem" or "hparams set".
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

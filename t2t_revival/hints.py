@@ -1,4 +1,4 @@
-"""Command lines of this project, for messages that say what to type next."""
+"""Command lines of this project, for messages that propose the next command."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 
 def command_line(program: str, **flags: object) -> str:
-    """A command that works when it is pasted into a shell, from the folder of the command that prints it.
+    """Formats a command to be pasted into a shell, in the folder of the command that prints it.
 
     Args:
         program: such as "t2t-trainer".
-        **flags: their values, in the order in which they are printed. A flag is left out where the value is
-            None, False, "" or an empty list, stands alone where it is True, and has commas between the items
+        **flags: values by name, in the order in which they are printed. A flag is left out where its value is
+            None, False, "" or an empty list. It has no value where that is True, and commas between the items
             of a list.
 
     Example:
         command_line("t2t-datagen", problem="translate_ende", data_dir="my data")
         # t2t-datagen --problem=translate_ende --data_dir='my data'
     """
-    given = [
+    shown = [
         f"--{name}{_value(value)}" for name, value in flags.items() if value or type(value) in (int, float)
     ]
-    return " ".join([program, *given])
+    return " ".join([program, *shown])
 
 
 def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = None) -> str:
-    """The command that makes a problem's data; FOLDER in it stands for a source that only the user knows.
+    """Formats the command that generates a problem's data; FOLDER is a source that only the user knows.
 
     Args:
-        problem: whose data.
-        data_dir: where it goes.
-        vocab_file: the vocabulary of a model that the data is for; None: the problem's own choice.
+        problem: its data is generated.
+        data_dir: folder of the data.
+        vocab_file: the vocabulary of the model that reads the data. `None` leaves it to the problem.
     """
     default = getattr(problem, "default_source", "")
     if default == "wmt14" and not getattr(problem, "tfds_default", ""):
@@ -55,7 +55,7 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = 
 
 
 def remake_command(problem: str, data_dir: Path) -> str:
-    """The command that makes again what is missing or damaged of data whose metadata is there."""
+    """Formats the command that generates missing or corrupt files of data whose metadata is valid."""
     usr_dir = registry.usr_dir_of(problem)
     return command_line("t2t-datagen", problem=problem, data_dir=data_dir, t2t_usr_dir=usr_dir)
 

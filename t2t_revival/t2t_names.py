@@ -1,4 +1,4 @@
-"""Problems and hparams sets of tensor2tensor that have another name here, or none.
+"""Problems and hparams sets of tensor2tensor that have another name in this project, or none.
 
 `docs/from_tensor2tensor.md` shows the same rows, and a test holds the two equal.
 """
@@ -30,8 +30,8 @@ class Row(NamedTuple):
         return self.here.split(", ") if self.here else []
 
     @property
-    def said(self) -> str:
-        """The note as plain text, for a terminal."""
+    def plain_note(self) -> str:
+        """The note without Markdown, for a terminal."""
         return self.note.replace("`", "")
 
 
@@ -158,28 +158,28 @@ HPARAMS_SETS = (
 
 
 def find(name: str, rows: Iterable[Row]) -> Row | None:
-    """The row with exactly this name, or else the first with a pattern for it."""
-    like = [row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.names.split())]
-    return next((row for row in like if name in row.names.split()), like[0] if like else None)
+    """Finds the row of exactly this name, or else the first of a matching pattern."""
+    matching = [row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.names.split())]
+    return next((row for row in matching if name in row.names.split()), matching[0] if matching else None)
 
 
 def problem_here(name: str) -> str | None:
-    """The name of this project for a problem of tensor2tensor.
+    """Returns the name in this project of a problem of tensor2tensor.
 
     Returns:
-        Such as translate_ende for translate_ende_wmt32k_packed; None: there is none.
+        A name such as translate_ende for translate_ende_wmt32k_packed. `None` if there is none.
     """
     row, suffixes = _problem(name)
     return f"{row.ours[0]}{suffixes['reversed'] or ''}" if row and row.ours else None
 
 
 def registered_name(name: str, known: Collection[str]) -> str:
-    """The name of a problem in `known`, which may be given under tensor2tensor's; any other name as it is."""
+    """Returns the known name of a problem for its own or tensor2tensor's; another name unchanged."""
     return name if name in known else problem_here(name) or name
 
 
 def is_problem(theirs: str, ours: str) -> bool:
-    """Whether a problem of tensor2tensor is `ours` here: translate_encs_wmt32k_rev is translate_encs_rev."""
+    """Checks for the same problem: tensor2tensor's translate_encs_wmt32k_rev is translate_encs_rev."""
     row, suffixes = _problem(theirs)
     if row is None or row.ours:
         return row is not None and problem_here(theirs) == ours
@@ -188,10 +188,10 @@ def is_problem(theirs: str, ours: str) -> bool:
 
 
 def explain_problem(name: str) -> str | None:
-    """A line that says what tensor2tensor's problem `name` is here, or why it is gone.
+    """Explains the name of a problem of tensor2tensor, or why the problem is gone.
 
     Returns:
-        The line, or None: tensor2tensor has no such problem.
+        One line. `None` if tensor2tensor has no such problem.
     """
     row, suffixes = _problem(name)
     if row is None:
@@ -199,12 +199,12 @@ def explain_problem(name: str) -> str | None:
     if not row.ours:
         return f"{name} is tensor2tensor's and {_why_gone(name, row)}"
     flags = " ".join([f"--problem={problem_here(name)}", *row.ours[1:]])
-    notes = [row.said, f"not packed: {PACKED}" if suffixes["packed"] else ""]
+    notes = [row.plain_note, f"not packed: {PACKED}" if suffixes["packed"] else ""]
     return "; ".join(filter(None, [f"{name} is tensor2tensor's; here it is {flags}", *notes]))
 
 
 def _problem(name: str) -> tuple[Row | None, re.Match[str]]:
-    """The row of a problem without its suffixes, and these."""
+    """Finds the row of a problem without its suffixes, and these."""
     suffixes = SUFFIXES.search(name)
     assert suffixes is not None  # it matches the end of any text
     named = [row for row in PROBLEMS if not row.names.startswith("*")]  # the others are about suffixes
@@ -216,21 +216,21 @@ def _why_gone(name: str, row: Row) -> str:
     if row.note == THREE_LINES and languages:
         source, target = languages.groups()
         return (
-            f"{row.said}: class Translate{source.title()}{target}(Text2TextProblem): "
+            f"{row.plain_note}: class Translate{source.title()}{target}(Text2TextProblem): "
             f'source_lang = "{source}"; target_lang = "{target}"; '
             "its text is a folder or a set of TFDS, as --data_source"
         )
-    return row.said if row.note.startswith("out of scope") else f"is gone: {row.said}"
+    return row.plain_note if row.note.startswith("out of scope") else f"is gone: {row.plain_note}"
 
 
 def explain_hparams(name: str) -> str | None:
-    """A line that says what tensor2tensor's hparams set `name` is here, or why it is gone.
+    """Explains the name of an hparams set of tensor2tensor, or why the set is gone.
 
     Returns:
-        The line, or None: tensor2tensor has no such set, or it is not one of its Transformer for text.
+        One line. `None` if tensor2tensor's Transformer for text has no such set.
     """
     row = find(name, HPARAMS_SETS)
     if row is None:
         return None
-    told = f"; the nearest here is --hparams_set={row.here}" if row.here else " and is gone"
-    return ": ".join(filter(None, [f"{name} is tensor2tensor's{told}", row.said]))
+    fate = f"; the nearest here is --hparams_set={row.here}" if row.here else " and is gone"
+    return ": ".join(filter(None, [f"{name} is tensor2tensor's{fate}", row.plain_note]))

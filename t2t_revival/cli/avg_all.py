@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, problem_flags, run_flags, waiting
-from t2t_revival.cli.lines import say
+from t2t_revival.cli.support import command, problem_flags, run_flags, wait_flags
+from t2t_revival.cli.support.messages import say, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
-from t2t_revival.files import only_one
 from t2t_revival.hints import command_line
-
-if TYPE_CHECKING:
-    from t2t_revival.training.checkpoints import Checkpoint
+from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
+from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
+from t2t_revival.training.checkpoints.latest_average import UNKNOWN, average_latest, data_change
+from t2t_revival.training.run import load_hparams
+from t2t_revival.utils.files import exclusive_lock
 
 USAGE = """
 t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20] [--min_steps=0]
@@ -27,46 +27,45 @@ output_dir/averaged; t2t-decoder uses it from then on. Where the training data h
 since then are averaged.
 
 With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
-while a training goes on. They go to an --output_dir of their own, which t2t-eval, t2t-translate-all,
-t2t-decoder and t2t-exporter take as they take a training's.
+while the training is running. The averages go to an --output_dir of their own, which t2t-eval,
+t2t-translate-all, t2t-decoder and t2t-exporter read like a training's.
 """
 FOLDER = "avg"  # T2T's
-UNKNOWN = "unknown"  # instead of a fingerprint of data
 
 
 def command_flags() -> flags.FlagValues:
-    """The flags of t2t-avg-all."""
-    values = common.new_flags()
+    """Defines the flags of t2t-avg-all."""
+    values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    common.define_integer(
+    command.define_integer(
         "n",
         0,
-        "How many checkpoints an average has; 0: as the hparams say.",
+        "Checkpoints of an average; 0 takes average_checkpoints of the hparams.",
         lower_bound=0,
         flag_values=values,
     )
     flags.DEFINE_string(
         "model_dir",
         None,
-        f"A training's folder: one average for each checkpoint; --output_dir, by default MODEL_DIR/{FOLDER}, "
-        "is where they go.",
+        "Folder of a training: writes one average for each of its checkpoints to --output_dir, by default "
+        f"MODEL_DIR/{FOLDER}.",
         flag_values=values,
     )
     flags.DEFINE_bool(
         "mix_data",
         False,
-        "Average checkpoints from before and after a change of the training data, too.",
+        "Also average checkpoints from before and after a change of the training data.",
         flag_values=values,
     )
-    waiting.define_min_steps(values, "checkpoint")
-    waiting.define(values, "checkpoint")
+    wait_flags.define_min_steps(values, "checkpoint")
+    wait_flags.define(values, "checkpoint")
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `t2t-avg-all`."""
-    return common.run(command_flags(), USAGE, _average, argv)
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _average, argv)
 
 
 def _average(values: flags.FlagValues) -> None:
@@ -74,124 +73,70 @@ def _average(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     if values.model_dir:
-        _moving(values)
+        _moving_averages(values)
         return
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
-    from t2t_revival.training import checkpoints
-    from t2t_revival.training.checkpoint_file import GoneError
-    from t2t_revival.training.run import load_hparams
-
     output_dir, run = run_flags.open_run(values)
-    count = values.n or load_hparams(output_dir).average_checkpoints
-    while True:
-        listed = checkpoints.list_checkpoints(output_dir)
-        wanted = [checkpoint for checkpoint in listed if checkpoint.step >= values.min_steps]
-        found = checkpoints.newest_whole(wanted, count, run_flags.warn_of_damage)
-        if not found:
-            raise T2TError(
-                f"no {'whole ' if wanted else ''}checkpoint in {output_dir}"
-                + (f" from step {values.min_steps} on" if values.min_steps else "")
-                + ": train with t2t-trainer"
-            )
-        try:
-            found = _of_one_data(found, values.mix_data)
-            written = checkpoints.average(found, output_dir)
-            break
-        except GoneError:
-            say("the training has removed a checkpoint meanwhile: once more")
-    steps = ", ".join(str(checkpoint.step) for checkpoint in found)
-    print(f"averaged {len(found)} checkpoint{'s' if len(found) > 1 else ''} (steps {steps}): {written.path}")
+    average = average_latest(
+        output_dir, values.n or None, values.min_steps, values.mix_data, warn_of_corruption, say
+    )
+    steps = ", ".join(map(str, average.steps))
+    count = _count(len(average.steps), "checkpoint")
+    print(f"averaged {count} (steps {steps}): {average.path}")
     where = run_flags.named(values)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
     print(f"next: {command_line('t2t-decoder', **where)}")
 
 
-def _of_one_data(found: list[Checkpoint], mix_data: bool) -> list[Checkpoint]:
-    """The checkpoints to average: those of the newest's training data, or with `mix_data` all of them."""
-    from t2t_revival.training.checkpoint_file import trained_on
-    from t2t_revival.training.checkpoints import split_by_data
-
-    groups = split_by_data(found)
-    data = trained_on(found[-1].path)
-    if len(groups) == 1:
-        if not data and len(found) > 1:
-            say("warning: these checkpoints do not name their training data: taken as trained on the same")
-        return found
-    if mix_data:
-        say(f"warning: this average mixes training data: {_described(groups)}")
-        return found
-    trained = _trained_on_other_data(all(trained_on(group[0].path) for group in groups))
-    say(
-        f"left out, since step {found[-1].step} {trained} ({data or UNKNOWN}): {_described(groups[:-1])}; "
-        "--mix_data averages them too"
-    )
-    return groups[-1]
-
-
-def _trained_on_other_data(known: bool) -> str:
-    return "was trained on other data" if known else "may have been trained on other data"
-
-
-def _described(groups: list[list[Checkpoint]]) -> str:
-    """Steps and fingerprint of each group of checkpoints of the same training data."""
-    from t2t_revival.training.checkpoint_file import trained_on
-
-    return ", ".join(
-        f"step{'s' if len(group) > 1 else ''} {', '.join(str(checkpoint.step) for checkpoint in group)} "
-        f"({trained_on(group[0].path) or UNKNOWN})"
-        for group in groups
-    )
-
-
-def _moving(values: flags.FlagValues) -> None:
-    from t2t_revival.training.averaging import moving_averages, open_folder
-    from t2t_revival.training.checkpoints import list_checkpoints
-    from t2t_revival.training.run import load_hparams
-
+def _moving_averages(values: flags.FlagValues) -> None:
     model_dir = Path(values.model_dir).expanduser()
     folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
     run_flags.run_in(values, model_dir)
     count = values.n or load_hparams(model_dir).average_checkpoints
     open_folder(folder, model_dir, count, values.mix_data)
-    found = waiting.following(
+    checkpoints = wait_flags.step_files(
         lambda: list_checkpoints(model_dir),
         values.wait_minutes,
         f"a checkpoint in {model_dir}",
         values.min_steps,
     )
-    averages = 0
-    other_data: list[int] = []
+    made = 0
+    changed_at: list[int] = []
 
     def on_other_data(checkpoint: Checkpoint, before: str, now: str) -> None:
-        other_data.append(checkpoint.step)
+        changed_at.append(checkpoint.step)
         then = "averages mix them" if values.mix_data else "averages begin again here; --mix_data mixes them"
         say(
-            f"warning: step {checkpoint.step} {_trained_on_other_data(bool(before and now))} than the one "
+            f"warning: step {checkpoint.step} {data_change(bool(before and now))} than the one "
             f"before it ({before or UNKNOWN} -> {now or UNKNOWN}): {then}"
         )
 
-    with only_one(folder, f"{folder}: another t2t-avg-all is at work there"):
+    with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
         for average in moving_averages(
-            found, count, folder, run_flags.say_left_out, _say_gap, on_other_data, values.mix_data
+            checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, values.mix_data
         ):
-            averages += 1
+            made += 1
             print(
                 f"step {average.step}: {average.path}{'' if average.made else ', there already'}", flush=True
             )
-    if not averages:
+    if not made:
         raise T2TError(
-            f"no average: {model_dir} has fewer than {count} whole checkpoints"
-            + (" in a row of the same training data" if other_data and not values.mix_data else "")
+            f"no average: {model_dir} has fewer than {count} valid checkpoints"
+            + (" in a row of the same training data" if changed_at and not values.mix_data else "")
             + (f" from step {values.min_steps} on" if values.min_steps else "")
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
-    print(f"{averages} average{'s' if averages > 1 else ''} of {count} checkpoint{'s' if count > 1 else ''}")
+    print(f"{_count(made, 'average')} of {_count(count, 'checkpoint')}")
     print(f"next: {command_line('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
-def _say_gap(checkpoint: Checkpoint) -> None:
+def _count(number: int, kind: str) -> str:
+    return f"{number} {kind}{'' if number == 1 else 's'}"
+
+
+def _warn_of_gap(checkpoint: Checkpoint) -> None:
     say(
         f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
         "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from absl import flags
 
-from t2t_revival.cli import common, waiting
-from t2t_revival.cli.bleu_folder import score_folder, tags_of
-from t2t_revival.cli.lines import (
-    STANDARD_STREAM,
-    check_one_standard_input,
-    name_of,
-    read,
-    warn_of_tabs,
-)
+from t2t_revival.cli.support import command, wait_flags
+from t2t_revival.cli.support.messages import say, warn_of_tabs
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_flag
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import (
-    chrf_score,
-    paper_style_bleu,
-    read_lines,
-    sacrebleu_score,
-    t2t_bleu,
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, t2t_bleu
+from t2t_revival.evaluation.translation_scores import (
+    LOWERCASE,
+    BleuCurves,
+    ScoredTranslation,
+    TranslationScorer,
+    bleu_by_tag,
+    oldest_file_time,
 )
+from t2t_revival.evaluation.translations import list_translations
 
 USAGE = """
 t2t-bleu --translation=FILE --reference=FILE [--target_lang=de]
@@ -35,45 +34,49 @@ tokenised for that language, with German compounds split at hyphens. Only sacreB
 sacreBLEU.
 
 With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder that t2t-translate-all
-fills, also while it does; with --event_dir for TensorBoard as well, where a second run goes on after the
-last step of the first.
+fills, or is still filling. With --event_dir the scores also go to TensorBoard; a second run continues after
+the last step of the first.
 """
-OF_FILE, OF_FOLDER = ("target_lang",), ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")
+FILE_FLAGS = ("target_lang",)
+FOLDER_FLAGS = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")
 
 
 def command_flags() -> flags.FlagValues:
-    """This command's flags."""
-    values = common.new_flags()
+    """Defines the flags of t2t-bleu."""
+    values = command.new_flags()
     for name in ("translation", "reference"):
-        text = f"The {name}s, one a line, plain text; - is the standard input."
+        text = f"File of {name}s, one a line, plain text; - is the standard input."
         flags.DEFINE_string(name, None, text, flag_values=values)
     flags.DEFINE_string(
         "target_lang",
         None,
-        "Language of both, such as de: adds the paper's score, which needs a tokeniser for it.",
+        "Language of both files, such as de: adds BLEU as the paper reports it.",
         flag_values=values,
     )
     flags.DEFINE_enum(
-        "bleu_variant", "both", ["cased", "uncased", "both"], "Which sacreBLEU.", flag_values=values
+        "bleu_variant", "both", ["cased", "uncased", "both"], "Variants of sacreBLEU.", flag_values=values
     )
     flags.DEFINE_string(
         "translations_dir",
         None,
-        "A folder of translations, whose names end with -STEP, instead of --translation.",
+        "Folder of translations with names that end with -STEP, instead of --translation.",
         flag_values=values,
     )
     flags.DEFINE_string(
-        "event_dir", None, "Where TensorBoard's events BLEU_cased and BLEU_uncased go.", flag_values=values
+        "event_dir",
+        None,
+        "Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
+        flag_values=values,
     )
-    flags.DEFINE_string("tag_suffix", "", "What the events' tags end with.", flag_values=values)
-    common.define_integer(
+    flags.DEFINE_string("tag_suffix", "", "End of the events' tags.", flag_values=values)
+    command.define_integer(
         "min_steps",
         -1,
-        "Leave out translations of fewer steps; -1: those up to the last step that went to event_dir.",
+        "Skip translations of fewer steps; -1 skips those up to the last step in --event_dir.",
         lower_bound=-1,
         flag_values=values,
     )
-    waiting.define(values, "translation")
+    wait_flags.define(values, "translation")
     flags.DEFINE_bool(
         "report_zero",
         None,
@@ -86,20 +89,24 @@ def command_flags() -> flags.FlagValues:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return common.run(command_flags(), USAGE, _bleu, argv)
+    return command.run(command_flags(), USAGE, _bleu, argv)
 
 
 def _bleu(values: flags.FlagValues) -> None:
     if values.translation and values.translations_dir:
         raise T2TError("--translation and --translations_dir do not go together: give one of them")
     of_folder = bool(values.translations_dir)
-    for flag in OF_FILE if of_folder else OF_FOLDER:
+    for flag in FILE_FLAGS if of_folder else FOLDER_FLAGS:
         if values[flag].present:
             other = "translation=FILE" if of_folder else "translations_dir=DIR"
             raise T2TError(f"--{flag} goes with --{other}")
     if of_folder:
-        score_folder(values, _lines(values, "reference"), name_of(values.reference))
-        return
+        _score_folder(values)
+    else:
+        _score_file(values)
+
+
+def _score_file(values: flags.FlagValues) -> None:
     check_one_standard_input(values, "translation", "reference")
     translations, references = _lines(values, "translation"), _lines(values, "reference")
     if len(translations) != len(references):
@@ -108,32 +115,71 @@ def _bleu(values: flags.FlagValues) -> None:
             f"{name_of(values.reference)} has {len(references)}; they must be of the same text"
         )
     warn_of_tabs(translations, references, name_of(values.translation))
-    _print_scores(translations, references, values.bleu_variant, values.target_lang)
-
-
-def _print_scores(
-    translations: list[str], references: list[str], variant: str, target_lang: str | None
-) -> None:
-    paper = paper_style_bleu(translations, references, target_lang) if target_lang else None
-    for tag, lowercase in tags_of(variant).items():
-        print(f"{tag} = {sacrebleu_score(translations, references, lowercase)}")
+    lang = values.target_lang
+    paper = paper_style_bleu(translations, references, lang) if lang else None
+    by_tag = bleu_by_tag(translations, references, values.bleu_variant)
+    for tag, bleu in by_tag.items():
+        print(f"{tag} = {bleu}")
     print(f"chrF2 = {chrf_score(translations, references)}")
     as_t2t = (
-        f"{tag.removeprefix('BLEU_')} {t2t_bleu(translations, references, lowercase):.2f}"
-        for tag, lowercase in tags_of(variant).items()
+        f"{tag.removeprefix('BLEU_')} {t2t_bleu(translations, references, LOWERCASE[tag]):.2f}"
+        for tag in by_tag
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
     if paper:
-        compounds = ", compounds split" if target_lang == "de" else ""
+        compounds = ", compounds split" if lang == "de" else ""
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
+def _score_folder(values: flags.FlagValues) -> None:
+    """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
+    folder = Path(values.translations_dir).expanduser()
+    references = _lines(values, "reference")
+    curves = BleuCurves(Path(values.event_dir).expanduser(), values.tag_suffix) if values.event_dir else None
+    last_step = curves.last_step if curves and values.min_steps < 0 else None
+    min_steps = max(values.min_steps, 0) if last_step is None else last_step + 1
+    begins_with_zero = min_steps == 0 if values.report_zero is None else values.report_zero
+    files = wait_flags.step_files(
+        lambda: list_translations(folder), values.wait_minutes, f"a translation in {folder}", min_steps
+    )
+    scorer = TranslationScorer(
+        references, name_of(values.reference), values.bleu_variant, lambda fault: say(f"warning: {fault}")
+    )
+    scored: list[ScoredTranslation] = []
+    with curves or nullcontext():
+        for translation in scorer.score(files):
+            file, scores = translation.file, translation.scores
+            warn_of_tabs(translation.lines, references, file.path)
+            if not scored:
+                print("  ".join(["    step", *scores, "file"]))
+            scored.append(translation)
+            cells = (f"{bleu.score:{len(tag)}.2f}" for tag, bleu in scores.items())
+            print("  ".join([f"{file.step:8}", *cells, file.path.name]), flush=True)
+            if curves:
+                curves.add(translation, (lambda: oldest_file_time(folder)) if begins_with_zero else None)
+    scorer.raise_faults()
+    if scored:
+        tag = list(scored[0].scores)[-1]
+        best = max(scored, key=lambda translation: translation.scores[tag].score)
+        print(f"best {tag}: step {best.file.step}, {best.scores[tag]}")
+        if curves:
+            print(f"next: {shlex.join(['tensorboard', f'--logdir={curves.event_dir}'])}")
+    elif last_step is not None:
+        print(f"nothing new after step {last_step}; --min_steps=0 scores all again")
+    else:
+        at_least = f" of {min_steps} steps or more" if min_steps else ""
+        raise T2TError(
+            f"no translation NAME-STEP{at_least} in {folder}: make some with t2t-translate-all, or give "
+            "--wait_minutes"
+        )
+
+
 def _lines(values: flags.FlagValues, flag: str) -> list[str]:
-    if not values[flag].value:
-        raise T2TError(f"--{flag}=FILE is missing")
-    if values[flag].value == STANDARD_STREAM:
-        return read(STANDARD_STREAM)
-    return read_lines(Path(values[flag].value).expanduser())
+    """Reads the lines of a file, which must not be empty, or of the standard input."""
+    path = values[flag].value
+    if path and path != STANDARD_STREAM:
+        return read_lines(Path(path).expanduser())
+    return read_flag(values, flag)
 
 
 if __name__ == "__main__":

@@ -1,62 +1,58 @@
-"""`t2t-datagen`: makes vocabulary and shards of a problem."""
+"""`t2t-datagen`: generates the vocabulary and the shards of a problem."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli import common, problem_flags
+from t2t_revival.cli.support import command, problem_flags
+from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-
-if TYPE_CHECKING:
-    from t2t_revival.data.metadata import Metadata
-    from t2t_revival.data.workers import Engine
-    from t2t_revival.problems.problem import Problem
+from t2t_revival.problems.problem import Problem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
             [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
 
-Makes the vocabulary and the TFRecord shards of a problem. What is there already is kept, after it has been
-read and verified; a shard that is missing or damaged is made anew, as it was. After an interruption the same
-command goes on.
+Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
+or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.
 
-With --runner, workers of Apache Beam make the shards, the same to the byte. data_dir, and what the source
-reads, must be folders that this machine and all workers share, at the same paths.
+With --runner, workers of Apache Beam generate the shards, with the same bytes. data_dir and the files of the
+source must be in folders that this machine and all workers share, at the same paths.
 """
 COLUMNS = ("split", "pairs", "skipped", "shards", "source tokens", "target tokens")
-LARGE_CORPUS = 1_000_000  # pairs from which the paper's base model is worth its time
+LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 
 
 def command_flags() -> flags.FlagValues:
-    """This command's flags."""
-    values = common.new_flags()
+    """Defines the flags of t2t-datagen."""
+    values = command.new_flags()
     problem_flags.define(values)
     flags.DEFINE_string(
         "runner",
         None,
-        "The runner of Apache Beam that makes the shards: DirectRunner (on this machine), FlinkRunner, "
-        "SparkRunner, DataflowRunner or another one. Without it processes on this machine make them, which "
-        "needs no Beam.",
+        "Runner of Apache Beam that generates the shards: DirectRunner (on this machine), FlinkRunner, "
+        "SparkRunner, DataflowRunner or another one. Without it, processes on this machine generate them "
+        "without Beam.",
         flag_values=values,
     )
     flags.DEFINE_list(
         "beam_pipeline_options",
         [],
-        "Options of Beam and of its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
-        "runner may be one of them.",
+        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
+        "runner may be among them.",
         flag_values=values,
     )
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
-    return common.run(command_flags(), USAGE, _datagen, argv)
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _datagen, argv)
 
 
 def _datagen(values: flags.FlagValues) -> None:
@@ -64,7 +60,7 @@ def _datagen(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     problem = problem_flags.problem_from(values)
-    metadata = problem_flags.generate_data(problem, values, _engine(values))
+    metadata = problem_flags.generate_data(problem, values, _shard_runner(values))
     print(
         "\n".join(
             [
@@ -79,8 +75,8 @@ def _datagen(values: flags.FlagValues) -> None:
     )
 
 
-def _engine(values: flags.FlagValues) -> Engine | None:
-    """What makes the shards, where it is not this machine's processes."""
+def _shard_runner(values: flags.FlagValues) -> ShardRunner | None:
+    """Returns the runner of `--runner`; `None` is processes on this machine."""
     options = values.beam_pipeline_options
     among = [value for name, _, value in (option.partition("=") for option in options) if name == "runner"]
     runners = {*among, *([values.runner] if values.runner else [])}
@@ -97,16 +93,21 @@ def _engine(values: flags.FlagValues) -> Engine | None:
     return _beam(runners.pop(), options, values.debug)
 
 
-def _beam(runner: str, options: list[str], debug: bool) -> Engine:
+def _beam(runner: str, options: list[str], debug: bool) -> ShardRunner:
     if not debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
     try:
-        from t2t_revival.data.beam import BeamEngine
+        return _beam_runner(runner, options)
     except ModuleNotFoundError as error:
         raise T2TError(f"--runner={runner} needs Apache Beam ({error}): pip install apache-beam") from error
     finally:
         logging.disable(logging.NOTSET)
-    return BeamEngine(runner, options)
+
+
+def _beam_runner(runner: str, options: list[str]) -> ShardRunner:
+    from t2t_revival.data.beam import BeamShardRunner
+
+    return BeamShardRunner(runner, options)
 
 
 def _table(metadata: Metadata) -> list[str]:

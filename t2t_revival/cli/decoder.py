@@ -1,114 +1,122 @@
-"""`t2t-decoder`: translates a file, a split, or what is typed."""
+"""`t2t-decoder`: translates a file, a split, or typed lines, and scores given targets."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
-from itertools import combinations, count, islice, product
+from itertools import combinations, count, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, problem_flags, run_flags, shards
-from t2t_revival.cli.lines import (
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import say, warn_of_corruption
+from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
-    Draw,
     check_outputs,
     drawing,
-    named,
+    name_of,
+    named_files,
+    output_path,
     output_to,
     prompt,
-    say,
-    split_at_tab,
-    to_bytes,
-    translate,
-    writing_to,
+    read_flag,
+    read_part,
 )
-from t2t_revival.cli.scoring import score_file
+from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
+from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded_split import SplitFiles, decode_split
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.scoring import Score
     from t2t_revival.decoding.translator import Translation, Translator
-    from t2t_revival.problems.problem import Text2TextProblem
-    from t2t_revival.training.run import Run
 
 USAGE = """
 t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
 
-Decodes a file, or what is typed (--decode_interactive), or else the dev or test split, with its BLEU or F1.
-One line in, one line out, in input order. Until all are there they are in FILE.part; after an interruption,
-even kill -9, the same command resumes.
+Decodes a file, or lines that are typed (--decode_interactive), or else the dev or test split, with its BLEU
+or F1. Each line of input has one line of output, in the same order. Unfinished output is in FILE.part; after
+an interruption, even kill -9, the same command resumes.
 
-With --decode_hparams="return_beams=True" a line holds beam_size outputs, best first, joined by tabs; where
-the search finished fewer, the last are empty, and a blank line stays one. With write_beam_scores=True each
-output is followed by a tab and its score (-inf behind those empty ones); with sampling_method=random outputs
-are drawn from the model. Parsing takes sentences as people write them, or with
---decode_hparams="tokenized=True" with spaces between words. --score_file=FILE decodes nothing, and gives the
-log-probability of each target in a file of source, tab, target.
+With --decode_hparams="return_beams=True" a line holds beam_size outputs, best first, joined by tabs; outputs
+that the search did not finish are empty, and a blank line stays blank. With write_beam_scores=True each
+output is followed by a tab and its score (-inf for the empty ones); with sampling_method=random outputs are
+sampled from the model. Parsing reads sentences as people write them, or, with
+--decode_hparams="tokenized=True", with spaces between words. --score_file=FILE decodes nothing: it computes
+the log-probability of each target in a file of source, tab, target.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 
 def command_flags() -> flags.FlagValues:
-    """This command's flags."""
-    values = common.new_flags()
+    """Defines the flags of t2t-decoder."""
+    values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
     run_flags.define_checkpoint_path(values)
+    run_flags.define_decode_hparams(values)
     for name, text in (
-        ("decode_hparams", "How to decode, such as beam_size=4,alpha=0.6,extra_length=50,return_beams=True."),
-        ("decode_from_file", "Text to translate, a sentence on each line; - is the standard input."),
+        ("decode_from_file", "Text to translate, a sentence a line; - is the standard input."),
         (
             "decode_to_file",
-            "Where translations or scores go; by default, or with -, the standard output. Translations of a "
-            "split go to a file always, with inputs and references beside it; by default in "
+            "File for translations or scores; by default, or with -, the standard output. Translations of a "
+            "split always go to a file, with inputs and references beside it; by default in "
             "output_dir/decoded.",
         ),
         (
             "score_file",
-            "Pairs to score, source TAB target on each line; - is the standard input. For each, the natural "
-            "logarithm of the target's probability is given, EOS counted, without a length penalty.",
+            "Pairs to score, source TAB target on each line; - is the standard input. Writes the natural "
+            "logarithm of each target's probability, EOS included, without a length penalty.",
         ),
     ):
         flags.DEFINE_string(name, "", text, flag_values=values)
-    flags.DEFINE_string(
-        "data_dir",
-        None,
-        "Where a split's shards lie; by default where the model was trained from.",
-        flag_values=values,
-    )
-    flags.DEFINE_bool("decode_interactive", False, "Translate what is typed.", flag_values=values)
-    flags.DEFINE_bool(
-        "partial_targets",
-        False,
-        "Lines are source TAB beginning of the output, which the output then begins with; what is forced is "
-        "the beginning as the vocabulary cuts it into pieces.",
-        flag_values=values,
-    )
-    shards.define(values)
-    flags.DEFINE_bool(
-        "pretty", False, "Parsing: draw trees, where they fit, or else indent them.", flag_values=values
-    )
-    flags.DEFINE_bool("eval_use_test_set", False, "As --dataset_split=test.", flag_values=values)
+    run_flags.define_split_dir(values)
+    for name, text in (
+        ("decode_interactive", "Translate typed lines."),
+        (
+            "partial_targets",
+            "Each line is source TAB beginning of the output. The tokens of the beginning, as the vocabulary "
+            "splits it, are forced.",
+        ),
+        ("pretty", "Parsing: draw trees where they fit, or else indent them."),
+        ("eval_use_test_set", "Equal to --dataset_split=test."),
+    ):
+        flags.DEFINE_bool(name, False, text, flag_values=values)
     flags.DEFINE_enum(
         "dataset_split",
         "",
         ["", "train", "dev", "test"],
-        "Split that is translated where no file is given; by default dev.",
+        "Split to translate where no file is given; by default dev.",
         flag_values=values,
     )
-    common.define_integer(
-        "log_examples", 10, "Examples of a split that are shown.", lower_bound=0, flag_values=values
-    )
+    for name, default, lower, upper, text in (
+        ("log_examples", 10, 0, None, "Examples of a split that are printed."),
+        (
+            "decode_shards",
+            1,
+            1,
+            MAX_SHARDS,
+            "Decoders that share the input, each started with its own --worker_id. Their output files are "
+            "decode_to_file with 000, 001, ... appended; joined in this order they are all outputs.",
+        ),
+        ("worker_id", 0, 0, None, "Number of this decoder among --decode_shards, counted from 0."),
+    ):
+        command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
-    return common.run(command_flags(), USAGE, _decoder, argv)
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _decoder, argv)
 
 
 def _decoder(values: flags.FlagValues) -> None:
@@ -116,23 +124,30 @@ def _decoder(values: flags.FlagValues) -> None:
         problem_flags.print_registry(values)
         return
     _check_flags(values)
-    _check_files(values)
+    shard = Shard(values.worker_id, values.decode_shards)
+    _check_files(values, shard)
     output_dir, run = run_flags.open_run(values)
-    _check_model_files(values, output_dir, run)
+    _check_model_files(values, shard, output_dir, run)
+
+    def load() -> Translator:
+        tensorflow_setup.load_tensorflow(values)
+        return _load(values, output_dir, run)
+
     if values.score_file:
-        score_file(values, lambda: _translator(values, output_dir, run))
+        _score_file(values, load)
     elif values.decode_interactive:
-        translator = _translator(values, output_dir, run)
+        translator = load()
+        draw = drawing(translator.problem) if values.pretty else None
         answer = _answering(translator, values.partial_targets)
-        prompt(answer, translator.options.write_beam_scores, _draw(values, translator))
+        prompt(answer, translator.options.write_beam_scores, draw)
     elif values.decode_from_file:
-        _file(values, output_dir, run)
+        _decode_file(values, shard, load)
     else:
-        _split(values, output_dir, run)
+        _decode_split(values, shard, output_dir, run, load)
 
 
 def _check_flags(values: flags.FlagValues) -> None:
-    """Refuses flags of which one would do nothing beside the other."""
+    """Rejects combinations in which one flag has no effect."""
     for one, other in (
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
@@ -140,73 +155,78 @@ def _check_flags(values: flags.FlagValues) -> None:
         ("score_file", "pretty"),
         ("score_file", "partial_targets"),
     ):
-        if _given(values[one]) and _given(values[other]):
+        if _is_set(values[one]) and _is_set(values[other]):
             raise T2TError(f"--{one} and --{other} do not go together: give one of them")
     if values.eval_use_test_set and values.dataset_split not in ("", "test"):
         raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
-    if not (values.decode_from_file or values.decode_interactive or values.score_file):
+    if _of_split(values):
         if values.decode_to_file == STANDARD_STREAM:
-            raise T2TError("--decode_to_file=-: the standard output has the split's report; name a file")
+            raise T2TError("--decode_to_file=-: the split's report goes to the standard output; name a file")
         if values.partial_targets:
             raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
-    if shards.shard(values).of > 1 and (values.decode_interactive or values.score_file):
+        if values.pretty:
+            raise T2TError("--pretty and a split do not go together: the metric needs one output a line")
+    if values.decode_shards > 1 and (values.decode_interactive or values.score_file):
         raise T2TError("--decode_shards is for a file or a split that is decoded")
 
 
-def _check_files(values: flags.FlagValues) -> None:
-    """Checks that the text that is read is not overwritten."""
-    inputs, suffix = named(values, "decode_from_file", "score_file"), shards.shard(values).suffix
-    parts = {f"{name}{suffix}": f"{file}{suffix}" for name, file in inputs.items() if file != STANDARD_STREAM}
-    check_outputs({**parts, **inputs}, _outputs(values) or ({"": STANDARD_STREAM} if inputs else {}))
+def _is_set(flag: flags.Flag) -> bool:
+    return bool(flag.present) and flag.value is not False and flag.value != ""
 
 
-def _check_model_files(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
-    """Checks that neither the model nor the data that are read are overwritten."""
+def _of_split(values: flags.FlagValues) -> bool:
+    return not (values.decode_from_file or values.decode_interactive or values.score_file)
+
+
+def _check_files(values: flags.FlagValues, shard: Shard) -> None:
+    """Checks that no output overwrites the text."""
+    inputs = named_files(values, "decode_from_file", "score_file")
+    parts = {
+        f"{name}{shard.suffix}": f"{file}{shard.suffix}"
+        for name, file in inputs.items()
+        if file != STANDARD_STREAM
+    }
+    check_outputs({**parts, **inputs}, _outputs(values, shard) or ({"": STANDARD_STREAM} if inputs else {}))
+
+
+def _check_model_files(values: flags.FlagValues, shard: Shard, output_dir: Path, run: Run) -> None:
+    """Checks that no output overwrites the model or the data."""
     inputs = run_flags.model_files(values, output_dir, run)
-    if not (values.decode_from_file or values.decode_interactive or values.score_file):
+    if _of_split(values):
         data_dir = Path(values.data_dir or run.data_dir).expanduser()
-        read = (
+        patterns = (
             f"{run.problem}-*-?????-of-?????",
             f"{run.problem}-*.references",
             f"{run.problem}.*",
             "vocab.*",
         )
-        inputs |= {f"the data's {path}": path for pattern in read for path in data_dir.glob(pattern)}
-    check_outputs(inputs, _outputs(values))
+        inputs |= {f"the data's {path}": path for pattern in patterns for path in data_dir.glob(pattern)}
+    check_outputs(inputs, _outputs(values, shard))
 
 
-def _outputs(values: flags.FlagValues) -> dict[str, str | Path]:
-    """The files that `--decode_to_file` names, by their names in errors."""
-    if values.decode_to_file in ("", STANDARD_STREAM):
+def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
+    """The files of `--decode_to_file`, by their names for errors."""
+    joined = output_path(values.decode_to_file)
+    if joined is None:
         return {}
-    flag, whole = f"--decode_to_file={values.decode_to_file}", Path(values.decode_to_file).expanduser()
-    files = (whole,) if values.decode_from_file or values.score_file else _of_split(whole)
-    shard = shards.shard(values)
-    return {flag: whole, **{f"{path} of {flag}": path for file in files for path in (file, shard.path(file))}}
+    flag = f"--decode_to_file={values.decode_to_file}"
+    files = SplitFiles.beside(joined).paths if _of_split(values) else (joined,)
+    parts = {f"{path} of {flag}": path for file in files for path in (file, shard.path(file))}
+    return {flag: joined, **parts}
 
 
-def _of_split(whole: Path) -> tuple[Path, Path, Path]:
-    """The files of a split's outputs, inputs and references."""
-    stem = whole.name.removesuffix(".outputs")
-    return whole, whole.with_name(f"{stem}.inputs"), whole.with_name(f"{stem}.targets")
-
-
-def _given(flag: flags.Flag) -> bool:
-    return bool(flag.present) and flag.value is not False and flag.value != ""
-
-
-def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
-    options = run_flags.decode_options(values.decode_hparams, run)
-    common.load_tensorflow(values)
-    streams = common.single_stream() if values.decode_interactive else common.streams()
+def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     from t2t_revival.decoding.translator import Translator
 
+    options = run_flags.decode_options(values.decode_hparams, run)
+    if values.decode_interactive:
+        tensorflow_setup.use_one_thread()
     translator = Translator.load(
         output_dir,
         values.checkpoint_path,
         options,
-        streams,
-        on_damaged=run_flags.warn_of_damage,
+        1 if values.decode_interactive else tensorflow_setup.num_parallel_batches(),
+        on_damaged=warn_of_corruption,
     )
     checkpoint = translator.checkpoint
     assert checkpoint is not None
@@ -214,104 +234,14 @@ def _translator(values: flags.FlagValues, output_dir: Path, run: Run) -> Transla
     say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
     if translator.problem is None:
         say(
-            f"warning: problem {run.problem} is not known, so that inputs and outputs stay as they are; if "
-            "it changes them, give --t2t_usr_dir"
+            f"warning: problem {run.problem} is not known, so that inputs and outputs stay unchanged: if it "
+            "changes them, give --t2t_usr_dir"
         )
     return translator
 
 
-def _file(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
-    shard = shards.shard(values)
-    to_file = values.decode_to_file not in ("", STANDARD_STREAM)
-    whole = Path(values.decode_to_file).expanduser() if to_file else None
-    target = whole and shard.path(whole)
-    part, prefixes = shard.read(values.decode_from_file), None
-    if values.partial_targets:
-        pairs = [split_at_tab(line, part.where, n) for n, line in enumerate(part.lines, part.first)]
-        part, prefixes = part._replace(lines=[line for line, _ in pairs]), [prefix for _, prefix in pairs]
-    with output_to(target) as output:
-        translator = _translator(values, output_dir, run)
-        draw = _draw(values, translator)
-        translate(translator, part.lines, part.where, output, draw, prefixes=prefixes, first_line=part.first)
-    if whole:
-        say(f"outputs  {target}")
-        plain = not (values.pretty or translator.options.has_columns)
-        _say_next(whole, shard, translator.problem if plain else None)
-
-
-def _say_next(whole: Path, shard: shards.Shard, problem: Text2TextProblem | None) -> None:
-    """What to do with outputs that are written to a file."""
-    from t2t_revival.evaluation.decoded import measure_of
-
-    if shard.of > 1:
-        say(f"next, when all {shard.of} workers are done: {shard.joining(whole)}")
-        return
-    measure = measure_of(problem) if problem else None
-    if measure:
-        say(f"next: {measure.command(str(whole), 'REFERENCE')}")
-
-
-def _split(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
-    """Decodes a split; writes inputs, outputs and references side by side; shows its BLEU or F1."""
-    from t2t_revival.evaluation.decoded import measure_of
-
-    if values.pretty:
-        raise T2TError("--pretty and a split do not go together: what is measured has a line for each output")
-    split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-    problem, shard = _problem(run, values), shards.shard(values)
-    pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
-    first, end = shard.bounds(len(pairs))
-    shard.tell(len(pairs), f"the {split} split")
-    part_name = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}" if shard.of > 1 else split
-    pairs = pairs[first:end]
-    translator = _translator(values, output_dir, run)
-    checkpoint = translator.checkpoint
-    assert checkpoint is not None
-    default = output_dir / "decoded" / f"{split}-{checkpoint.step}.outputs"
-    whole = Path(values.decode_to_file or default).expanduser()
-    if not values.decode_to_file:
-        _make_folder(whole.parent)
-    inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
-    files = _of_split(whole)
-    path, inputs_path, references_path = map(shard.path, files)
-    with output_to(path) as lines_out:
-        outputs = translate(
-            translator, inputs, f"the {split} split", lines_out, prepared=True, first_line=first + 1
-        )
-        for side, lines in ((inputs_path, inputs), (references_path, references)):
-            with writing_to(side) as file:
-                file.write(to_bytes(lines))
-    best = [found[0].text for found in outputs]
-    for source, text, reference in islice(zip(inputs, best, references, strict=True), values.log_examples):
-        print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    measure = measure_of(problem)
-    if measure and pairs:
-        measured = measure.score(best, references)
-        print(
-            f"{measure.title} {measured.score:.2f} on {part_name}, {len(pairs):,} sentences\n"
-            f"{measured.details}"
-        )
-    print(f"outputs    {path}\ninputs     {inputs_path}\nreference  {references_path}")
-    if shard.of > 1:
-        joining = "; ".join(map(shard.joining, files))
-        print(f"next, when all {shard.of} workers are done: {joining}")
-    elif measure and not translator.options.has_columns:
-        print(f"next: {measure.command(str(path), str(references_path))}")
-
-
-def _problem(run: Run, values: flags.FlagValues) -> Text2TextProblem:
-    """The problem of a run, which knows where its splits are."""
-    from t2t_revival.problems.problem import Text2TextProblem
-
-    problem = registry.problem(run.problem)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
-    common.load_tensorflow(values)
-    return problem
-
-
 def _answering(translator: Translator, partial: bool) -> Callable[[str], Sequence[Translation]]:
-    """Gives the outputs of a line that is typed; `partial`: with the beginning of the output behind a tab."""
+    """Returns a function that translates a typed line, which with `partial` has a tab before a target."""
     numbers = count(1)
 
     def answer(line: str) -> Sequence[Translation]:
@@ -319,7 +249,7 @@ def _answering(translator: Translator, partial: bool) -> Callable[[str], Sequenc
         try:
             return translator.nbest(
                 [source],
-                on_cut=lambda cut: say(f"warning: {cut}"),
+                on_truncation=lambda truncation: say(f"warning: {truncation}"),
                 prefixes=[prefix],
                 first_line=next(numbers),
             )[0]
@@ -330,15 +260,110 @@ def _answering(translator: Translator, partial: bool) -> Callable[[str], Sequenc
     return answer
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise T2TError(f"cannot write {folder}: {error.strerror}; give --decode_to_file") from error
+def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Translator]) -> None:
+    joined = output_path(values.decode_to_file)
+    path = joined and shard.path(joined)
+    lines, first_line, name = read_part(values.decode_from_file, shard)
+    prefixes = None
+    if values.partial_targets:
+        pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
+        lines, prefixes = [line for line, _ in pairs], [prefix for _, prefix in pairs]
+    with output_to(path) as output, ProgressBar("sentences") as bar:
+        translator = load()
+        translate_lines(
+            translator,
+            lines,
+            name,
+            output,
+            draw=drawing(translator.problem) if values.pretty else None,
+            prefixes=prefixes,
+            first_line=first_line,
+            on_progress=bar.show_decoding,
+            on_note=say,
+        )
+    if joined is None:
+        return
+    say(f"outputs  {path}")
+    if shard.count > 1:
+        say(f"next, when all {shard.count} workers are done: {shard.joining(joined)}")
+        return
+    plain = not (values.pretty or translator.options.has_columns)
+    metric = metric_for(translator.problem) if plain and translator.problem else None
+    if metric:
+        say(f"next: {metric.command(str(joined), 'REFERENCE')}")
 
 
-def _draw(values: flags.FlagValues, translator: Translator) -> Draw | None:
-    return drawing(translator.problem) if values.pretty else None
+def _decode_split(
+    values: flags.FlagValues, shard: Shard, output_dir: Path, run: Run, load: Callable[[], Translator]
+) -> None:
+    """Decodes a split; prints examples and the BLEU or F1."""
+    split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
+    problem = registry.problem(run.problem)
+    if not isinstance(problem, Text2TextProblem):
+        raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
+    tensorflow_setup.load_tensorflow(values)
+    pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
+    first, end = shard.bounds(len(pairs))
+    part = split
+    if shard.count > 1:
+        say(shard.describe(len(pairs), f"the {split} split"))
+        part = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}"
+    translator = load()
+    path = output_path(values.decode_to_file)
+    files = SplitFiles.beside(path) if path else SplitFiles.of_model(output_dir, split, translator)
+    with ProgressBar("sentences") as bar:
+        decoded = decode_split(
+            translator,
+            problem,
+            split,
+            pairs[first:end],
+            files.of_shard(shard),
+            first + 1,
+            bar.show_decoding,
+            say,
+        )
+    examples = list(zip(decoded.inputs, decoded.outputs, decoded.references, strict=True))
+    for source, text, reference in examples[: values.log_examples]:
+        print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
+    metric, result = metric_for(problem), decoded.result
+    if metric and result:
+        print(f"{metric.title} {result.score:.2f} on {part}, {len(examples):,} sentences\n{result.details}")
+    written = decoded.files
+    print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
+    if shard.count > 1:
+        joining = "; ".join(map(shard.joining, files.paths))
+        print(f"next, when all {shard.count} workers are done: {joining}")
+    elif metric and not translator.options.has_columns:
+        print(f"next: {metric.command(str(written.outputs), str(written.references))}")
+
+
+def _score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None:
+    """Writes the log-probability of each line's target; prints their mean and perplexity."""
+    name = name_of(values.score_file)
+    pairs = [
+        split_at_tab(line, name, number, required=True)
+        for number, line in enumerate(read_flag(values, "score_file"), start=1)
+    ]
+    path = output_path(values.decode_to_file)
+    with output_to(path) as output, ProgressBar("sentences") as bar:
+        scores = score_pairs(load(), pairs, name, output, on_progress=bar.show_decoding, on_note=say)
+    say(_summary(scores))
+    if path:
+        say(f"scores   {path}")
+        pairs_file = Path(values.score_file).expanduser()
+        if pairs_file.is_file():  # a pipe is read already
+            say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
+
+
+def _summary(scores: list[Score]) -> str:
+    from t2t_revival.decoding.scoring import per_token
+
+    mean, perplexity = per_token(scores)
+    tokens = sum(score.tokens for score in scores)
+    return (
+        f"log-probability {mean:.4f} per token, perplexity {perplexity:.2f} ({tokens:,} tokens of "
+        f"{len(scores):,} targets, EOS counted)"
+    )
 
 
 if __name__ == "__main__":

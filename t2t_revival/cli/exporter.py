@@ -5,22 +5,23 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import warn_of_corruption
+from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hints import command_line
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
+from t2t_revival.serving.ctranslate2_format import VOCABULARY
+from t2t_revival.training.run import Run
 
 USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
 
-Writes a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
-TensorFlow Serving takes export_dir as it is and serves its newest version. With --format=ctranslate2, writes
-the weights for that engine.
+Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
+TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
+that engine.
 """
 SENTENCEPIECE_STEPS = """\
 pieces = sentencepiece.SentencePieceProcessor(model_file={file!r})
@@ -28,7 +29,7 @@ found = translator.translate_batch([pieces.encode("...", out_type=str)], \
 beam_size={beam_size}, length_penalty={alpha})
 print(pieces.decode(found[0].hypotheses[0]))"""
 SUBWORD_STEPS = """\
-subwords = t2t_revival.data.subwords.SubwordVocabulary({file!r})
+subwords = t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})
 pieces = subwords.pieces
 found = translator.translate_batch([[pieces[token] for token in subwords.encode("...")]], \
 beam_size={beam_size}, length_penalty={alpha})
@@ -36,45 +37,43 @@ print(subwords.decode(map(pieces.index, found[0].hypotheses[0])))"""
 
 
 def command_flags() -> flags.FlagValues:
-    """The flags of t2t-exporter."""
-    values = common.new_flags()
+    """Defines the flags of t2t-exporter."""
+    values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
     run_flags.define_checkpoint_path(values)
     flags.DEFINE_string(
         "export_dir",
         None,
-        "Where versions are written; by default output_dir/export, or output_dir/ctranslate2.",
+        "Folder for the versions; by default output_dir/export, or output_dir/ctranslate2.",
         flag_values=values,
     )
-    flags.DEFINE_string(
-        "decode_hparams",
-        "",
-        'Changes to how it decodes where a call says nothing, as in "beam_size=4,return_beams=True"; '
-        "CTranslate2 is told at each call: they are in the example that is printed.",
-        flag_values=values,
+    run_flags.define_decode_hparams(
+        values,
+        " They are the default of requests; CTranslate2 takes them at each call, as in the example that is "
+        "printed.",
     )
     flags.DEFINE_enum(
         "quantize",
         "none",
         ["none", "bfloat16", "int8"],
-        "How weights are stored: as they are (float32), or in half or a quarter of the bytes. The model then "
-        "computes in bfloat16; with --format=ctranslate2, as that engine does.",
+        "Type of the stored weights: float32 (none), or one of half or a quarter of the bytes, with which "
+        "the model computes in bfloat16; with --format=ctranslate2, as that engine does.",
         flag_values=values,
     )
     flags.DEFINE_enum(
         "format",
         "saved_model",
         ["saved_model", "ctranslate2"],
-        "What is written; ctranslate2 needs the package of that name.",
+        "Format of the export; ctranslate2 needs the package of that name.",
         flag_values=values,
     )
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `t2t-exporter`."""
-    return common.run(command_flags(), USAGE, _export, argv)
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _export, argv)
 
 
 def _export(values: flags.FlagValues) -> None:
@@ -87,19 +86,27 @@ def _export(values: flags.FlagValues) -> None:
     served = values.format == "saved_model"
     default = output_dir / ("export" if served else "ctranslate2")
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
-    common.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow(values)
+    _write(values, output_dir, run, options, export_dir)
+
+
+def _write(
+    values: flags.FlagValues, output_dir: Path, run: Run, options: DecodeHParams, export_dir: Path
+) -> None:
+    """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.serving.export import export, export_ctranslate2
     from t2t_revival.serving.quantization import PRECISIONS
 
+    served = values.format == "saved_model"
     precision = PRECISIONS[values.quantize] if served else "float32"
     translator = Translator.load(
         output_dir,
         values.checkpoint_path,
         options,
         precision=precision,
-        frozen=False,
-        on_damaged=run_flags.warn_of_damage,
+        constant_weights=False,
+        on_damaged=warn_of_corruption,
     )
     if served:
         written = export(translator, export_dir, run.problem, values.quantize)
@@ -112,7 +119,7 @@ def _export(values: flags.FlagValues) -> None:
     print(
         _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
         if served
-        else _ctranslate2_example(written, translator)
+        else _ctranslate2_example(written, translator.vocabulary.path.suffix, options)
     )
 
 
@@ -130,11 +137,7 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
     )
 
 
-def _ctranslate2_example(folder: Path, translator: Translator) -> str:
-    from t2t_revival.data.vocabularies import SUBWORDS
-    from t2t_revival.serving.ctranslate2_format import VOCABULARY
-
-    options, suffix = translator.options, translator.vocabulary.path.suffix
+def _ctranslate2_example(folder: Path, suffix: str, options: DecodeHParams) -> str:
     file = str(folder / f"{VOCABULARY}{suffix}")
     steps = SUBWORD_STEPS if suffix == SUBWORDS else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""

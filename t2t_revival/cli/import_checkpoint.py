@@ -1,20 +1,18 @@
-"""`t2t-import-checkpoint`: makes an output_dir of what tensor2tensor trained."""
+"""`t2t-import-checkpoint`: converts a checkpoint of tensor2tensor to an output_dir."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common, problem_flags, run_flags
+from t2t_revival.cli.support import command, problem_flags, tensorflow_setup
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line, datagen_command
-
-if TYPE_CHECKING:
-    from t2t_revival.t2t_import.importer import Imported
+from t2t_revival.hparams import HParams
+from t2t_revival.training.run import IMPORTED_DATA
 
 USAGE = """
 t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
@@ -23,59 +21,64 @@ Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json
 and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
 1.4 to 1.15 can be read.
 """
+MISSING = {"checkpoint": "T2T's output_dir or checkpoint", "output_dir": "the folder for the model"}
 
 
 def command_flags() -> flags.FlagValues:
-    """The flags of t2t-import-checkpoint."""
-    values = common.new_flags()
+    """Defines the flags of t2t-import-checkpoint."""
+    values = command.new_flags()
     problem_flags.define_names(values)
     for name, text in (
         (
             "checkpoint",
-            "T2T's output_dir, whose newest checkpoint is taken, or a prefix: DIR/model.ckpt-1000.",
+            "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000.",
         ),
-        ("output_dir", "Where the model goes; must not hold one."),
+        ("output_dir", "Folder for the model; must not hold one."),
         (
             "vocab_file",
-            "T2T's vocabulary; by default the one beside the checkpoint or in flags.txt's data_dir.",
+            "T2T's vocabulary; by default the one beside the checkpoint, or in data_dir of flags.txt.",
         ),
-        ("hparams_set", "Name of its hparams set; by default T2T's, or the nearest that T2T had."),
+        ("hparams_set", "Hparams set of the model; by default T2T's, or the nearest of T2T's sets."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
-    common.define_integer(
+    command.define_integer(
         "target_space_id",
         0,
-        "T2T's target_space_id of the problem, for one of your own that sets it.",
+        "T2T's target_space_id, for a problem of your own that sets it.",
         lower_bound=0,
         flag_values=values,
     )
     flags.DEFINE_list(
         "ignored_hparams",
         [],
-        "Settings in hparams.json that change nothing in the model.",
+        "Hyperparameters in hparams.json to ignore, since they do not change the model.",
         flag_values=values,
     )
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `t2t-import-checkpoint`."""
-    return common.run(command_flags(), USAGE, _import, argv)
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _import, argv)
 
 
 def _import(values: flags.FlagValues) -> None:
     if values.registry_help:
         problem_flags.print_registry(values)
         return
-    for flag in ("checkpoint", "output_dir"):
+    for flag in MISSING:
         if not values[flag].value:
-            raise T2TError(f"--{flag} is missing")
+            raise T2TError(f"--{flag} is missing: it names {MISSING[flag]}")
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    common.load_tensorflow(values)
-    from t2t_revival.t2t_import.importer import Source, import_checkpoint
+    tensorflow_setup.load_tensorflow(values)
+    _import_checkpoint(values)
 
-    source = Source(
+
+def _import_checkpoint(values: flags.FlagValues) -> None:
+    from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
+
+    source = ImportSource(
         Path(values.checkpoint).expanduser(),
         Path(values.vocab_file).expanduser() if values.vocab_file else None,
         values.problem,
@@ -84,23 +87,20 @@ def _import(values: flags.FlagValues) -> None:
         tuple(values.ignored_hparams),
     )
     output_dir = Path(values.output_dir).expanduser()
-    _tell(import_checkpoint(source, output_dir), output_dir, values.t2t_usr_dir)
-
-
-def _tell(imported: Imported, output_dir: Path, usr_dir: str | None) -> None:
+    imported = import_checkpoint(source, output_dir)
     run = imported.run
     print(
         f"step {imported.step:,}: {imported.parameters:,} parameters, "
         f"{imported.vocab_size:,} subtokens in {run.vocabulary}"
     )
-    print(f"hparams_set: {run.hparams_set}{_changes(imported)}")
-    print("not imported: the optimizer's state; a training goes on at this step with fresh moments")
+    print(f"hparams_set: {run.hparams_set}{_changes(run.hparams_set, imported.hparams)}")
+    print("not imported: the optimizer's state; a training resumes at this step with moments of zero")
     for note in imported.notes:
         print(note)
     print(f"output_dir: {output_dir}")
-    where = {"output_dir": output_dir, "t2t_usr_dir": usr_dir}
+    where = {"output_dir": output_dir, "t2t_usr_dir": values.t2t_usr_dir}
     print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
-    data = {"data_dir": output_dir / run_flags.IMPORTED_DATA, "vocab_file": output_dir / run.vocabulary}
+    data = {"data_dir": output_dir / IMPORTED_DATA, "vocab_file": output_dir / run.vocabulary}
     print(
         "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
         + datagen_command(registry.problem(run.problem), **data)
@@ -109,10 +109,12 @@ def _tell(imported: Imported, output_dir: Path, usr_dir: str | None) -> None:
     print(f"and train on: {command_line('t2t-trainer', **names, **where, **data)}")
 
 
-def _changes(imported: Imported) -> str:
-    """The settings in which the model differs from its hparams set."""
-    named, found = registry.hparams(imported.run.hparams_set).architecture(), imported.hparams.architecture()
-    changes = [f"{name}={value}" for name, value in found.items() if named.get(name, value) != value]
+def _changes(hparams_set: str, hparams: HParams) -> str:
+    """Describes the hyperparameters in which the model differs from its hparams set."""
+    named = registry.hparams(hparams_set).architecture()
+    changes = [
+        f"{name}={value}" for name, value in hparams.architecture().items() if named.get(name, value) != value
+    ]
     return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""
 
 

@@ -1,4 +1,4 @@
-"""`t2t-make-tf-configs`: what each machine of a training of several has to be told."""
+"""`t2t-make-tf-configs`: prints TF_CONFIG for each machine of a training."""
 
 from __future__ import annotations
 
@@ -9,54 +9,57 @@ import sys
 
 from absl import flags
 
-from t2t_revival.cli import common
+from t2t_revival.cli.support import command
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 
 USAGE = """
 t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
 
-Prints a line for each machine: start t2t-trainer --strategy=multi_worker there with the variable
-TF_CONFIG that stands in it. The first is the chief, which reports, evaluates and writes; output_dir
-and data_dir must be folders that all of them share.
+Prints a line for each machine: start t2t-trainer --strategy=multi_worker there with the variable TF_CONFIG of
+its line. The first machine is the chief, which reports, evaluates and saves; output_dir and data_dir must be
+folders that all machines share.
 """
 ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", re.ASCII)
 
 
 def command_flags() -> flags.FlagValues:
-    """This command's flags."""
-    values = common.new_flags()
+    """Defines the flags of t2t-make-tf-configs."""
+    values = command.new_flags()
     flags.DEFINE_list(
-        "masters", [], "The machines, each with a free port: host1:2222,host2:2222.", flag_values=values
+        "masters", [], "Machines, each with a free port: host1:2222,host2:2222.", flag_values=values
     )
     flags.DEFINE_list(
-        "ps", [], "tensor2tensor's: refused, with the command for the same machines.", flag_values=values
+        "ps",
+        [],
+        "A flag of tensor2tensor: not supported; prints the command for the same machines.",
+        flag_values=values,
     )
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return common.run(command_flags(), USAGE, _make, argv)
+    return command.run(command_flags(), USAGE, _make, argv)
 
 
 def tf_configs(workers: list[str]) -> list[str]:
-    """`TF_CONFIG` of each of the workers, as JSON.
+    """Returns `TF_CONFIG` of each worker, as JSON.
 
     Args:
-        workers: their addresses, "host:port".
+        workers: addresses, "host:port".
 
     Raises:
-        T2TError: there are none, or an address is wrong or comes twice.
+        T2TError: there are no workers, or an address is not valid or is repeated.
     """
     if not workers:
-        raise T2TError("--masters=HOST:PORT,... is missing")
+        raise T2TError("--masters=HOST:PORT,... is missing: the machines")
     for worker in workers:
         match = ADDRESS.fullmatch(worker)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise T2TError(f"--masters: {worker!r} is not of the form host:port")
         if workers.count(worker) > 1:
-            raise T2TError(f"--masters: {worker} comes twice; each process needs a port of its own")
+            raise T2TError(f"--masters: {worker} is repeated; each process needs a port of its own")
     return [
         json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}})
         for index in range(len(workers))
@@ -77,7 +80,7 @@ def _make(values: flags.FlagValues) -> None:
 
 
 def _without_ps(masters: list[str], ps: list[str]) -> str:
-    """The command to type instead of `--ps`, which had two meanings in tensor2tensor."""
+    """Proposes a command instead of `--ps`, which had two meanings in tensor2tensor."""
     command = shlex.join(["t2t-make-tf-configs", f"--masters={','.join(masters if masters[1:] else ps)}"])
     if masters[1:]:
         return (

@@ -5,24 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
-from nltk.tree import Tree
 
-from t2t_revival.cli import common
-from t2t_revival.cli.lines import STANDARD_STREAM, check_one_standard_input, name_of, read
+from t2t_revival.cli.support import command
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.parseval import Counts, Parseval, score_corpus
-from t2t_revival.parsing.trees import numbered_trees, trees_in
+
+if TYPE_CHECKING:
+    from nltk.tree import Tree
+
+    from t2t_revival.evaluation.parseval import BracketCounts, Parseval
+
+    NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
 
 USAGE = """
 t2t-parseval --gold=FILE --predicted=FILE
 
 Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
 computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
-The gold trees' tags say what is punctuation, so that predicted trees need none.
+Punctuation is recognised by the gold trees' tags; predicted trees need no tags.
 """
-COLUMNS: dict[str, Callable[[Counts], float]] = {  # title: what stands below it
+COLUMNS: dict[str, Callable[[BracketCounts], float]] = {  # by title
     "    F1": lambda counts: counts.f1,
     "precision": lambda counts: counts.precision,
     "recall": lambda counts: counts.recall,
@@ -32,31 +37,40 @@ COLUMNS: dict[str, Callable[[Counts], float]] = {  # title: what stands below it
     "<=2 crossing": lambda counts: counts.two_or_less_crossing,
 }
 
-Numbered = list[tuple[int, Tree]]  # trees, each with the line on which it begins
-
 
 def command_flags() -> flags.FlagValues:
-    """This command's flags."""
-    values = common.new_flags()
+    """Defines the flags of t2t-parseval."""
+    values = command.new_flags()
     form = "in Penn bracketing, plain or .gz, one a line or each over several lines; - is the standard input."
-    flags.DEFINE_string("gold", None, f"The trees that are right, {form}", flag_values=values)
+    flags.DEFINE_string("gold", None, f"Correct trees, {form}", flag_values=values)
     flags.DEFINE_string("predicted", None, f"Trees of the same sentences, {form}", flag_values=values)
     return values
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return common.run(command_flags(), USAGE, _parseval, argv)
+    return command.run(command_flags(), USAGE, _parseval, argv)
 
 
 def _parseval(values: flags.FlagValues) -> None:
     check_one_standard_input(values, "gold", "predicted")
-    gold, predicted = _trees(values, "gold"), _trees(values, "predicted")
-    gold_name, predicted_name = name_of(values.gold), name_of(values.predicted)
+    for flag in ("gold", "predicted"):
+        if not values[flag].value:
+            raise T2TError(f"--{flag}=FILE is missing")
+    _score(values.gold, values.predicted)
+
+
+def _score(gold_file: str, predicted_file: str) -> None:
+    """Prints the scores of the predicted trees."""
+    from t2t_revival.evaluation.parseval import score_corpus
+
+    gold, predicted = _trees(gold_file), _trees(predicted_file)
+    gold_name, predicted_name = name_of(gold_file), name_of(predicted_file)
     if len(gold) != len(predicted):
+        difference = _first_difference(gold, predicted, gold_name, predicted_name)
         raise T2TError(
-            f"{gold_name} has {len(gold)} trees but {predicted_name} has {len(predicted)}; they must be "
-            f"of the same sentences, {_parting(values, gold, predicted)}"
+            f"{gold_name} has {len(gold)} trees but {predicted_name} has {len(predicted)}; they must be of "
+            f"the same sentences, {difference}"
         )
     names = [
         f"tree {number} ({gold_name}, line {line}; {predicted_name}, line {our_line})"
@@ -65,27 +79,30 @@ def _parseval(values: flags.FlagValues) -> None:
     _print_table(score_corpus((tree for _, tree in gold), (tree for _, tree in predicted), names))
 
 
-def _trees(values: flags.FlagValues, flag: str) -> Numbered:
-    if not values[flag].value:
-        raise T2TError(f"--{flag}=FILE is missing")
-    where = name_of(values[flag].value)
-    if values[flag].value == STANDARD_STREAM:
-        trees = list(trees_in(read(STANDARD_STREAM), where))
+def _trees(file: str) -> NumberedTrees:
+    """Reads the trees of a file, or of the standard input."""
+    from t2t_revival.parsing.trees import numbered_trees, trees_in
+
+    name = name_of(file)
+    if file == STANDARD_STREAM:
+        trees = list(trees_in(read_lines(file, "gold"), name))
     else:
-        trees = list(numbered_trees(Path(where).expanduser()))
+        trees = list(numbered_trees(Path(name).expanduser()))
     if not trees:
-        raise T2TError(f"{where}: there are no trees in it")
+        raise T2TError(f"{name}: there are no trees in it")
     return trees
 
 
-def _parting(values: flags.FlagValues, gold: Numbered, predicted: Numbered) -> str:
-    """Where two files of unequal numbers of trees cease to be of the same sentences."""
+def _first_difference(
+    gold: NumberedTrees, predicted: NumberedTrees, gold_name: str, predicted_name: str
+) -> str:
+    """Describes the first trees of different sentences in two files of unequal numbers of trees."""
     for number, ((line, right), (our_line, ours)) in enumerate(zip(gold, predicted, strict=False), start=1):
         if right.leaves() != ours.leaves():
             return f"but tree {number} of the first (line {line}) and of the second (line {our_line}) are not"
     both = min(len(gold), len(predicted))
-    longer, flag = (gold, "gold") if len(gold) > both else (predicted, "predicted")
-    return f"but only {name_of(values[flag].value)} has a tree {both + 1} (line {longer[both][0]})"
+    longer, name = (gold, gold_name) if len(gold) > both else (predicted, predicted_name)
+    return f"but only {name} has a tree {both + 1} (line {longer[both][0]})"
 
 
 def _print_table(result: Parseval) -> None:
@@ -93,14 +110,10 @@ def _print_table(result: Parseval) -> None:
     print("  ".join(["words", "sentences", *COLUMNS]))
     for name, counts in rows.items():
         if counts.sentences:
-            print(_row(name, counts))
+            cells = (f"{value(counts):{len(title)}.2f}" for title, value in COLUMNS.items())
+            print("  ".join([f"{name:5}", f"{counts.sentences:9}", *cells]))
     if result.overall.skipped:
         print(f"sentences of punctuation alone, not counted: {result.overall.skipped}")
-
-
-def _row(name: str, counts: Counts) -> str:
-    numbers = (f"{value(counts):{len(title)}.2f}" for title, value in COLUMNS.items())
-    return "  ".join([f"{name:5}", f"{counts.sentences:9}", *numbers])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Data (section 5.1): from sources to shards to batches of ids."""

@@ -1,7 +1,7 @@
-"""From shards of examples to batches of ids (section 5.1; T2T's `data_reader.batching_scheme`).
+"""Batches of ids from shards of examples (section 5.1; T2T's `data_reader.batching_scheme`).
 
-Examples of about the same length are batched together, as many as `batch_size` tokens hold. The order is
-a pure function of the seed and the epoch, so that a stopped run goes on at the very batch it was at.
+Examples of similar length are batched together, as many as `batch_size` tokens hold. The order is a pure
+function of the seed and the epoch, so that a stopped training resumes at the exact batch.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import tensorflow as tf
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse
-from t2t_revival.data.position import Position, adapted, cut_settings
+from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.records import ReversedShards, read_shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
-CHUNK = 2**19  # examples that are held and shuffled together
-PREFETCH = 64  # batches made ahead: they bridge the pause in which the next chunk is read
-HISTORY = 4096  # produced batches whose position is remembered
-BEGINNING = Position()
+CHUNK = 2**19  # examples held and shuffled together
+PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
+HISTORY = 4096  # produced batches whose state is kept
+BEGINNING = IteratorState()
 
 Element = tuple[np.ndarray, np.ndarray, np.float32]  # inputs, targets, weight of a target token
 
 
-class Progress(NamedTuple):
-    """What was consumed: tokens without padding, and examples."""
+class ExampleCounts(NamedTuple):
+    """Numbers of tokens, without padding, and of examples."""
 
     target_tokens: int = 0
     source_tokens: int = 0
@@ -43,26 +43,26 @@ class Progress(NamedTuple):
 class TrainingBatches:
     """An endless, resumable stream of training batches.
 
-    Each epoch takes the shards in a new order, up to 16 side by side, and every example once. Examples are
-    shuffled within chunks of about `chunk` examples; batches hold examples of similar length, and their
-    order within the chunk is random. Examples longer than `max_length` on either side are dropped.
+    Each epoch reads the shards in a new order, up to 16 in parallel, and every example once. Examples are
+    shuffled within chunks of about `chunk` examples; batches hold examples of similar length, in random order
+    within the chunk. Examples with more than `max_length` tokens on either side are dropped.
 
     Args:
         shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
-            of `ReversedShards` the two are swapped.
+            for `ReversedShards`, the two are swapped.
         hparams: `batch_size`, `max_length` and the bucket fields are read.
         replicas: the number of rows of every batch is a multiple of this.
-        accumulate: micro-batches of one update; weights are made for them together.
-        seed: of the order.
-        start: where to begin, always at the border of a group of `accumulate` micro-batches. Where it is a
-            place among batches cut with other settings, its chunk of examples begins again, or its epoch.
-        pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there are
-            only as many shapes as buckets (XLA compiles each shape anew).
+        accumulate: micro-batches per update, for which weights are computed together.
+        seed: seed of the order.
+        start: the first batch, which begins a group of `accumulate` micro-batches. If its batches were made
+            with other settings, its chunk of examples begins again, or its epoch; see `resume_from`.
+        pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
+            shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
 
     Attributes:
-        error: what ended the stream, as raised; TensorFlow shows the consumer only a copy of its text.
-        note: one line for the user on why examples come again; None where they do not.
+        error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
+        note: one line for the user on why examples are repeated; `None` if they are not.
 
     Raises:
         T2TError: there are no shards.
@@ -76,7 +76,7 @@ class TrainingBatches:
         replicas: int = 1,
         accumulate: int = 1,
         seed: int = 0,
-        start: Position = BEGINNING,
+        start: IteratorState = BEGINNING,
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
     ) -> None:
@@ -94,12 +94,14 @@ class TrainingBatches:
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
         self._chunk = chunk
-        self._cut_with = cut_settings(hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas)
-        self._start, self.note = adapted(start, self._cut_with)
-        self._history: dict[int, tuple[Position, Progress]] = {0: (self._start, Progress())}
+        self._batching_key = batching_key(
+            hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas
+        )
+        self._start, self.note = resume_from(start, self._batching_key)
+        self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
     def dataset(self) -> tf.data.Dataset:
-        """Endless batches of n examples with s source and t target positions, padded with 0.
+        """Returns endless batches of n examples with s source and t target positions, padded with 0.
 
         Returns:
             Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
@@ -108,108 +110,112 @@ class TrainingBatches:
             averaged over these micro-batches is the mean per target token.
 
         Raises:
-            tf.errors.OpError: while it is read, with the original exception in `error`: a T2TError if a
-                shard is missing or damaged or if no example is short enough.
+            tf.errors.OpError: during iteration; the original exception is in `error`, a T2TError if a shard
+                is missing or corrupt or if no example is short enough.
         """
         data = _dataset(self._elements).apply(
             tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         )
         return data.prefetch(PREFETCH)
 
-    def position(self, batches_consumed: int) -> Position:
-        """Where a run must start to go on after that many micro-batches, counted from `start`.
+    def position(self, batches_consumed: int) -> IteratorState:
+        """Returns the state after that many micro-batches, counted from `start`.
 
         Raises:
-            ValueError: that is not a multiple of `accumulate`, not produced yet, or 4,096 batches ago.
+            ValueError: the number is not a multiple of `accumulate`, not yet produced, or over 4,096 ago.
         """
         if batches_consumed % self._accumulate:
             raise ValueError(f"{batches_consumed} batches end within a group of {self._accumulate}")
         return self._at(batches_consumed)[0]
 
-    def tokens(self, batches_consumed: int) -> Progress:
-        """What the first `batches_consumed` micro-batches after `start` held together.
+    def tokens(self, batches_consumed: int) -> ExampleCounts:
+        """Returns the total counts of the first `batches_consumed` micro-batches after `start`.
 
         Raises:
-            ValueError: that is not produced yet, or 4,096 batches ago.
+            ValueError: the number is not yet produced, or over 4,096 ago.
         """
         return self._at(batches_consumed)[1]
 
-    def _at(self, batches_consumed: int) -> tuple[Position, Progress]:
+    def _at(self, batches_consumed: int) -> tuple[IteratorState, ExampleCounts]:
         try:
             return self._history[batches_consumed]
         except KeyError:
-            raise ValueError(f"batch {batches_consumed} is not produced yet, or too long ago") from None
+            raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
 
     def _elements(self) -> Iterator[Element]:
         """Yields inputs, targets and the weight of a target token."""
         try:
             batches = self._batches()
-            number, total = 0, Progress()
+            number, total = 0, ExampleCounts()
             while True:
                 group = list(islice(batches, self._accumulate))
-                weight = np.float32(self._accumulate / sum(batch.size.target_tokens for _, batch in group))
-                for position, batch in group:
-                    number, total = number + 1, Progress(*np.add(total, batch.size).tolist())
-                    self._history[number] = (position, total)
+                weight = np.float32(self._accumulate / sum(batch.counts.target_tokens for _, batch in group))
+                for state, batch in group:
+                    number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
+                    self._history[number] = (state, total)
                     self._history.pop(number - HISTORY, None)
                     yield batch.inputs, batch.targets, weight
         except Exception as error:
             self.error = error
             raise
 
-    def _batches(self) -> Iterator[tuple[Position, _Batch]]:
-        """Batches without end, each with the position that follows it."""
-        position = self._start
+    def _batches(self) -> Iterator[tuple[IteratorState, _Batch]]:
+        """Yields endless batches, each with the state after it."""
+        state = self._start
         while True:
-            steps = self._epoch(position)
-            first = next(steps, None)
+            batches = self._epoch(state)
+            first = next(batches, None)
             if first is not None:
                 yield first
-                yield from steps
-            elif not (position.chunk or position.batch):
+                yield from batches
+            elif not (state.chunk or state.batch):
                 raise T2TError(
                     f"{self._shards[0].parent}: no training example has at most "
                     f"max_length={self._bounds[-1]} tokens on both sides; raise max_length"
                 )
-            position = Position(position.epoch + 1)
+            state = IteratorState(state.epoch + 1)
 
-    def _epoch(self, start: Position) -> Iterator[tuple[Position, _Batch]]:
+    def _epoch(self, start: IteratorState) -> Iterator[tuple[IteratorState, _Batch]]:
         order = _generator(self._seed, start.epoch).permutation(len(self._shards))
         blocks = interleave([self._shards[i] for i in order], max(1, min(BLOCK, self._chunk // OPEN_SHARDS)))
         skip = start.batch
         for chunk, records in islice(enumerate(chunks(blocks, self._chunk)), start.chunk, None):
-            yield from self._of_chunk(records, start.epoch, chunk, skip)
+            yield from self._chunk_batches(records, start.epoch, chunk, skip)
             skip = 0
 
-    def _of_chunk(
+    def _chunk_batches(
         self, records: list[Block], epoch: int, chunk: int, skip: int
-    ) -> Iterator[tuple[Position, _Batch]]:
-        """The batches of a chunk but the first `skip`; what it holds is gone when the next chunk is read."""
+    ) -> Iterator[tuple[IteratorState, _Batch]]:
+        """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
         pairs = _parsed(records, self._reversed)
         records.clear()
-        cuts = self._cut(pairs, _generator(self._seed, epoch, chunk + 1))
-        for batch in range(skip, len(cuts)):
-            following = (chunk, batch + 1) if batch + 1 < len(cuts) else (chunk + 1, 0)
-            yield Position(epoch, *following, self._cut_with), self._assemble(pairs, *cuts[batch])
+        batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
+        for batch in range(skip, len(batches)):
+            following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
+            yield IteratorState(epoch, *following, self._batching_key), self._assemble(pairs, *batches[batch])
 
-    def _cut(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
-        """Batches of a chunk: the rows of `pairs` in each and its bucket. At most one is not full."""
+    def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
+        """Assigns a chunk's examples to batches of similar length.
+
+        Returns:
+            The indices in `pairs` and the bucket of each batch. At most one batch is not full.
+        """
         source, target = pairs.inputs.lengths, pairs.targets.lengths
         longest = np.maximum(source, target)
         kept = generator.permutation(np.flatnonzero(longest <= self._bounds[-1]))
         buckets = np.searchsorted(self._bounds, longest[kept])
-        # By target length, then by source length, up and down in turn so that neighbours are alike.
+        # By target length, then by source length, rising and falling in turn so that neighbours are similar.
         order = target * (2 * self._bounds[-1]) + np.where(target % 2, source, self._bounds[-1] - source)
         batches: list[tuple[np.ndarray, int]] = []
-        left = kept[:0]
+        rest = kept[:0]
         for bucket, rows in enumerate(self._rows):
-            members = np.concatenate([left, kept[buckets == bucket]])
+            members = np.concatenate([rest, kept[buckets == bucket]])
             members = members[np.argsort(order[members], kind="stable")]
             full = len(members) // rows * rows
             batches += [(batch, bucket) for batch in members[:full].reshape(-1, rows)]
-            left = members[full:]
-        if len(left):
-            batches.append((left, len(self._rows) - 1))
+            rest = members[full:]
+        if len(rest):
+            batches.append((rest, len(self._rows) - 1))
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def _assemble(self, pairs: Pairs, members: np.ndarray, bucket: int) -> _Batch:
@@ -219,19 +225,21 @@ class TrainingBatches:
 
 
 def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:
-    """Every example once, the longest first, nothing dropped or cut; read at the call and held in memory.
+    """Returns batches of every example once, the longest first, without truncation.
+
+    The examples are read at once and held in memory.
 
     Args:
         shards: as in `TrainingBatches`.
         hparams: `batch_size` is read.
-        replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
+        replicas: the number of rows of every batch is a multiple of this, filled with all-PAD rows.
 
     Returns:
         Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the
         cardinality is known.
 
     Raises:
-        T2TError: there are no shards or no examples, or a shard is missing or damaged.
+        T2TError: there are no shards or no examples, or a shard is missing or corrupt.
     """
     blocks = [(shard, records) for shard in sorted(shards) for records in read_shard(shard, BLOCK)]
     if not blocks:
@@ -240,18 +248,18 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]
-    cuts, begin = [], 0
+    batches, begin = [], 0
     while begin < len(order):
         rows = replicas * bucket_batch_sizes([int(longest[order[begin]])], hparams.batch_size)[0]
-        cuts.append(order[begin : begin + rows])
+        batches.append(order[begin : begin + rows])
         begin += rows
 
     def elements() -> Iterator[Element]:
-        for members in cuts:
+        for members in batches:
             batch = _batch(pairs, members, replicas)
             yield batch.inputs, batch.targets, np.float32(1)
 
-    return _dataset(elements).apply(tf.data.experimental.assert_cardinality(len(cuts))).prefetch(PREFETCH)
+    return _dataset(elements).apply(tf.data.experimental.assert_cardinality(len(batches))).prefetch(PREFETCH)
 
 
 def _parsed(blocks: list[Block], swapped: bool) -> Pairs:
@@ -262,18 +270,18 @@ def _parsed(blocks: list[Block], swapped: bool) -> Pairs:
 class _Batch(NamedTuple):
     inputs: np.ndarray  # int32 [n, s]
     targets: np.ndarray  # int32 [n, t]
-    size: Progress
+    counts: ExampleCounts
 
 
 def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> _Batch:
     rows = -(-len(members) // multiple) * multiple
     inputs, targets = (side.padded(members, rows, width) for side in pairs)
     source, target = (side.tokens(members) for side in pairs)
-    return _Batch(inputs, targets, Progress(target, source, len(members)))
+    return _Batch(inputs, targets, ExampleCounts(target, source, len(members)))
 
 
 def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
-    """`elements` yields inputs int32 [n, s], targets int32 [n, t] and a target token's weight, float32 []."""
+    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and a target token's weight, float32 []."""
     ids = tf.TensorSpec([None, None], tf.int32)
     data = tf.data.Dataset.from_generator(
         lambda: _until_exit(elements()), output_signature=(ids, ids, tf.TensorSpec([], tf.float32))
@@ -284,14 +292,14 @@ def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
 
 
 def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
-    """`elements`, ended before Python exits: TensorFlow's prefetching thread would wait for it for ever."""
+    """Ends `elements` before Python exits: TensorFlow's prefetching thread would wait for it for ever."""
     stop, busy = threading.Event(), threading.Lock()
 
     def end() -> None:
         stop.set()
         with busy:
             pass
-        time.sleep(0.1)  # TensorFlow asks once more and hears that there is nothing more
+        time.sleep(0.1)  # for TensorFlow to request one more element and find the end
 
     atexit.register(end)
     try:

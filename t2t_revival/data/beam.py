@@ -1,8 +1,9 @@
-"""Makes shards on a distributed engine: an Apache Beam pipeline with one element per shard.
+"""Shards made by a distributed engine: an Apache Beam pipeline with one element per shard.
 
-Launcher and workers have one thing in common, the folder of the shards. In the notes beside the plan a worker
-finds that its run goes on, and leaves what it has made or what was wrong. An engine may run an element twice,
-even at the same time: each attempt makes its shard in a folder of its own, and the bytes are the same.
+Launcher and workers share the folder of the shards, and communicate by files in its work folder: the
+launcher keeps a file there while the job is wanted; workers write the counts of finished shards, or an error.
+An engine may process an element twice, even at the same time: each attempt makes its shard in a folder of its
+own, with the same bytes.
 """
 
 from __future__ import annotations
@@ -25,35 +26,42 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
-from t2t_revival import checked_json
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
-from t2t_revival.data.workers import Folders, PackedSource, StoppedError, Task, Workplace, make_shard
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.workers import (
+    Folders,
+    PackedSource,
+    ShardTask,
+    StoppedError,
+    WorkerContext,
+    make_shard,
+)
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.utils import checked_json
 
 DIRECT, DATAFLOW = "DirectRunner", "DataflowRunner"
-WHERE = "with --runner, --data_dir and what the source reads must be folders that all workers share"
+SHARED_FOLDERS = "with --runner, --data_dir and the folders of the source must be shared by all workers"
 POLL_SECONDS = 0.5
-GIVE_UP_SECONDS = 5.0  # that workers have to give up, before their job is cancelled
-STOP_SECONDS = 30.0  # after which a job that was cancelled is not waited for any longer
-VISIBLE_SECONDS = 90.0  # NFS shows a file that another machine wrote within a minute
+STOP_SECONDS = 5.0  # for workers to stop, before their job is cancelled
+CANCEL_SECONDS = 30.0  # for a cancelled job to end, before it is abandoned
+VISIBLE_SECONDS = 90.0  # NFS shows a file of another machine within a minute
 
 
-class BeamEngine:
-    """Makes shards with a runner of Beam; an `Engine` of `data.workers`.
+class BeamShardRunner:
+    """Makes shards with one of Beam's runners; a `ShardRunner` of `data.workers`.
 
     Args:
-        runner: one of Beam's own, such as "DirectRunner", "FlinkRunner", "SparkRunner" or "DataflowRunner";
-            a class of others is none, since its code would run. The direct runner is the one in Python:
+        runner: one of Beam's own, such as "DirectRunner", "FlinkRunner", "SparkRunner" or "DataflowRunner".
+            Other classes are rejected, since their code would run. The direct runner is the one in Python:
             unlike Beam's own choice, it never downloads Prism.
-        options: pipeline options, each as "name=value", or "name" for one that is on.
+        options: pipeline options, each as "name=value", or "name" for a switch.
 
     Raises:
-        T2TError: there is no such runner or option, or Beam finds them wrong.
+        T2TError: there is no such runner or option, or Beam rejects it.
     """
 
     def __init__(self, runner: str, options: Sequence[str] = ()) -> None:
-        self._runner = _known(runner)
+        self._runner = _runner_name(runner)
         self._flags = [*(f"--{option.removeprefix('--')}" for option in options), f"--runner={self._runner}"]
         if self._runner == DATAFLOW and not importlib.util.find_spec("apitools"):
             raise T2TError(f'--runner={DATAFLOW} needs more packages: pip install "apache-beam[gcp]"')
@@ -62,204 +70,208 @@ class BeamEngine:
 
     def __call__(
         self,
-        tasks: list[Task],
+        tasks: list[ShardTask],
         source: Source,
         vocabulary: TextEncoder,
         folders: Folders,
-        report: Callable[[int], None],
+        on_pairs: Callable[[int], None],
     ) -> None:
-        """Makes shards; see `workers.make_shards`. Pairs are reported shard by shard.
+        """Makes shards; see `workers.make_shards`. Progress advances by whole shards.
 
         Raises:
             T2TError: the source cannot be read, workers do not share the folders, or the job failed.
         """
         if not tasks:
             return
-        run = Run(Folders(folders.shards.absolute(), folders.notes.absolute()), uuid.uuid4().hex)
-        worker = MakeShard(run, PackedSource.of(source), vocabulary.path.absolute())
+        files = JobFiles(Folders(folders.shards.absolute(), folders.work.absolute()), uuid.uuid4().hex)
+        worker = MakeShard(files, PackedSource.of(source), vocabulary.path.absolute())
         pipeline = self._pipeline()
         _ = pipeline | "Tasks" >> beam.Create(tasks) | "MakeShards" >> beam.ParDo(worker)
         job = Job(pipeline, self._runner)
-        run.begin(tasks)
+        files.begin(tasks)
         try:
-            job.begin()
-            while job.goes_on(POLL_SECONDS):
-                report(_pairs(run.made(tasks)))
-            run.made(tasks)  # whose error says more than the job's
-            job.raise_fault()
-            run.wait_for(tasks)
-            report(_pairs(tasks))
+            job.start()
+            while job.is_running(POLL_SECONDS):
+                on_pairs(_pairs(files.finished(tasks)))
+            files.finished(tasks)  # a worker's error is clearer than the job's
+            job.raise_for_failure()
+            files.wait_for(tasks)
+            on_pairs(_pairs(tasks))
         finally:
-            run.end()
-            job.end()
+            files.end()
+            job.stop()
 
     def _check_options(self) -> None:
-        said = io.StringIO()
+        stderr = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said):
-                given = PipelineOptions(self._flags).get_all_options(retain_unknown_options=True)
+            with contextlib.redirect_stderr(stderr):
+                options = PipelineOptions(self._flags).get_all_options(retain_unknown_options=True)
         except SystemExit as error:
-            reason = said.getvalue().strip().split("error: ")[-1]
+            reason = stderr.getvalue().strip().split("error: ")[-1]
             raise T2TError(f"--beam_pipeline_options: {reason}") from error
         known = PipelineOptions([]).get_all_options()
-        strange = [name for name in given if name not in known]
-        if strange and self._runner in (DIRECT, DATAFLOW):  # the other engines have options of their own
-            raise T2TError(f"--beam_pipeline_options: {did_you_mean(strange[0], known, 'option of Beam')}")
+        unknown = [name for name in options if name not in known]
+        if unknown and self._runner in (DIRECT, DATAFLOW):  # the other runners have options of their own
+            raise T2TError(f"--beam_pipeline_options: {did_you_mean(unknown[0], known, 'option of Beam')}")
 
     def _pipeline(self) -> beam.Pipeline:
         runner = FnApiRunner() if self._runner == DIRECT else self._runner
         try:
             return beam.Pipeline(runner, options=PipelineOptions(self._flags))
         except (ValueError, ImportError, AttributeError) as error:
-            raise T2TError(f"--runner={self._runner}: {_line(error)}") from error
+            raise T2TError(f"--runner={self._runner}: {_one_line(error)}") from error
 
 
-def _known(runner: str) -> str:
-    """A runner's name as Beam writes it; short names and any case are understood, as Beam does."""
+def _runner_name(runner: str) -> str:
+    """Returns Beam's spelling of a runner's name; like Beam, accepts short names and any case."""
     known = {name.lower(): name for name in StandardOptions.KNOWN_RUNNER_NAMES}
     lower = runner.lower()
-    if found := known.get(lower) or known.get(f"{lower}runner"):
-        return found
+    if name := known.get(lower) or known.get(f"{lower}runner"):
+        return name
     raise T2TError(f"--runner: {did_you_mean(runner, known.values(), 'runner')}")
 
 
 @dataclass(frozen=True)
-class Run:
-    """What launcher and workers of one job tell each other, as files in the folder of the notes.
+class JobFiles:
+    """Files in the work folder by which the launcher and the workers of one job communicate.
 
     Attributes:
-        folders: absolute, the same for all.
-        token: no other run's, so that a worker that outlives its run finds it ended.
+        folders: absolute paths, the same on all machines.
+        job_id: unique, so that a worker that outlives its job finds it ended.
     """
 
     folders: Folders
-    token: str
+    job_id: str
 
     @property
-    def _going(self) -> Path:
-        """Is there as long as the work is wanted."""
-        return self.folders.notes / f"run-{self.token}"
+    def _wanted(self) -> Path:
+        """Exists while the job is wanted."""
+        return self.folders.work / f"run-{self.job_id}"
 
     @property
-    def _fault(self) -> Path:
-        """The error that a worker met, where no other attempt would mend it."""
-        return self.folders.notes / f"run-{self.token}.fault"
+    def _error(self) -> Path:
+        """A worker's error that another attempt would meet again."""
+        return self.folders.work / f"run-{self.job_id}.fault"
 
-    def begin(self, tasks: Sequence[Task]) -> None:
-        """Has workers work until `end`. What was noted of shards that are made anew is removed."""
+    def begin(self, tasks: Sequence[ShardTask]) -> None:
+        """Lets workers work until `end`; removes the counts of shards that are made again."""
         for task in tasks:
-            self.folders.note(task).unlink(missing_ok=True)
-        self._going.touch()
+            self.folders.counts(task).unlink(missing_ok=True)
+        self._wanted.touch()
 
     def end(self) -> None:
-        """Has workers give up soon."""
-        self._going.unlink(missing_ok=True)
+        """Lets workers stop soon."""
+        self._wanted.unlink(missing_ok=True)
 
-    def made(self, tasks: Sequence[Task]) -> list[Task]:
-        """The tasks whose shards are made.
-
-        Raises:
-            T2TError: what a worker left to be raised.
-        """
-        names = {path.name for path in self.folders.notes.iterdir()}
-        if self._fault.name in names:
-            raise T2TError(checked_json.load(self._fault, "start again")["error"])
-        return [task for task in tasks if self.folders.note(task).name in names]
-
-    def wait_for(self, tasks: Sequence[Task]) -> None:
-        """Waits until all shards that were made are seen here.
+    def finished(self, tasks: Sequence[ShardTask]) -> list[ShardTask]:
+        """Returns the tasks whose shards are finished.
 
         Raises:
-            T2TError: they are not, or as `made`.
+            T2TError: a worker has written an error.
         """
-        late = time.monotonic() + VISIBLE_SECONDS
-        while len(self.made(tasks)) < len(tasks):
-            if time.monotonic() > late:
-                raise T2TError(f"{self.folders.shards}: shards that were made are not there: {WHERE}")
+        names = {path.name for path in self.folders.work.iterdir()}
+        if self._error.name in names:
+            raise T2TError(checked_json.load(self._error, "start again")["error"])
+        return [task for task in tasks if self.folders.counts(task).name in names]
+
+    def wait_for(self, tasks: Sequence[ShardTask]) -> None:
+        """Waits until all finished shards are visible on this machine.
+
+        Raises:
+            T2TError: they are not within `VISIBLE_SECONDS`, or a worker has written an error.
+        """
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while len(self.finished(tasks)) < len(tasks):
+            if time.monotonic() > deadline:
+                raise T2TError(
+                    f"{self.folders.shards}: shards that workers made are missing: {SHARED_FOLDERS}"
+                )
             time.sleep(POLL_SECONDS)
 
-    def leave_fault(self, error: str) -> None:
-        """Has the launcher raise an error."""
-        checked_json.save(self._fault, {"error": error})
+    def write_error(self, error: str) -> None:
+        """Writes an error for the launcher to raise."""
+        checked_json.save(self._error, {"error": error})
 
-    def check(self, _: int = 0) -> None:
-        """Raises StoppedError where the work is not wanted any longer."""
-        if not self._going.exists():
+    def check_wanted(self, _: int = 0) -> None:
+        """Raises StoppedError if the job is no longer wanted."""
+        if not self._wanted.exists():
             raise StoppedError("stopped")
 
 
 class MakeShard(beam.DoFn):
-    """Makes the shard of each task that it is given.
+    """Makes the shard of each task.
 
     Args:
-        run: whose shards they are.
-        source: where the pairs come from.
-        vocabulary: the file of what they are encoded with.
+        files: files of the job.
+        source: the source of the pairs.
+        vocabulary: path of the vocabulary.
     """
 
-    def __init__(self, run: Run, source: PackedSource, vocabulary: Path) -> None:
-        self._run, self._packed, self._file = run, source, vocabulary
+    def __init__(self, files: JobFiles, source: PackedSource, vocabulary: Path) -> None:
+        self._files, self._packed_source, self._vocabulary_path = files, source, vocabulary
         self._source: Source
         self._vocabulary: TextEncoder
 
     def setup(self) -> None:
-        """Opens source and vocabulary, once in a worker.
+        """Opens source and vocabulary, once per worker.
 
         Raises:
-            T2TError: this worker does not see the folder of the shards.
+            T2TError: the work folder is not visible on this machine.
         """
-        if not self._run.folders.notes.is_dir():
-            raise T2TError(f"{socket.gethostname()} finds no {self._run.folders.notes}: {WHERE}")
-        self._source, self._vocabulary = self._packed.open(), open_vocabulary(self._file)
+        if not self._files.folders.work.is_dir():
+            raise T2TError(f"{socket.gethostname()} finds no {self._files.folders.work}: {SHARED_FOLDERS}")
+        self._source = self._packed_source.open()
+        self._vocabulary = open_vocabulary(self._vocabulary_path)
 
-    def process(self, task: Task) -> None:
-        """Makes a shard. What the user has to mend is left for the launcher: trying again is of no use."""
+    def process(self, task: ShardTask) -> None:
+        """Makes a shard. Errors that the user must fix are written for the launcher, not tried again."""
         try:
             self._make(task)
         except StoppedError:
             return
         except FileNotFoundError as error:
-            self._run.leave_fault(f"{socket.gethostname()} finds no {error.filename}: {WHERE}")
+            self._files.write_error(f"{socket.gethostname()} finds no {error.filename}: {SHARED_FOLDERS}")
         except T2TError as error:
-            self._run.leave_fault(str(error))
+            self._files.write_error(str(error))
 
-    def _make(self, task: Task) -> None:
-        self._run.check()
-        folders = self._run.folders
-        if folders.note(task).exists():  # by an attempt before this one
+    def _make(self, task: ShardTask) -> None:
+        self._files.check_wanted()
+        folders = self._files.folders
+        if folders.counts(task).exists():  # finished by an earlier attempt
             return
-        with tempfile.TemporaryDirectory(prefix="attempt-", dir=folders.notes) as folder:
+        with tempfile.TemporaryDirectory(prefix="attempt-", dir=folders.work) as folder:
             own = Folders(Path(folder), Path(folder))
-            make_shard(task, Workplace(self._source, self._vocabulary, own, self._run.check))
+            make_shard(task, WorkerContext(self._source, self._vocabulary, own, self._files.check_wanted))
             own.shard(task).replace(folders.shard(task))
-            own.note(task).replace(folders.note(task))
+            own.counts(task).replace(folders.counts(task))
 
 
 class Job:
-    """A pipeline that runs.
+    """A running pipeline.
 
-    The direct runner's `run` returns at the end; the others' returns at once, but may need the main thread.
+    `Pipeline.run` of the direct runner returns at the end of the job; that of other runners returns at once,
+    but may need the main thread.
     """
 
     def __init__(self, pipeline: beam.Pipeline, runner: str) -> None:
         self._pipeline, self._runner = pipeline, runner
-        self._ended = threading.Event()  # a thread whose `join` Ctrl-C has interrupted passes for ended
+        self._ended = threading.Event()  # not `Thread.join`, which Ctrl-C makes believe that the thread ended
         self._ended.set()
         self._result: Any = None
         self._state = PipelineState.UNKNOWN
         self._error: Exception | None = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Submits the job.
 
         Raises:
-            T2TError: the engine refuses it, or cannot be reached.
+            T2TError: the engine rejects it, or cannot be reached.
         """
         if self._runner != DIRECT:
             try:
                 self._result = self._pipeline.run()
-            except Exception as error:  # whatever the engine's own code or the network raises
-                raise self._failed(error) from error
+            except Exception as error:  # any error of the engine's own code or of the network
+                raise self._failure(error) from error
         self._ended.clear()
         threading.Thread(target=self._wait, daemon=True).start()
 
@@ -272,36 +284,36 @@ class Job:
         finally:
             self._ended.set()
 
-    def goes_on(self, seconds: float) -> bool:
-        """Whether the job still runs, after so many seconds."""
+    def is_running(self, seconds: float) -> bool:
+        """Waits up to `seconds` for the end of the job; returns whether it is still running."""
         return not self._ended.wait(seconds)
 
-    def raise_fault(self) -> None:
-        """Raises what made the job fail."""
+    def raise_for_failure(self) -> None:
+        """Raises T2TError if the job failed."""
         if self._error:
-            raise self._failed(self._error) from self._error
+            raise self._failure(self._error) from self._error
         if self._state != PipelineState.DONE:
-            raise T2TError(f"--runner={self._runner}: the job ended as {self._state}; start again to go on")
+            raise T2TError(f"--runner={self._runner}: the job ended as {self._state}; start again to resume")
 
-    def end(self) -> None:
-        """Sees that the job ends, of which workers are to give up: soon, or it is cancelled."""
-        if self._ended.wait(GIVE_UP_SECONDS) or not self._result:
+    def stop(self) -> None:
+        """Waits for the job to end, then cancels it."""
+        if self._ended.wait(STOP_SECONDS) or not self._result:
             return
         with contextlib.suppress(Exception):
             self._result.cancel()
-        self._ended.wait(STOP_SECONDS)
+        self._ended.wait(CANCEL_SECONDS)
 
-    def _failed(self, error: Exception) -> T2TError:
+    def _failure(self, error: Exception) -> T2TError:
         return T2TError(
-            f"--runner={self._runner}: {_line(error)}; what is done is kept, start again to go on"
+            f"--runner={self._runner}: {_one_line(error)}; finished shards are kept: start again to resume"
         )
 
 
-def _pairs(tasks: Sequence[Task]) -> int:
-    return sum(task.stop - task.start for task in tasks)
+def _pairs(tasks: Sequence[ShardTask]) -> int:
+    return sum(task.pairs for task in tasks)
 
 
-def _line(error: Exception) -> str:
-    """What an error of Beam says; of a traceback that it says, the end."""
+def _one_line(error: Exception) -> str:
+    """Returns the message of an error of Beam on one line; of a traceback in it, the last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)

@@ -1,10 +1,10 @@
-"""Buckets of lengths (section 5.1; T2T's `data_reader.batching_scheme`)."""
+"""Length buckets (section 5.1; T2T's `data_reader.batching_scheme`)."""
 
 from __future__ import annotations
 
 
 def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_step: float) -> list[int]:
-    """Upper bounds in tokens of the length buckets, ascending; the last is `max_length` (T2T's rule)."""
+    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule)."""
     bounds = []
     bound = min_length_bucket
     while bound < max_length:
@@ -14,5 +14,5 @@ def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_ste
 
 
 def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
-    """Examples per replica of each bucket: what `batch_size` tokens hold at its bound, at least one."""
+    """Returns the examples per replica of each bucket: `batch_size` tokens at its bound, at least one."""
     return [max(1, batch_size // bound) for bound in bounds]

@@ -1,4 +1,4 @@
-"""What shards hold: serialised examples in blocks and chunks, parsed into flat arrays of ids."""
+"""Examples of shards: serialised in blocks and chunks, and parsed into flat arrays of ids."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ import tensorflow as tf
 from t2t_revival.data.records import READ_BUFFER, read_shard
 from t2t_revival.errors import T2TError
 
-OPEN_SHARDS = 16  # shards that are read side by side
-BLOCK = 1024  # records read and parsed in one step
+OPEN_SHARDS = 16  # shards read in parallel
+BLOCK = 1024  # records read and parsed at once
 FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")}
 
 Block = tuple[Path, list[bytes]]  # a shard and some of its serialised examples
 
 
 class Side(NamedTuple):
-    """One side of many examples: ids int32 [total] end to end, where each begins and ends int64 [n + 1]."""
+    """One side of n examples: concatenated ids int32 [total], and their offsets int64 [n + 1]."""
 
     ids: np.ndarray
     offsets: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
-        """Of all examples, int64 [n]."""
+        """Lengths of all examples, int64 [n]."""
         return np.diff(self.offsets)
 
     def tokens(self, members: np.ndarray) -> int:
-        """How many ids some of the examples have together."""
+        """Returns the total number of ids of some of the examples."""
         return int((self.offsets[members + 1] - self.offsets[members]).sum())
 
     def padded(self, members: np.ndarray, rows: int, width: int) -> np.ndarray:
-        """int32 [rows, width], padded with 0; width 0 means that of the longest member."""
+        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member."""
         begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
         width = width or int((ends - begins).max())
         at = begins + np.arange(width)  # [n, width]
@@ -46,18 +46,18 @@ class Side(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Many examples, in the order in which they were read."""
+    """Both sides of n examples, in the order in which they were read."""
 
     inputs: Side
     targets: Side
 
     def reversed(self) -> Pairs:
-        """The same examples with their sides swapped."""
+        """Returns the same examples with their sides swapped."""
         return Pairs(self.targets, self.inputs)
 
 
 def interleave(shards: list[Path], block: int) -> Iterator[Block]:
-    """Blocks of up to 16 shards in turn; a shard that ends makes room for the next."""
+    """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
     waiting = deque(shards)
     reading: deque[tuple[Path, Iterator[list[bytes]]]] = deque()
     while waiting or reading:
@@ -72,7 +72,7 @@ def interleave(shards: list[Path], block: int) -> Iterator[Block]:
 
 
 def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
-    """Groups of whole blocks with at least `size` records together; the last may have fewer."""
+    """Groups blocks into chunks of at least `size` records; the last chunk may have fewer."""
     chunk: list[Block] = []
     count = 0
     for shard, records in blocks:
@@ -86,7 +86,11 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
 
 
 def parse(blocks: list[Block]) -> Pairs:
-    """The ids of all examples of some blocks; T2TError names the shard that holds something else."""
+    """Parses the examples of some blocks.
+
+    Raises:
+        T2TError: a record is not such an example; names the shard.
+    """
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
     for shard, records in blocks:
@@ -94,22 +98,22 @@ def parse(blocks: list[Block]) -> Pairs:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
         except tf.errors.OpError as error:
-            raise T2TError(f"{shard}: holds something else than examples with lists of ids") from error
+            raise T2TError(f"{shard}: not a shard of examples with lists of ids") from error
         for name, ragged in features.items():
             lengths[name].append(np.diff(ragged.row_splits.numpy()))
             ids[name].append(ragged.values.numpy().astype(np.int32))
             if not lengths[name][-1].all():
-                raise T2TError(f"{shard}: holds an example without {name}; is it a shard of text pairs?")
+                raise T2TError(f"{shard}: an example has no {name}; is it a shard of text pairs?")
     return Pairs(
         *(Side(np.concatenate(ids[name]), np.cumsum(np.concatenate(lengths[name]))) for name in FEATURES)
     )
 
 
 def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
-    """The ids (inputs, targets) of all examples of shards, in file order.
+    """Yields the ids (inputs, targets) of all examples, in file order.
 
     Raises:
-        T2TError: a shard is missing or damaged, or holds something else; it is named.
+        T2TError: a shard is missing, corrupt or not a shard of such examples; names it.
     """
     for shard in shards:
         for records in read_shard(shard, BLOCK):
@@ -119,10 +123,10 @@ def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def dataset(shards: Sequence[Path]) -> tf.data.Dataset:
-    """The examples of shards in file order: {"inputs", "targets"}, each int32 [length].
+    """Returns the examples in file order: {"inputs", "targets"}, each int32 [length].
 
-    TensorFlow's own reader, so that a pipeline of any kind can be made from it; a damaged shard raises
-    `tf.errors.DataLossError` while the dataset is read.
+    They are read by TensorFlow, so that any pipeline can be built on the dataset; a corrupt shard raises
+    `tf.errors.DataLossError` during iteration.
     """
     data = tf.data.TFRecordDataset([str(shard) for shard in shards], buffer_size=READ_BUFFER)
     return data.map(_ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

@@ -1,4 +1,4 @@
-"""What lies in a data_dir: `PROBLEM.meta.json`, and the plan of a run that has not finished."""
+"""`Metadata`: the content of `PROBLEM.meta.json`, and of the plan of an unfinished generation."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import checked_json
 from t2t_revival.data.records import remedy
-from t2t_revival.data.vocabularies import open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.files import is_file_name
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import is_file_name
 
 FORMAT_VERSION = 1
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
-WAY_OUT = "put a copy back, or use another --data_dir"
+HINT = "put a copy back, or use another --data_dir"
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What a split, or a part of one, holds. Token counts include EOS."""
+class SplitCounts:
+    """Counts of a split or of a shard. Token counts include EOS."""
 
     examples: int = 0
     skipped: int = 0  # pairs with an empty side
@@ -32,14 +32,14 @@ class Counts:
 
     @property
     def shards(self) -> int:
-        """How many files the split is cut into."""
+        """Number of shards."""
         return len(self.shard_bytes)
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: SplitCounts) -> SplitCounts:
         lengths = dict(self.lengths)
         for length, examples in other.lengths.items():
             lengths[length] = lengths.get(length, 0) + examples
-        return Counts(
+        return SplitCounts(
             self.examples + other.examples,
             self.skipped + other.skipped,
             self.source_tokens + other.source_tokens,
@@ -49,20 +49,20 @@ class Counts:
         )
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Counts:
-        """From what `dataclasses.asdict` and JSON make of it."""
+    def from_dict(cls, values: dict[str, Any]) -> SplitCounts:
+        """Converts from the JSON form of `dataclasses.asdict`."""
         lengths = {int(length): examples for length, examples in values["lengths"].items()}
         return cls(**{**values, "lengths": lengths, "shard_bytes": tuple(values["shard_bytes"])})
 
 
-def dropped(counts: Counts, max_length: int) -> int:
-    """How many examples training leaves out because a side has more than `max_length` tokens."""
+def dropped(counts: SplitCounts, max_length: int) -> int:
+    """Returns the number of examples that training drops: one side has more than `max_length` tokens."""
     return sum(examples for length, examples in counts.lengths.items() if length > max_length)
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """Where the data came from, the vocabulary it was made with, and what each split holds."""
+    """The source of the data, its vocabulary, and the counts of each split."""
 
     name: str  # of the problem
     source: str
@@ -72,86 +72,100 @@ class Metadata:
     vocab_file: str = ""  # inside the data_dir
     vocab_fingerprint: str = ""  # SHA-256 of that file
     vocab_size: int = 0
-    splits: dict[str, Counts] = field(default_factory=dict)  # empty in a plan
+    splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     format_version: int = FORMAT_VERSION
 
     def save(self, path: Path) -> None:
-        """Writes `path` as JSON, whole or not at all."""
+        """Writes `path` as JSON, atomically."""
         checked_json.save(path, dataclasses.asdict(self), indent=1)
 
     @classmethod
     def load(cls, path: Path) -> Metadata:
-        """Reads what `save` wrote.
+        """Reads a file that `save` wrote.
 
         Raises:
-            T2TError: the file is damaged, or of another version of this program.
+            T2TError: the file is corrupt, or of another format version.
         """
-        values = checked_json.load(path, WAY_OUT)
+        values = checked_json.load(path, HINT)
         try:
             if values["format_version"] != FORMAT_VERSION:
                 raise T2TError(
-                    f"{path}: format {values['format_version']}, and this program reads {FORMAT_VERSION}; "
+                    f"{path}: format {values['format_version']}, but this program reads {FORMAT_VERSION}; "
                     "generate the data again, in another --data_dir"
                 )
-            splits = {split: Counts.from_dict(counts) for split, counts in values["splits"].items()}
+            splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
             metadata = cls(**{**values, "splits": splits})
             names = (metadata.name, *metadata.pairs, *metadata.splits, metadata.vocab_file or "none yet")
-            if strange := [name for name in names if not is_file_name(name)]:
-                raise ValueError(f"{strange[0]!r} is no name")
-            numbers = (metadata.vocab_size, *metadata.pairs.values())  # of which names are made
+            if invalid := [name for name in names if not is_file_name(name)]:
+                raise ValueError(f"{invalid[0]!r} is not a valid file name")
+            numbers = (metadata.vocab_size, *metadata.pairs.values())  # which become parts of file names
             if others := [number for number in numbers if type(number) is not int]:
-                raise ValueError(f"{others[0]!r} is no number")
+                raise ValueError(f"{others[0]!r} is not an integer")
             return metadata
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise T2TError(f"{path}: damaged ({error}); {WAY_OUT}") from error
+            raise T2TError(f"{path}: damaged ({error}); {HINT}") from error
 
 
 def metadata_path(data_dir: Path, name: str) -> Path:
-    """Where a problem's metadata lies; it is written when all its data is complete."""
+    """Returns the path of a problem's metadata, which is written when all data is complete."""
     return data_dir / f"{name}.meta.json"
 
 
+def unfinished_dir(data_dir: Path, name: str) -> Path:
+    """Returns the folder of an unfinished generation's plan and of the counts of its finished shards."""
+    return data_dir / f".{name}.unfinished"
+
+
+def references_path(data_dir: Path, name: str, split: str) -> Path:
+    """Returns the path of a split's references, where those are not its targets."""
+    return data_dir / f"{name}-{split}.references"
+
+
 def check_same(
-    data_dir: Path, found: Metadata, source: str | None, vocab_size: int, vocab_file: Path | None = None
+    data_dir: Path, metadata: Metadata, source: str | None, vocab_size: int, vocab_file: Path | None = None
 ) -> None:
-    """Checks that the data in data_dir is what is asked for.
+    """Checks that the data in data_dir was made as requested.
 
     Args:
         data_dir: named in the error.
-        found: what is there.
-        source: name of the source asked for; None: any.
-        vocab_size: pieces asked for; 0: any.
-        vocab_file: the vocabulary asked for; None: any.
+        metadata: describes the data there.
+        source: name of the requested source. `None` accepts any.
+        vocab_size: requested number of pieces. 0 accepts any.
+        vocab_file: requested vocabulary. `None` accepts any.
 
     Raises:
-        T2TError: another source, vocabulary size or vocabulary; both are named.
+        T2TError: source, vocabulary size or vocabulary differ; names both.
     """
-    way_out = "give another --data_dir, or ask for what is there"
-    if source and source != found.source:
+    hint = "give another --data_dir, or ask for what is there"
+    if source and source != metadata.source:
         raise T2TError(
-            f"{data_dir} holds {found.name} made from {found.source}, not from {source}; {way_out}"
+            f"{data_dir} holds {metadata.name} made from {metadata.source}, not from {source}; {hint}"
         )
-    if vocab_size not in (0, found.vocab_size):
+    if vocab_size not in (0, metadata.vocab_size):
         raise T2TError(
-            f"{data_dir} holds {found.name} made with --vocab_size={found.vocab_size}, "
-            f"not {vocab_size}; {way_out}"
+            f"{data_dir} holds {metadata.name} made with --vocab_size={metadata.vocab_size}, "
+            f"not {vocab_size}; {hint}"
         )
-    if vocab_file and found.vocab_file and open_vocabulary(vocab_file).fingerprint != found.vocab_fingerprint:
+    if (
+        vocab_file
+        and metadata.vocab_file
+        and open_vocabulary(vocab_file).fingerprint != metadata.vocab_fingerprint
+    ):
         raise T2TError(
-            f"{data_dir} holds {found.name} made with {found.vocab_file}, not with {vocab_file}; {way_out}"
+            f"{data_dir} holds {metadata.name} made with {metadata.vocab_file}, not with {vocab_file}; {hint}"
         )
 
 
-def check_sizes(paths: list[Path], counts: Counts) -> None:
-    """Checks that shards have the number and the sizes they were written with.
+def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
+    """Checks that the number and the sizes of shards are those of the metadata.
 
     Raises:
-        T2TError: one has not; it is named.
+        T2TError: they are not; names the shard.
     """
     if len(paths) != counts.shards:
         raise T2TError(
-            f"{paths[0].parent}: {len(paths)} shards like {paths[0].name}, "
-            f"and the metadata says {counts.shards}"
+            f"{paths[0].parent}: {len(paths)} shards like {paths[0].name} "
+            f"instead of the {counts.shards} in the metadata; remove those that do not belong there"
         )
     for path, size in zip(paths, counts.shard_bytes, strict=True):
         if path.stat().st_size != size:
@@ -159,14 +173,14 @@ def check_sizes(paths: list[Path], counts: Counts) -> None:
 
 
 def data_fingerprint(paths: list[Path], vocab_fingerprint: str) -> str:
-    """CRC-32 of a split's files: equal for equal data, wherever it lies.
+    """Returns a CRC-32 of a split's files: equal for equal data, in any folder.
 
-    The size and the first MiB of each file are hashed, which is the whole of a usual dev split and enough to
-    tell one training corpus from another.
+    The size and the first MiB of each file are hashed, which covers a usual dev split completely and
+    distinguishes training corpora.
 
     Args:
-        paths: the split's shards in order, and what else its scores depend on.
-        vocab_fingerprint: of the vocabulary, without which ids mean nothing.
+        paths: the split's shards in order, and other files that its scores depend on.
+        vocab_fingerprint: fingerprint of the vocabulary that the ids belong to.
 
     Returns:
         8 hexadecimal digits.

@@ -12,37 +12,39 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.source_checks import REQUIRED, call, kind_of, pair_fault, place_of
-from t2t_revival.data.sources import INDEX_STEP, SPLITS, IndexedFile, Source, numbered_lines
+from t2t_revival.data.indexed_file import INDEX_STEP, IndexedFile, numbered_lines
+from t2t_revival.data.source_checks import REQUIRED, call, kind_of, pair_fault
+from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.utils.code_place import place_of
+from t2t_revival.utils.files import atomic_write
 
 Pair = tuple[str, str] | Mapping[str, str]  # (source, target), or T2T's {"inputs": source, "targets": target}
 Pairs = Iterable[Pair] | Callable[[], Iterable[Pair]]
 
 
 class PairsSource(Source):
-    """Pairs that iterables give: lists, generators, or functions that return either.
+    """Pairs from iterables: lists, generators, or functions that return either.
 
-    Each is read once, from beginning to end, into a temporary file, from which processes on any core make
-    the shards. So a generator may be used up by that. An interrupted t2t-datagen reads them again when it
-    resumes: the same pairs must come, in the same order.
+    Each iterable is read once, from beginning to end, into a temporary file, from which several processes
+    make the shards; a generator may be exhausted by this. When an interrupted t2t-datagen resumes, it reads
+    them again and must get the same pairs in the same order.
 
     Args:
-        name: the same for the same data.
-        splits: "train", "dev" and, if wanted, "test"; for each an iterable of pairs, or a function without
+        name: equal for equal data.
+        splits: for "train", "dev" and optionally "test", an iterable of pairs, or a function without
             arguments that returns one. A pair is (source, target), without line feeds, or T2T's
             {"inputs": source, "targets": target}.
         source_lang: the language of the inputs, such as "en".
         target_lang: the language of the targets.
-        tmp_dir: where the temporary files go, as `make_source` gets it; None: the system's folder for such.
+        tmp_dir: the folder for temporary files that `make_source` is called with. `None` uses the system's.
 
     Example:
         def make_source(self, data_source, tmp_dir):
             return PairsSource("squares", {"train": squares(0, 90), "dev": squares(90, 100)}, tmp_dir=tmp_dir)
 
     Raises:
-        T2TError: "train" or "dev" is missing, or what stands there cannot be iterated.
+        T2TError: "train" or "dev" is missing or not iterable.
     """
 
     def __init__(
@@ -63,20 +65,20 @@ class PairsSource(Source):
             raise T2TError(f"{self._place}: PairsSource {name!r}: {fault}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Files instead of iterables, which cannot go to another process."""
-        self._files  # noqa: B018 (read before it travels)
+        """Pickles the files instead of the iterables, which cannot be pickled."""
+        self._files  # noqa: B018 (writes them)
         return {name: value for name, value in vars(self).items() if name not in ("_pairs", "_remove")}
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return tuple(self._files)
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
+        """Implements `Source.count`."""
         return self._files[split].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`."""
+        """Implements `Source.pairs`."""
         for line in numbered_lines(self._files[split], start, stop):
             source, target = json.loads(line)
             yield source, target
@@ -97,8 +99,8 @@ class PairsSource(Source):
     def _write(self, split: str, path: Path) -> IndexedFile:
         """Writes the pairs of a split, each as JSON on a line."""
         offsets, offset, number = [], 0, 0
-        with writing(path) as file:
-            for number, pair in enumerate(self._opened(split), start=1):
+        with atomic_write(path) as file:
+            for number, pair in enumerate(self._iterable(split), start=1):
                 sides = _sides(pair)
                 if fault := pair_fault(sides):
                     raise T2TError(f"{self._place_of(split)}: pair {number} of {split} {fault}")
@@ -107,13 +109,14 @@ class PairsSource(Source):
                 offset += file.write(f"{json.dumps(sides)}\n".encode())
         if not number:
             raise T2TError(
-                f"{self._place_of(split)}: no pairs of {split} (a generator is read once: give the function)"
+                f"{self._place_of(split)}: no pairs of {split} (a generator is exhausted after one "
+                "pass: give the function instead)"
             )
         return IndexedFile(path, number, tuple(offsets))
 
-    def _opened(self, split: str) -> Iterable[Any]:
-        given = self._pairs[split]
-        pairs = call(given) if callable(given) else given
+    def _iterable(self, split: str) -> Iterable[Any]:
+        pairs = self._pairs[split]
+        pairs = call(pairs) if callable(pairs) else pairs
         if isinstance(pairs, str) or not isinstance(pairs, Iterable):
             raise T2TError(
                 f"{self._place_of(split)}: returns {kind_of(pairs)} for {split}, not an iterable of pairs"
@@ -121,19 +124,19 @@ class PairsSource(Source):
         return pairs
 
     def _place_of(self, split: str) -> str:
-        """The place of a split's function or generator, or of this source's making."""
-        given = self._pairs[split]
-        return place_of(given) if callable(given) or inspect.isgenerator(given) else self._place
+        """Returns the place of a split's function or generator, or of this source's construction."""
+        pairs = self._pairs[split]
+        return place_of(pairs) if callable(pairs) or inspect.isgenerator(pairs) else self._place
 
 
 def _fault(name: Any, splits: Any) -> str | None:
-    """The fault of the arguments; None: there is none."""
+    """Describes the fault of invalid arguments; `None` if they are valid."""
     if not isinstance(name, str):
         return f"its name is {kind_of(name)}, not a str"
     if not isinstance(splits, Mapping):
         return f"its splits are {kind_of(splits)}, not a dict"
     if missing := [split for split in REQUIRED if split not in splits]:
-        return f"{missing[0]!r} is missing; there is {', '.join(map(str, splits)) or 'nothing'}"
+        return f"{missing[0]!r} is missing; it has {', '.join(map(str, splits)) or 'no splits'}"
     for split, pairs in splits.items():
         if split not in SPLITS:
             return f"split {split!r} is not one of {', '.join(SPLITS)}"
@@ -143,7 +146,7 @@ def _fault(name: Any, splits: Any) -> str | None:
 
 
 def _sides(pair: Any) -> Any:
-    """A pair as a tuple, where it is T2T's dictionary."""
+    """Converts T2T's dictionary to a tuple."""
     if isinstance(pair, Mapping) and set(pair) == {"inputs", "targets"}:
         return pair["inputs"], pair["targets"]
     return pair

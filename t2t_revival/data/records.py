@@ -1,7 +1,7 @@
-"""Sharded TFRecord files of `tf.train.Example`, as T2T writes them.
+"""Shards: TFRecord files of `tf.train.Example`, as T2T writes them.
 
-Each example has two int64 lists, `inputs` and `targets`. Files are written and read without TensorFlow,
-so that many processes can start fast and a damaged shard is always named with the byte.
+Each example has two int64 lists, `inputs` and `targets`. Files are written and read without TensorFlow, so
+that worker processes start fast, and errors name the byte at which a shard is corrupt.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from typing import BinaryIO
 import google_crc32c
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
 from t2t_revival.hints import remake_command
+from t2t_revival.utils.files import atomic_write
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
-FAULT_BLOCK = 1024  # records that are held while a shard is verified
+FAULT_BLOCK = 1024  # records in memory while a shard is verified
 
 
 class ReversedShards(list[Path]):
-    """Shards of which the inputs are read as targets and the targets as inputs."""
+    """Shards whose inputs and targets are swapped when they are read."""
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:
-    """T2T's name of a shard, such as "translate_ende-train-00000-of-00100"."""
+    """Returns T2T's name of a shard, such as "translate_ende-train-00000-of-00100"."""
     return f"{name}-{split}-{index:05d}-of-{count:05d}"
 
 
 def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
-    """All shards of a split, in order.
+    """Returns the paths of all shards of a split, in order.
 
     Raises:
-        T2TError: there is none, one is missing (it is named), or shards of different counts are mixed.
+        T2TError: there are none, one is missing (names it), or shards of different counts are mixed.
     """
     pattern = re.compile(rf"{re.escape(name)}-{re.escape(split)}-\d{{5}}-of-(\d{{5}})")
-    found = {
+    matches = {
         path.name: match for path in data_dir.glob(f"{name}-*") if (match := pattern.fullmatch(path.name))
     }
-    counts = {int(match[1]) for match in found.values()}
+    counts = {int(match[1]) for match in matches.values()}
     if not counts:
         raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run {remake_command(name, data_dir)}")
     if len(counts) > 1:
@@ -56,7 +56,7 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
         )
     count = counts.pop()
     names = [shard_name(name, split, index, count) for index in range(count)]
-    if missing := [shard for shard in names if shard not in found]:
+    if missing := [shard for shard in names if shard not in matches]:
         raise T2TError(
             f"{data_dir}: shard {missing[0]} is missing; to make it, run {remake_command(name, data_dir)}"
         )
@@ -64,35 +64,35 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
 
 
 def encode_example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
-    """A serialised `tf.train.Example` with the int64 lists `inputs` and `targets`, ids from 0."""
+    """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative."""
     return _field(1, _feature(b"inputs", inputs) + _feature(b"targets", targets))
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
-    """Writes serialised examples in their order, whole or not at all.
+    """Writes a shard atomically.
 
     Args:
-        path: the shard's own name; until all is written it is called `.NAME.tmp`.
-        examples: what `encode_example` gives.
+        path: the shard; its temporary name is `.NAME.tmp`.
+        examples: serialised examples from `encode_example`.
     """
-    with writing(path) as file:
+    with atomic_write(path) as file:
         for example in examples:
             length = LENGTH.pack(len(example))
             file.write(length + _check(length) + example + _check(example))
 
 
 def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
-    """The serialised examples of a shard in their order, up to `block` at a time.
+    """Yields the serialised examples of a shard in their order, up to `block` at a time.
 
     Raises:
-        T2TError: there is no such shard, or it is truncated or damaged; names the byte where the record
-            begins that cannot be read.
+        T2TError: the shard is missing, truncated or corrupt; names the byte at which the unreadable record
+            begins.
     """
     try:
         with path.open("rb", READ_BUFFER) as file:
             examples = _examples(file, path)
-            while some := list(islice(examples, block)):
-                yield some
+            while records := list(islice(examples, block)):
+                yield records
     except FileNotFoundError as error:
         raise T2TError(f"{path}: no such shard; {remedy(path)}") from error
     except OSError as error:
@@ -100,23 +100,23 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
 
 
 def fault(path: Path, size: int | None = None) -> str | None:
-    """What is wrong with a shard, of which all is read; None: nothing.
+    """Reads a shard completely and describes its fault; returns `None` if it is valid.
 
     Args:
         path: the shard.
-        size: bytes that it must have; None: any.
+        size: its size in bytes. `None` accepts any.
     """
     try:
         for _ in read_shard(path, FAULT_BLOCK):
             pass
-    except DamagedError as error:
+    except CorruptShardError as error:
         return f"truncated or damaged at byte {error.byte}"
-    found = path.stat().st_size
-    return f"{found} bytes instead of {size}" if size not in (None, found) else None
+    actual = path.stat().st_size
+    return f"{actual} bytes instead of {size}" if size not in (None, actual) else None
 
 
-class DamagedError(T2TError):
-    """A shard cannot be read from `byte` on, where a record begins."""
+class CorruptShardError(T2TError):
+    """A shard has an unreadable record, which begins at `byte`."""
 
     def __init__(self, path: Path, byte: int) -> None:
         self.byte = byte
@@ -124,7 +124,7 @@ class DamagedError(T2TError):
 
 
 def remedy(path: Path) -> str:
-    """The end of an error message: how to make a shard again."""
+    """Returns the end of an error message: the command that makes a shard again."""
     name, *_ = path.name.rsplit("-", 4)  # NAME-SPLIT-00000-of-00001
     return f"to make this shard again, run {remake_command(name, path.parent)}"
 
@@ -138,20 +138,20 @@ def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
             example = file.read(*LENGTH.unpack(length))
             check = file.read(CHECK.size)
         if check != _check(example):
-            raise DamagedError(path, begin)
+            raise CorruptShardError(path, begin)
         yield example
         begin += HEADER_BYTES + len(example) + CHECK.size
 
 
 def remove_temporary(data_dir: Path, name: str) -> None:
-    """Removes what an interrupted run left behind under the temporary names of `writing`."""
+    """Removes temporary files that an interrupted `atomic_write` has left behind."""
     for pattern in (f".{name}-*.tmp", f".{name}.*.tmp", f".vocab.{name}.*.tmp"):
         for path in data_dir.glob(pattern):
             path.unlink(missing_ok=True)
 
 
 def _check(content: bytes) -> bytes:
-    """TFRecord's masked CRC-32C, as it stands in the file."""
+    """Returns TFRecord's masked CRC-32C, in the file's byte order."""
     crc = google_crc32c.value(content)
     rotated = (crc >> 15) | (crc << 17)
     return CHECK.pack((rotated + CRC_MASK_DELTA) & 0xFFFFFFFF)
@@ -159,17 +159,17 @@ def _check(content: bytes) -> bytes:
 
 @lru_cache(maxsize=1 << 17)
 def _varint(value: int) -> bytes:
-    """A protocol buffer's varint of a number from 0."""
+    """Encodes a protocol buffer's varint of a number that is not negative."""
     low, rest = value & 0x7F, value >> 7
     return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A protocol buffer's length-delimited field."""
+    """Encodes a protocol buffer's length-delimited field."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
 def _feature(name: bytes, ids: Sequence[int]) -> bytes:
-    """One entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
+    """Encodes an entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
     int64_list = _field(1, b"".join(map(_varint, ids)))
     return _field(1, _field(1, name) + _field(2, _field(3, int64_list)))

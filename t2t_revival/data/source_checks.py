@@ -1,4 +1,4 @@
-"""Checks of what a user's own source returns; each error names the file and line of the code at fault."""
+"""Checks of users' own sources and problems; each error names file and line of the faulty code."""
 
 from __future__ import annotations
 
@@ -10,33 +10,19 @@ from typing import Any
 
 from t2t_revival.data.sources import Source
 from t2t_revival.errors import T2TError
-from t2t_revival.files import is_file_name
+from t2t_revival.utils.code_place import place_of
+from t2t_revival.utils.files import is_file_name
 
 REQUIRED = ("train", "dev")
 METHODS = ("splits", "count", "pairs")
 ATTRIBUTES = ("kind", "name", "source_lang", "target_lang")
 
 
-def place_of(code: Any, cls: type | None = None) -> str:
-    """`FILE, line N` of a function, property, generator or class.
-
-    Args:
-        code: what to look for.
-        cls: its class, which is named where `code` itself is in no file.
-    """
-    code = getattr(code, "fget", code)
-    code = getattr(code, "gi_code", inspect.unwrap(code) if callable(code) else code)
-    try:
-        return f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}"
-    except (OSError, TypeError):
-        return place_of(cls) if cls else getattr(code, "__qualname__", repr(code))
-
-
 def call(function: Callable, *arguments: Any) -> Any:
-    """The function's result.
+    """Calls a function and returns its result.
 
     Raises:
-        T2TError: it does not take these arguments.
+        T2TError: the function does not take these arguments.
     """
     try:
         inspect.signature(function).bind(*arguments)
@@ -48,45 +34,46 @@ def call(function: Callable, *arguments: Any) -> Any:
 
 
 def made_source(make: Callable, data_source: str, *arguments: Any) -> Source:
-    """The result of a problem's `make_source`, with a name.
+    """Calls a problem's `make_source` and returns the source, with a name.
 
     Args:
         make: the method.
-        data_source: its first argument, by which a source without a name is called.
-        arguments: its other ones.
+        data_source: its first argument, which names a source without a name.
+        arguments: its other arguments.
 
     Raises:
-        T2TError: it returns no `Source`, or one with an attribute that is no text.
+        T2TError: it returns no `Source`, or one with an attribute that is not a str.
     """
-    found = call(make, data_source, *arguments)
-    if not isinstance(found, Source):
+    source = call(make, data_source, *arguments)
+    if not isinstance(source, Source):
         raise T2TError(
-            f"{place_of(make)}: make_source returns {kind_of(found)}, not a Source (t2t_revival.data.sources)"
+            f"{place_of(make)}: make_source returns {kind_of(source)}, "
+            "not a Source (t2t_revival.data.sources)"
         )
     for method in METHODS:
-        if not callable(getattr(found, method)):
+        if not callable(getattr(source, method)):
             raise T2TError(
-                f"{place_of(type(found))}: {method} is {kind_of(getattr(found, method))}, not a method"
+                f"{place_of(type(source))}: {method} is {kind_of(getattr(source, method))}, not a method"
             )
     for attribute in ATTRIBUTES:
-        value = getattr(found, attribute)
+        value = getattr(source, attribute)
         if not isinstance(value, str):
-            raise T2TError(f"{place_of(type(found))}: {attribute} is {kind_of(value)}, not a str")
-    if not found.name:
-        found.name = data_source
-    return found
+            raise T2TError(f"{place_of(type(source))}: {attribute} is {kind_of(value)}, not a str")
+    if not source.name:
+        source.name = data_source
+    return source
 
 
 def checked_size(problem: Any, size: Any, origin: str) -> int:
-    """A number of pieces.
+    """Returns a problem's vocabulary size.
 
     Args:
-        problem: whose it is.
-        size: the number.
-        origin: the property or method that it comes from.
+        problem: the problem.
+        size: the number of pieces.
+        origin: name of the property or method that returned it.
 
     Raises:
-        T2TError: it is no number, or a method that should be a property.
+        T2TError: the size is not a positive int, or is a method that should be a property.
     """
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
@@ -97,10 +84,10 @@ def checked_size(problem: Any, size: Any, origin: str) -> int:
 
 
 def checked_symbols(problem: Any, source: Source) -> Sequence[str]:
-    """A problem's `user_symbols`.
+    """Returns a problem's `user_symbols`.
 
     Raises:
-        T2TError: they are no sequence of texts.
+        T2TError: they are not a list or tuple of str.
     """
     symbols = problem.user_symbols(source)
     if isinstance(symbols, list | tuple) and all(isinstance(symbol, str) and symbol for symbol in symbols):
@@ -110,10 +97,10 @@ def checked_symbols(problem: Any, source: Source) -> Sequence[str]:
 
 
 def counted(source: Source) -> dict[str, int]:
-    """The splits of a source with their numbers of pairs.
+    """Returns the number of pairs of each split of a source.
 
     Raises:
-        T2TError: a split or a number is none, or "train" or "dev" is missing.
+        T2TError: a split's name or number is invalid, or "train" or "dev" is missing.
     """
     splits = call(source.splits)
     where = place_of(source.splits)
@@ -122,47 +109,47 @@ def counted(source: Source) -> dict[str, int]:
     splits = tuple(splits)
     for split in splits:
         if not isinstance(split, str) or not is_file_name(split):
-            raise T2TError(f"{where}: split {split!r}: its files cannot be named so")
+            raise T2TError(f"{where}: split {split!r}: not a valid name: it becomes part of file names")
     if missing := [split for split in REQUIRED if split not in splits]:
         raise T2TError(f"{where}: splits returns {splits}: {missing[0]!r} is missing")
     return {split: _count(source, split) for split in splits}
 
 
 def _count(source: Source, split: str) -> int:
-    found = call(source.count, split)
+    count = call(source.count, split)
     try:
-        number = operator.index(found)
+        number = operator.index(count)
     except TypeError:
-        raise T2TError(f"{place_of(source.count)}: count returns {kind_of(found)}, not an int") from None
+        raise T2TError(f"{place_of(source.count)}: count returns {kind_of(count)}, not an int") from None
     if number < 1:
         raise T2TError(f"{place_of(source.count)}: count returns {number} for the {split} split")
     return number
 
 
 def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-    """`Source.pairs`, each checked.
+    """Yields `Source.pairs`, each checked.
 
     Raises:
-        T2TError: one is no pair of lines, or there are not `stop - start` of them.
+        T2TError: one is not a pair of lines, or there are not `stop - start` of them.
     """
-    found = call(source.pairs, split, start, stop)
-    if isinstance(found, str) or not isinstance(found, Iterable):
-        raise T2TError(f"{place_of(source.pairs)}: pairs returns {kind_of(found)}, not an iterator of pairs")
+    pairs = call(source.pairs, split, start, stop)
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise T2TError(f"{place_of(source.pairs)}: pairs returns {kind_of(pairs)}, not an iterator of pairs")
     number = start
-    for number, pair in enumerate(islice(found, stop - start + 1), start + 1):
+    for number, pair in enumerate(islice(pairs, stop - start + 1), start + 1):
         if fault := pair_fault(pair):
             raise T2TError(f"{place_of(source.pairs)}: pair {number} of {split} {fault}")
         yield pair[0], pair[1]
     if number != stop:
         many = "more" if number > stop else f"only {number - start}"
         raise T2TError(
-            f"{place_of(source.pairs)}: {many} pairs of {split} where {stop - start} were asked for: number "
-            f"{start} up to {stop}, of the {source.count(split)} that count returns"
+            f"{place_of(source.pairs)}: {many} pairs of {split} instead of {stop - start}, number {start} up "
+            f"to {stop} of the {source.count(split)} that count returns"
         )
 
 
 def pair_fault(pair: Any) -> str | None:
-    """The fault of a pair (source, target); None: there is none."""
+    """Describes the fault of an invalid pair (source, target); `None` if it is valid."""
     if not isinstance(pair, tuple | list):
         return f"is {kind_of(pair)}, not a tuple (source, target)"
     if len(pair) != 2:
@@ -178,5 +165,5 @@ def pair_fault(pair: Any) -> str | None:
 
 
 def kind_of(value: Any) -> str:
-    """The name of its type, for messages."""
+    """Returns the name of a value's type, for messages."""
     return "None" if value is None else type(value).__name__

@@ -1,49 +1,43 @@
-"""Where sentence pairs come from: `--data_source`.
+"""Sources of sentence pairs: `--data_source`.
 
 `wmt14` and `tfds:NAME/CONFIG` read TensorFlow Datasets, a folder holds `train.en train.de dev.en dev.de
-[test.en test.de]` (plain or .gz), `sample` is built in. A source does nothing until it is asked for
-pairs, holds few of them in memory, and can be sent to other processes.
+[test.en test.de]` (plain or .gz), `sample` is built in. A source reads nothing when it is created, streams
+its pairs, and can be pickled.
 """
 
 from __future__ import annotations
 
 import abc
-import gzip
 import hashlib
 import os
-import shutil
 import tempfile
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.sample_corpus import DEFAULT_SIZES, SampleSentence, generate
 
 SPLITS = ("train", "dev", "test")
 CHOICES = (
     "--data_source takes a folder with train.en train.de dev.en dev.de (or your languages), "
     "sample (built in), or tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded)"
 )
-INDEX_STEP = 10_000  # lines from one remembered byte offset to the next
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Source(abc.ABC):
-    """Sentence pairs in splits named "train", "dev" and, where there is one, "test".
+    """Sentence pairs in splits named "train", "dev" and optionally "test".
 
-    A source of one's own has the three methods; the attributes have defaults.
+    Subclasses implement the three abstract methods; the attributes have defaults.
 
     Attributes:
-        kind: "folder", "tfds" or "sample", for each of which a problem may have a vocabulary size of its own.
-        name: the same for the same data, and itself a valid --data_source; empty: the --data_source that it
-            was made for.
-        source_lang: the language of a pair's first side, as messages call it.
-        target_lang: that of its second side.
+        kind: "folder", "tfds" or "sample", by which a problem chooses its vocabulary size.
+        name: equal for equal data, and itself a valid --data_source. "" uses the --data_source that the
+            source was made for.
+        source_lang: the language of the first sides, for messages.
+        target_lang: the language of the second sides.
     """
 
     kind: str = "own"
@@ -53,7 +47,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """The splits that exist.
+        """Returns the existing splits.
 
         Raises:
             T2TError: the data cannot be found.
@@ -61,7 +55,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def count(self, split: str) -> int:
-        """How many pairs a split has, empty ones included.
+        """Returns the number of pairs of a split, empty ones included.
 
         Raises:
             T2TError: the data cannot be read.
@@ -69,37 +63,37 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """The pairs (source, target) of a split from number `start` up to `stop`; no "\\n" in them.
+        r"""Yields the pairs (source, target) number `start` up to `stop` of a split, without "\n".
 
         Raises:
             T2TError: the data cannot be read.
         """
 
-    def check(self) -> None:  # noqa: B027 (nothing to do for most)
-        """Checks that the data is there; reads and downloads nothing.
+    def check(self) -> None:  # noqa: B027 (optional)
+        """Checks that the data exists, without reading or downloading it.
 
         Raises:
-            T2TError: it is not.
+            T2TError: it does not exist.
         """
 
-    def close(self) -> None:  # noqa: B027 (nothing to do for most)
-        """Removes temporary files, once all has been read."""
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Removes temporary files after the last read."""
 
 
 def source(
     name: str, source_lang: str, target_lang: str, tfds_default: str = "", tmp_dir: Path | None = None
 ) -> Source:
-    """The source that a `--data_source` names.
+    """Returns the source of a `--data_source`.
 
     Args:
         name: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
-        source_lang: such as "en".
-        target_lang: such as "de".
-        tfds_default: what `wmt14` is short for.
-        tmp_dir: where compressed files are unpacked; None: the system's folder for such.
+        source_lang: the language of the first sides, such as "en".
+        target_lang: the language of the second sides, such as "de".
+        tfds_default: the NAME/CONFIG of `wmt14`; "" if there is none for these languages.
+        tmp_dir: the folder for unpacked files. `None` uses the system's temporary folder.
 
     Raises:
-        T2TError: `wmt14` where there is no such set for these languages.
+        T2TError: there is no `wmt14` for these languages.
     """
     if name == "sample":
         return SampleSource(source_lang, target_lang)
@@ -113,7 +107,7 @@ def source(
 
 
 class SampleSource(Source):
-    """The built-in corpus: a grammar's sentences in English, German and French."""
+    """The built-in sample corpus in English, German and French."""
 
     kind = name = "sample"
 
@@ -121,17 +115,15 @@ class SampleSource(Source):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return SPLITS
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
-        from t2t_revival.data.grammar import DEFAULT_SIZES
-
+        """Implements `Source.count`."""
         return DEFAULT_SIZES[split]
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`."""
+        """Implements `Source.pairs`."""
         languages = {"en": "english", "de": "german", "fr": "french"}
         for language in (self.source_lang, self.target_lang):
             if language not in languages:
@@ -142,58 +134,47 @@ class SampleSource(Source):
 
 
 @lru_cache(maxsize=len(SPLITS))
-def _sample(split: str) -> list[Any]:
-    """All sentences of a split; kept so that shards do not each generate them anew."""
-    from t2t_revival.data.grammar import generate
-
+def _sample(split: str) -> list[SampleSentence]:
+    """Returns all sentences of a split, cached for all shards of a process."""
     return list(generate(split))
 
 
-@dataclass(frozen=True)
-class IndexedFile:
-    """A file of lines: how many there are, and the byte offset of every INDEX_STEPth."""
-
-    path: Path
-    lines: int
-    offsets: tuple[int, ...]
-
-
 class FolderSource(Source):
-    """Plain text, one sentence per line, both sides aligned; UTF-8, optionally .gz.
+    r"""Aligned plain text, one sentence per line; UTF-8, optionally .gz.
 
-    Only "\\n" ends a line; "\\r\\n" and a byte order mark are taken off.
+    Only "\n" ends a line; a "\r" before it and a byte order mark are removed.
     """
 
     kind = "folder"
 
     def __init__(self, folder: str, source_lang: str, target_lang: str, tmp_dir: Path | None = None) -> None:
-        self._asked = folder
+        self._data_source = folder
         self._folder = Path(folder).expanduser().resolve()
         self._tmp_dir = (tmp_dir or Path(tempfile.gettempdir())).absolute()
         self.name = str(self._folder)
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return tuple(self._sides)
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
+        """Implements `Source.count`."""
         return self._sides[split][0].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`."""
-        source_side, target_side = self._sides[split]
-        yield from zip(_lines(source_side, start, stop), _lines(target_side, start, stop), strict=True)
+        """Implements `Source.pairs`."""
+        source_lines, target_lines = (text_lines(side, start, stop) for side in self._sides[split])
+        yield from zip(source_lines, target_lines, strict=True)
 
     def check(self) -> None:
-        """See `Source.check`."""
+        """Implements `Source.check`."""
         if not self._folder.is_dir():
-            raise T2TError(f"--data_source={self._asked}: no such folder; {CHOICES}")
+            raise T2TError(f"--data_source={self._data_source}: no such folder; {CHOICES}")
 
     def close(self) -> None:
-        """Removes what was unpacked."""
-        for file in self._files():
+        """Removes the unpacked files."""
+        for file in self._packed_files():
             self._unpacked(file).unlink(missing_ok=True)
 
     @cached_property
@@ -219,12 +200,9 @@ class FolderSource(Source):
         return source_side, target_side
 
     def _file(self, split: str, language: str) -> Path:
-        """The plain file, or the compressed one where only that exists."""
-        plain = self._folder / f"{split}.{language}"
-        packed = plain.with_name(f"{plain.name}.gz")
-        return packed if packed.exists() and not plain.exists() else plain
+        return plain_or_packed(self._folder / f"{split}.{language}")
 
-    def _files(self) -> list[Path]:
+    def _packed_files(self) -> list[Path]:
         files = [self._file(split, lang) for split in SPLITS for lang in (self.source_lang, self.target_lang)]
         return [file for file in files if file.exists() and file.suffix == ".gz"]
 
@@ -232,65 +210,24 @@ class FolderSource(Source):
         if not file.is_file():
             raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
         if file.suffix != ".gz":
-            return _index(file, file)
+            return index_text(file, file)
         plain = self._unpacked(file)
         if not plain.exists():
-            _unpack(file, plain)
-        return _index(plain, file)
+            unpack(file, plain)
+        return index_text(plain, file)
 
     def _unpacked(self, file: Path) -> Path:
-        """Where the content of a compressed file lies; another name for another version of the file."""
+        """Returns the path of the unpacked file, which differs between versions of the compressed one."""
         status = file.stat()
         version = f"{file} {status.st_size} {status.st_mtime_ns}"
         digest = hashlib.sha256(version.encode()).hexdigest()[:16]
         return self._tmp_dir / f"t2t-{digest}-{file.stem}"
 
 
-def _unpack(packed: Path, plain: Path) -> None:
-    plain.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with gzip.open(packed) as content, writing(plain) as file:
-            shutil.copyfileobj(content, file, 1 << 20)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{packed}: damaged gzip file: {error}") from error
-
-
-def _index(path: Path, shown: Path) -> IndexedFile:
-    """Counts the lines of a file and checks that they are UTF-8; errors name the file `shown`."""
-    offsets, offset, number = [], 0, 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if (number - 1) % INDEX_STEP == 0:
-                offsets.append(offset)
-            offset += len(line)
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise T2TError(f"{shown}, line {number}: not UTF-8 ({error.reason})") from error
-    return IndexedFile(path, number, tuple(offsets))
-
-
-def _lines(side: IndexedFile, start: int, stop: int) -> Iterator[str]:
-    """The lines of a text file from number `start` (from 0) up to `stop`, without line ends."""
-    for number, line in enumerate(numbered_lines(side, start, stop), start):
-        content = line.removeprefix(BYTE_ORDER_MARK) if number == 0 else line
-        yield content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-
-
-def numbered_lines(file: IndexedFile, start: int, stop: int) -> Iterator[bytes]:
-    """The lines of a file from number `start` (from 0) up to `stop`, with their line feeds."""
-    if start >= min(stop, file.lines):
-        return
-    with file.path.open("rb") as content:
-        content.seek(file.offsets[start // INDEX_STEP])
-        skipped = start % INDEX_STEP
-        yield from islice(content, skipped, skipped + stop - start)
-
-
 class TfdsSource(Source):
-    """A translation set of TensorFlow Datasets, its `huggingface:` namespace included.
+    """A translation set of TensorFlow Datasets, also of its `huggingface:` namespace.
 
-    An example's features are keyed by language, at the top or inside "translation".
+    An example's features are keyed by language, either directly or inside "translation".
     """
 
     kind = "tfds"
@@ -306,15 +243,15 @@ class TfdsSource(Source):
         return {name: value for name, value in vars(self).items() if name != "_builder"}
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return tuple(self._split_names)
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
+        """Implements `Source.count`."""
         return int(self._builder.info.splits[self._split_names[split]].num_examples)
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`; a line break inside a sentence becomes a space."""
+        """Implements `Source.pairs`; a line break inside a sentence becomes a space."""
         import tensorflow_datasets as tfds
 
         part = f"{self._split_names[split]}[{start}:{stop}]"
@@ -332,7 +269,7 @@ class TfdsSource(Source):
 
     @cached_property
     def _split_names(self) -> dict[str, str]:
-        """Our names of the splits that exist -> the set's own."""
+        """The dataset's own name of each existing split."""
         own = self._builder.info.splits
         names = {}
         for split, candidates in self.SPLIT_NAMES:
@@ -346,12 +283,12 @@ class TfdsSource(Source):
     def _builder(self) -> Any:
         import tensorflow_datasets as tfds
 
-        here = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # not so in a worker on another machine
-        elsewhere = {} if here else {"data_dir": self._data_dir}
+        same = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # false in a worker on another machine
+        data_dir = {} if same else {"data_dir": self._data_dir}
         try:
-            builder = tfds.builder(self._dataset, **elsewhere)
+            builder = tfds.builder(self._dataset, **data_dir)
             builder.download_and_prepare()
-        except Exception as error:  # whatever the set's own code, the network or the disk raises
+        except Exception as error:  # any error of the dataset's own code, the network or the disk
             reason = str(error).strip().split("\n")[0]
             raise T2TError(
                 f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); {CHOICES}"

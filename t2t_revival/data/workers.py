@@ -1,6 +1,6 @@
-"""Makes shards in parallel: one task per shard, in one pool of processes.
+"""Parallel making of shards: one task per shard, in one pool of processes.
 
-`data.beam` does the same on other machines; what becomes of a task is said here, for both.
+`make_shard`, which runs one task, also serves `data.beam`, which does the same on other machines.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import checked_json, registry
-from t2t_revival.data.metadata import Counts
+from t2t_revival import registry
+from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
-from t2t_revival.data.vocabulary import EOS
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.utils import checked_json
 
 SEED = 1
-PAIRS_PER_WORKER = 25_000  # fewer do not repay the start of a process
-CHUNK = 1000  # pairs that are encoded at once
+PAIRS_PER_WORKER = 25_000  # at least; for fewer, starting a process takes longer than it saves
+CHUNK = 1000  # pairs encoded in one call
 POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Task:
-    """One shard to make."""
+class ShardTask:
+    """One shard to make, from the pairs of a split from number `start` up to `stop`."""
 
-    name: str
+    name: str  # of the problem
     split: str
     index: int
     shards: int
@@ -53,192 +54,199 @@ class Task:
 
     @property
     def file_name(self) -> str:
-        """The shard's own name."""
+        """The shard's file name."""
         return shard_name(self.name, self.split, self.index, self.shards)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return self.stop - self.start
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where shards go, and where the notes of what is in them go."""
+    """Folders of a generation: `shards` for the shards, `work` for their counts until all are finished."""
 
     shards: Path
-    notes: Path
+    work: Path
 
-    def shard(self, task: Task) -> Path:
-        """The shard's path."""
+    def shard(self, task: ShardTask) -> Path:
+        """Returns the shard's path."""
         return self.shards / task.file_name
 
-    def note(self, task: Task) -> Path:
-        """The path of the shard's counts, as JSON; written when the shard is on the disk."""
-        return self.notes / f"{task.file_name}.json"
+    def counts(self, task: ShardTask) -> Path:
+        """Returns the path of the shard's counts, JSON that is written after the shard."""
+        return self.work / f"{task.file_name}.json"
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """What a worker needs."""
+class WorkerContext:
+    """A worker's source, vocabulary, folders and callback."""
 
     source: Source
     vocabulary: TextEncoder
     folders: Folders
-    encoded: Callable[[int], None]  # is told of pairs that are encoded, now and then; raises StoppedError
+    on_encoded: Callable[[int], None]  # called with a number of encoded pairs; may raise StoppedError
 
 
 @dataclass(frozen=True)
 class PackedSource:
-    """A source on its way to another process, which may have to import the user's package first."""
+    """A pickled source, and the user's package that must be imported before it is unpickled."""
 
     usr_dir: str | None
     content: bytes
 
     @classmethod
     def of(cls, source: Source) -> PackedSource:
-        """Packs a source.
+        """Pickles a source.
 
         Raises:
-            T2TError: it holds what cannot go to another process, such as an open file.
+            T2TError: the source cannot be pickled, for example because of an open file.
         """
         module = type(source).__module__
         try:
             content = pickle.dumps(source)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise T2TError(
-                f"{module}.{type(source).__name__}: cannot go to the processes that make shards ({error}); "
-                "let it hold names and numbers, and open files in `pairs`"
+                f"{module}.{type(source).__name__}: cannot be pickled for the processes that make shards "
+                f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
         return cls(registry.usr_dir(module.partition(".")[0]), content)
 
     def open(self) -> Source:
-        """The source, in the process where it is needed.
+        """Unpickles the source.
 
         Raises:
             T2TError: the user's package cannot be imported, or its code fails.
         """
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
             registry.import_usr_dir(self.usr_dir)
-        with _faults_of_users():
+        with _user_errors():
             return pickle.loads(self.content)
 
 
 class StoppedError(T2TError):
-    """The work is given up, as was asked for."""
+    """The generation was stopped, so that a worker gives up its task."""
 
 
 @dataclass(frozen=True)
-class Tally:
-    """What the processes of a pool share."""
+class SharedCounter:
+    """Number of encoded pairs, and the stop signal, shared by the processes of a pool."""
 
-    stop: Any  # multiprocessing.Event: give up soon
-    done: Any  # multiprocessing.Value: pairs encoded
+    stop: Any  # multiprocessing.Event
+    pairs: Any  # multiprocessing.Value
 
     def __call__(self, pairs: int) -> None:
-        """Adds to the pairs.
+        """Adds a number of encoded pairs.
 
         Raises:
-            StoppedError: work is to stop.
+            StoppedError: the stop signal is set.
         """
         if self.stop.is_set():
             raise StoppedError("stopped")
-        with self.done.get_lock():
-            self.done.value += pairs
+        with self.pairs.get_lock():
+            self.pairs.value += pairs
 
 
-Engine = Callable[[list[Task], Source, TextEncoder, Folders, Callable[[int], None]], None]
-"""What makes shards, as `make_shards` does."""
+ShardRunner = Callable[[list[ShardTask], Source, TextEncoder, Folders, Callable[[int], None]], None]
+"""Makes shards; called as `make_shards`."""
 
-_open_workplace: Callable[[], Workplace]
+_worker_context: Callable[[], WorkerContext]
 
 
 def make_shards(
-    tasks: list[Task],
+    tasks: list[ShardTask],
     source: Source,
     vocabulary: TextEncoder,
     folders: Folders,
-    report: Callable[[int], None],
+    on_pairs: Callable[[int], None],
 ) -> None:
-    """Makes shards in as many processes as there are cores and work for them.
+    """Makes shards in parallel, in at most one process per core.
 
     Args:
         tasks: the shards to make.
-        source: where the pairs come from.
-        vocabulary: what they are encoded with.
-        folders: where shards and notes go.
-        report: called with the number of pairs done.
+        source: the source of the pairs.
+        vocabulary: encodes them.
+        folders: folders of the shards and of their counts.
+        on_pairs: called with the number of pairs done so far.
 
     Raises:
-        T2TError: the source cannot be read, or a worker died.
+        T2TError: the source cannot be read, or a worker process died.
     """
-    work = sum(task.stop - task.start for task in tasks)
-    workers = min(cores(), len(tasks), math.ceil(work / PAIRS_PER_WORKER))
-    context = multiprocessing.get_context("forkserver")
-    tally = Tally(context.Event(), context.Value("q", 0))
-    workplace = Workplace(source, vocabulary, folders, tally)
+    pairs = sum(task.pairs for task in tasks)
+    workers = min(cores(), len(tasks), math.ceil(pairs / PAIRS_PER_WORKER))
+    processes = multiprocessing.get_context("forkserver")
+    counter = SharedCounter(processes.Event(), processes.Value("q", 0))
     if workers > 1:
-        _in_pool(tasks, workplace, tally, workers, context, lambda: report(tally.done.value))
+        start = (PackedSource.of(source), vocabulary.path, folders, counter)
+        _run_pool(tasks, start, workers, processes, lambda: on_pairs(counter.pairs.value))
         return
+    context = WorkerContext(source, vocabulary, folders, counter)
     for task in tasks:
-        make_shard(task, workplace)
-        report(tally.done.value)
+        make_shard(task, context)
+        on_pairs(counter.pairs.value)
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_pool(
-    tasks: list[Task],
-    workplace: Workplace,
-    tally: Tally,
+def _run_pool(
+    tasks: list[ShardTask],
+    start: tuple[PackedSource, Path, Folders, SharedCounter],
     workers: int,
-    context: Any,
-    report: Callable[[], None],
+    processes: Any,
+    on_poll: Callable[[], None],
 ) -> None:
-    context.set_forkserver_preload([__name__])
-    start = (PackedSource.of(workplace.source), workplace.vocabulary.path, workplace.folders, tally)
-    with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+    """Runs tasks in a pool of processes that begin with `_start_worker(*start)`."""
+    processes.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(workers, processes, _start_worker, start) as pool:
         try:
             with _ctrl_c_later():
-                pending = {pool.submit(_work, task) for task in tasks}
+                pending = {pool.submit(_run_task, task) for task in tasks}
             while pending:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     future.result()
-                report()
+                on_poll()
         except BrokenProcessPool as error:
             raise T2TError(
-                "a worker process died (out of memory?); what is done is kept, start again to go on. "
+                "a worker process died (out of memory?); finished shards are kept: start again to resume. "
                 'In a script of your own, generate data only under `if __name__ == "__main__":`'
             ) from error
         finally:
-            tally.stop.set()
+            start[-1].stop.set()
             pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Holds Ctrl-C back while processes are started, which never get it: one half started would be lost."""
+    """Delays Ctrl-C until all processes are started: a half-started one could not be stopped any more."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[tuple[Any, ...]] = []
-    handler = signal.signal(signal.SIGINT, lambda *signal_and_frame: came.append(signal_and_frame))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # what the processes inherit
+    received: list[tuple[Any, ...]] = []
+    handler = signal.signal(signal.SIGINT, lambda *signal_and_frame: received.append(signal_and_frame))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the processes
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, handler)
-    if came and callable(handler):
-        handler(*came[0])
+    if received and callable(handler):
+        handler(*received[0])
 
 
-def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, tally: Tally) -> None:
-    """Prepares a worker: Ctrl-C is the parent's to handle, and the worker does not outlive it."""
-    global _open_workplace
+def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, counter: SharedCounter) -> None:
+    """Prepares a worker process, which leaves Ctrl-C to its parent and ends with it."""
+    global _worker_context
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    # Opened with the first shard, whose error then says what is wrong; here it would end the pool unsaid.
-    _open_workplace = cache(lambda: Workplace(source.open(), open_vocabulary(vocabulary), folders, tally))
+    # Opened by the first task, whose error reaches the parent; an error here would only break the pool.
+    _worker_context = cache(
+        lambda: WorkerContext(source.open(), open_vocabulary(vocabulary), folders, counter)
+    )
 
 
 def _die_with_parent() -> None:
@@ -248,31 +256,31 @@ def _die_with_parent() -> None:
     os._exit(1)
 
 
-def _work(task: Task) -> None:
-    make_shard(task, _open_workplace())
+def _run_task(task: ShardTask) -> None:
+    make_shard(task, _worker_context())
 
 
-def make_shard(task: Task, workplace: Workplace) -> None:
-    """Writes one shard, then its counts. Train shards are shuffled inside.
+def make_shard(task: ShardTask, context: WorkerContext) -> None:
+    """Writes one shard, then its counts. The examples of a train shard are shuffled.
 
     Raises:
         T2TError: the source cannot be read, or the code of a user's package fails.
-        StoppedError: work is to stop.
+        StoppedError: the generation was stopped.
     """
     examples: list[bytes] = []
-    with _faults_of_users():
-        counts = _encode(task, workplace, examples)
+    with _user_errors():
+        counts = _encode(task, context, examples)
     if task.split == "train":
         random.Random(f"{SEED} {task.file_name}").shuffle(examples)
-    path = workplace.folders.shard(task)
+    path = context.folders.shard(task)
     write_shard(path, examples)
     counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
-    checked_json.save(workplace.folders.note(task), dataclasses.asdict(counts))
+    checked_json.save(context.folders.counts(task), dataclasses.asdict(counts))
 
 
 @contextmanager
-def _faults_of_users() -> Iterator[None]:
-    """Inside, an error in a user's package says where; on its way to another process it would lose that."""
+def _user_errors() -> Iterator[None]:
+    """Adds file and line to errors in a user's package, which they would lose between processes."""
     try:
         yield
     except Exception as error:
@@ -281,19 +289,19 @@ def _faults_of_users() -> Iterator[None]:
         raise
 
 
-def _encode(task: Task, workplace: Workplace, examples: list[bytes]) -> Counts:
-    """Appends the task's serialised examples to `examples` and counts them."""
+def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> SplitCounts:
+    """Appends the serialised examples of a task to `examples` and returns their counts."""
     lengths: Counter[int] = Counter()
     skipped = source_tokens = target_tokens = 0
-    pairs = read_pairs(workplace.source, task.split, task.start, task.stop)
+    pairs = read_pairs(context.source, task.split, task.start, task.stop)
     while chunk := list(islice(pairs, CHUNK)):
-        full = [pair for pair in chunk if all(side.strip() for side in pair)]
-        skipped += len(chunk) - len(full)
-        sides = [workplace.vocabulary.encode_batch([pair[side] for pair in full]) for side in (0, 1)]
+        kept = [pair for pair in chunk if all(side.strip() for side in pair)]
+        skipped += len(chunk) - len(kept)
+        sides = [context.vocabulary.encode_batch([pair[side] for pair in kept]) for side in (0, 1)]
         for inputs, targets in zip(*sides, strict=True):
             examples.append(encode_example([*inputs, EOS], [*targets, EOS]))
             source_tokens += len(inputs) + 1
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1
-        workplace.encoded(len(chunk))
-    return Counts(len(examples), skipped, source_tokens, target_tokens, dict(sorted(lengths.items())))
+        context.on_encoded(len(chunk))
+    return SplitCounts(len(examples), skipped, source_tokens, target_tokens, dict(sorted(lengths.items())))

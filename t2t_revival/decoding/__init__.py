@@ -1,1 +1,1 @@
-"""Section 6.1: beam search, and a translator around it."""
+"""Section 6.1: beam search, sampling and scoring, and the `Translator`."""

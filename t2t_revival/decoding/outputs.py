@@ -1,7 +1,7 @@
-"""Results of many inputs, written in input order while they are computed; a file of them survives a kill.
+"""Outputs that are written in input order while they are computed; a file survives even `kill -9`.
 
-FILE.part             results in input order, up to the first that is missing; is renamed to FILE at the end
-.FILE.part.journal    JSON lines, each behind its CRC-32: what the results belong to, then each finished batch
+FILE.part             results in input order, up to the first that is missing; renamed to FILE at the end
+.FILE.part.journal    JSON lines, each after its CRC-32: the origin of the results, then each complete batch
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
 
 from t2t_revival.errors import T2TError, Terminated
-from t2t_revival.files import lock, put_in_place
+from t2t_revival.utils.files import lock, put_in_place
 
 FORMAT = 1
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Form(Generic[Result]):
-    """Forms of a result.
+class ResultFormat(Generic[Result]):
+    """Conversions of a result.
 
     Attributes:
-        to_bytes: the lines that are written for it.
-        to_json: what a journal keeps of it.
-        from_json: the result again.
+        to_bytes: returns the lines that are written for it.
+        to_json: returns the JSON value that the journal keeps.
+        from_json: returns the result of such a value.
     """
 
     to_bytes: Callable[[Result], bytes]
@@ -39,39 +39,41 @@ class Form(Generic[Result]):
 
 
 class OrderedOutput(Generic[Result]):
-    """Writes results to a stream in input order, each as soon as all before it are there.
+    """Writes results to a stream in input order, each as soon as all before it are complete.
 
     Args:
         stream: flushed after each `add`.
     """
 
-    _form: Form[Result]
+    _format: ResultFormat[Result]
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
         self._stream = stream
-        self._waiting: dict[int, Result] = {}
+        self._pending: dict[int, Result] = {}
         self._written = 0
 
-    def start(self, belongs_to: Mapping[str, Any], total: int, form: Form[Result]) -> dict[int, Result]:
+    def start(
+        self, origin: Mapping[str, Any], total: int, result_format: ResultFormat[Result]
+    ) -> dict[int, Result]:
         """Begins the output.
 
         Args:
-            belongs_to: everything that the results depend on, as JSON values by names for people.
+            origin: everything that the results depend on, as JSON values by readable names.
             total: number of inputs.
-            form: forms of their results.
+            result_format: converts results.
 
         Returns:
-            Results that are known from an interrupted run, by index of their input.
+            Results of an interrupted run, by index of their input.
         """
-        self._form = form
+        self._format = result_format
         return {}
 
     def add(self, results: Mapping[int, Result]) -> None:
-        """Takes results by index of their input, each once."""
+        """Adds results by index of their input, each once."""
         assert self._stream is not None
-        self._waiting |= results
-        while self._written in self._waiting:
-            self._stream.write(self._form.to_bytes(self._waiting.pop(self._written)))
+        self._pending |= results
+        while self._written in self._pending:
+            self._stream.write(self._format.to_bytes(self._pending.pop(self._written)))
             self._written += 1
         self._stream.flush()
 
@@ -82,18 +84,18 @@ def part_file(
 ) -> Iterator[OrderedOutput[Any]]:
     """Opens an output whose results survive an error, SIGINT, SIGTERM and a kill.
 
-    The file gets its name when the block ends. When it does not end, FILE.part and its journal stay, if they
-    hold any result, and the next output of this name that is started with an equal `belongs_to` takes the
-    results from there. Within the block SIGTERM raises `Terminated`.
+    FILE.part is renamed to FILE when the block ends. If the block fails, FILE.part and its journal are kept
+    if they hold any result, and the next output of this name with an equal `origin` resumes from them. In the
+    block SIGTERM raises `Terminated`.
 
     Args:
         path: FILE.
-        on_note: called with a line for people where results are resumed, or cannot be.
-        mtime_ns: modification time of the file; None: the time at which it is written.
+        on_note: called with a message if results are resumed, or cannot be.
+        mtime_ns: modification time of the file. `None` leaves the time of writing.
 
     Raises:
-        T2TError: it cannot be written, another process is writing it, or FILE.part is a file of another kind.
-            An error or interruption of the block is raised again, with how many results are kept.
+        T2TError: FILE cannot be written, another process is writing it, or FILE.part is some other file. An
+            error or interruption of the block is raised again, with the number of results that are kept.
     """
     file: _PartFile[Any] = _PartFile(path, on_note)
     try:
@@ -113,12 +115,12 @@ def part_file(
 
 
 def side_files(path: Path) -> tuple[Path, Path]:
-    """FILE.part and its journal."""
+    """Paths of FILE.part and its journal."""
     return path.with_name(f"{path.name}.part"), path.with_name(f".{path.name}.part.journal")
 
 
 class _PartFile(OrderedOutput[Result]):
-    """See `part_file`."""
+    """Resumable output; see `part_file`."""
 
     def __init__(self, path: Path, on_note: Callable[[str], None]) -> None:
         super().__init__()
@@ -127,10 +129,10 @@ class _PartFile(OrderedOutput[Result]):
         self._total = self._done = 0
         if path.exists() and not path.is_file():
             raise T2TError(f"cannot write {path}: not a file")
-        self._left_behind = journal.exists()
-        if self._part.exists() and not self._left_behind:
+        self._resumable = journal.exists()
+        if self._part.exists() and not self._resumable:
             raise T2TError(
-                f"cannot write {path}: its lines go to {self._part} first, and that file is there and was "
+                f"cannot write {path}: its lines are first written to {self._part}, which exists and was "
                 "not left by an interrupted run; move it away"
             )
         try:
@@ -138,35 +140,37 @@ class _PartFile(OrderedOutput[Result]):
         except OSError as error:
             self._fail(error)
         try:
-            lock(self._journal.fileno(), f"{path} is being written by another process: wait until it ends")
+            lock(self._journal.fileno(), f"{path} is being written by another process: wait until that ends")
         except T2TError:
             self._journal.close()
             raise
 
-    def start(self, belongs_to: Mapping[str, Any], total: int, form: Form[Result]) -> dict[int, Result]:
-        super().start(belongs_to, total, form)
+    def start(
+        self, origin: Mapping[str, Any], total: int, result_format: ResultFormat[Result]
+    ) -> dict[int, Result]:
+        super().start(origin, total, result_format)
         self._total = total
         try:
-            known = self._known({"format": FORMAT, **belongs_to})
-            self._done = len(known)
+            completed = self._resume({"format": FORMAT, **origin})
+            self._done = len(completed)
             self._stream = self._part.open("wb")
-            super().add(known)
+            super().add(completed)
         except OSError as error:
             self._fail(error)
-        if known:
-            self._on_note(f"resuming {self._part}: {len(known):,} of {total:,} lines are done")
-        return known
+        if completed:
+            self._on_note(f"resuming {self._part}: {len(completed):,} of {total:,} lines are done")
+        return completed
 
     def add(self, results: Mapping[int, Result]) -> None:
         try:
-            self._append([[index, self._form.to_json(result)] for index, result in results.items()])
+            self._append([[index, self._format.to_json(result)] for index, result in results.items()])
             self._done += len(results)
             super().add(results)
         except OSError as error:
             self._fail(error)
 
     def finish(self, mtime_ns: int | None) -> None:
-        """Gives the file its name."""
+        """Renames FILE.part to FILE."""
         assert self._stream is not None
         if self._written < self._total:
             raise RuntimeError(f"{self._path}: {self._written} of {self._total} results")
@@ -176,36 +180,36 @@ class _PartFile(OrderedOutput[Result]):
             self._fail(error)
 
     def kept(self) -> str:
-        """How many results stay, for people; empty if none do."""
+        """Message with the number of results that are kept; empty if there are none."""
         if not self._done or not self._part.exists():
             return ""
         done = f"{self._done:,} of {self._total:,} lines are done and kept with {self._part}"
         return f"{done}; the same command resumes"
 
     def close(self) -> None:
-        """Closes the files, and removes those that hold nothing."""
-        with suppress(OSError):  # a full disk still does not take what it did not take before
+        """Closes the files, and removes them if they hold no result."""
+        with suppress(OSError):  # the disk may be full
             self._journal.close()
         if self._stream:
             with suppress(OSError):
                 self._stream.close()
-        if not (self._done or self._left_behind) or not self._part.exists():
+        if not (self._done or self._resumable) or not self._part.exists():
             for file in side_files(self._path):
                 file.unlink(missing_ok=True)
 
-    def _known(self, belongs_to: dict[str, Any]) -> dict[int, Result]:
-        """Reads the journal of an earlier run, or begins another one."""
-        records, end = _read(self._journal)
-        wanted = json.loads(json.dumps(belongs_to))
+    def _resume(self, origin: dict[str, Any]) -> dict[int, Result]:
+        """Returns the results in the journal of an earlier run, or starts another journal."""
+        records, end = _read_journal(self._journal)
+        origin = json.loads(json.dumps(origin))
         if self._part.exists():
-            if records and records[0] == wanted:
+            if records and records[0] == origin:
                 self._journal.truncate(end)
-                found = (pair for record in records[1:] for pair in record)
-                return {index: self._form.from_json(value) for index, value in found}
-            self._on_note(f"{self._part} cannot be resumed, starting again: {_difference(records, wanted)}")
-        self._left_behind = False
+                pairs = (pair for record in records[1:] for pair in record)
+                return {index: self._format.from_json(value) for index, value in pairs}
+            self._on_note(f"{self._part} cannot be resumed, starting again: {_difference(records, origin)}")
+        self._resumable = False
         self._journal.truncate(0)
-        self._append(wanted)
+        self._append(origin)
         return {}
 
     def _append(self, record: Any) -> None:
@@ -217,8 +221,8 @@ class _PartFile(OrderedOutput[Result]):
         raise T2TError(f"cannot write {self._path}: {error.strerror or error}") from error
 
 
-def _read(journal: BinaryIO) -> tuple[list[Any], int]:
-    """The records before the first that is not as it was written, and the place behind them."""
+def _read_journal(journal: BinaryIO) -> tuple[list[Any], int]:
+    """Returns the records before the first corrupt one, and the position after them."""
     journal.seek(0)
     records, end = [], 0
     for line in journal:
@@ -230,20 +234,19 @@ def _read(journal: BinaryIO) -> tuple[list[Any], int]:
     return records, end
 
 
-def _difference(records: list[Any], wanted: dict[str, Any]) -> str:
+def _difference(records: list[Any], origin: dict[str, Any]) -> str:
     if not records:
-        return "its journal is damaged"
-    found = records[0]
+        return "its journal is corrupt"
     return ", ".join(
-        f"{name} was {found.get(name)}, is {value}"
-        for name, value in wanted.items()
-        if found.get(name) != value
+        f"{name} was {records[0].get(name)}, is {value}"
+        for name, value in origin.items()
+        if records[0].get(name) != value
     )
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Has SIGTERM raise `Terminated`; only in the main thread, to which Python gives all signals."""
+    """Makes SIGTERM raise `Terminated`, in the main thread only: no other thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Outputs whose beginning is given (T2T's `partial_targets`)."""
+"""Outputs whose beginning is given (T2T's `partial_targets`), and the maximum lengths of outputs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary import PAD
+from t2t_revival.data.vocabulary.sentencepiece import PAD
 
 
 class PrefixConstraint:
-    """Which tokens may follow: where a prefix goes on, its next one alone; behind it, any.
+    """Allows only the next token of a prefix, and all tokens after its end.
 
     Args:
-        size: ids below it are tokens.
+        size: number of tokens.
 
     Reference: T2T's `Transformer._fast_decode`, whose prefixes of a batch are of one length, and not scored.
     """
@@ -21,36 +21,37 @@ class PrefixConstraint:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def allowed(self, ids: Any, prefixes: Any, limits: Any) -> Any:
-        """Whether each token may be next.
+    def allowed_tokens(self, seq: Any, prefixes: Any, max_lengths: Any) -> Any:
+        """Returns the tokens that may come next.
 
         Args:
-            ids: tokens so far, int32 [batch, beams, position].
-            prefixes: int32 [batch, longest], padded with 0; only padding where there is none.
-            limits: not looked at; see `most_tokens`.
+            seq: tokens so far, int32 [batch, beams, length].
+            prefixes: int32 [batch, longest], padded with 0; a row of padding forces nothing.
+            max_lengths: unused; `max_output_lengths` makes room for prefixes.
 
         Returns:
             bool [batch, 1, size], for all beams.
         """
         longest = tf.shape(prefixes)[1]
-        ended = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
-        following = ended[:, tf.minimum(tf.shape(ids)[2], longest)][:, None, None]  # [batch, 1, 1]
-        return (following == PAD) | (following == tf.range(self.size))
+        padded = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
+        forced = padded[:, tf.minimum(tf.shape(seq)[2], longest)][:, None, None]  # [batch, 1, 1]
+        return (forced == PAD) | (forced == tf.range(self.size))
 
 
-def most_tokens(source_ids: Any, extra_length: Any, prefixes: Any = None) -> Any:
-    """How many tokens an output may have, EOS counted: `extra_length` more than its source or its prefix.
+def max_output_lengths(source_ids: Any, extra_length: Any, prefixes: Any = None) -> Any:
+    """Returns the maximum length of each output, EOS counted: `extra_length` more than source or prefix.
 
     Args:
         source_ids: int32 [batch, source], EOS counted.
-        extra_length: scalar or [batch].
-        prefixes: int32 [batch, longest], without EOS; None: there are none.
+        extra_length: scalar or [batch, 1].
+        prefixes: int32 [batch, longest], without EOS. `None` stands for no prefixes.
 
     Returns:
-        int32 [batch]; 0 where there is no source.
+        int32 [batch, 1]; 0 where there is no source.
     """
-    lengths = tf.math.count_nonzero(source_ids, axis=1, dtype=tf.int32)
+    lengths = tf.math.count_nonzero(source_ids, axis=1, keepdims=True, dtype=tf.int32)
     longer = lengths
     if prefixes is not None:
-        longer = tf.maximum(lengths, 1 + tf.math.count_nonzero(prefixes, axis=1, dtype=tf.int32))
+        prefix_lengths = tf.math.count_nonzero(prefixes, axis=1, keepdims=True, dtype=tf.int32)
+        longer = tf.maximum(lengths, 1 + prefix_lengths)
     return tf.where(lengths > 0, longer + extra_length, 0)

@@ -1,4 +1,4 @@
-"""Log-probabilities of outputs that are there already (T2T's `--score_file`)."""
+"""Log-probabilities of given outputs (T2T's `--score_file`)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary import PAD
-from t2t_revival.decoding.beam_search import IDS
+from t2t_revival.data.vocabulary.sentencepiece import PAD
 
 if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
-LARGEST_EXPONENT = 700.0  # what a float still has room for
+MAX_EXPONENT = 700.0  # exp of more overflows
 
 
 @dataclass(frozen=True)
 class Score:
-    """How probable an output is.
+    """Log-probability of an output.
 
     Attributes:
-        log_prob: natural logarithm of its probability, given its source: a sum over its tokens.
-        tokens: how many these are, EOS counted.
+        log_prob: natural logarithm of its probability given its source, summed over its tokens.
+        tokens: number of tokens, EOS counted.
     """
 
     log_prob: float
@@ -32,10 +31,10 @@ class Score:
 
 
 class Scorer:
-    """Scores outputs by one pass of the model, each token given those before it.
+    """Scores outputs by one pass of the model, teacher-forced.
 
     Args:
-        model: its weights may change between calls.
+        model: the model; its weights may change between calls.
 
     Example:
         log_probs = Scorer(model)(source_ids, target_ids)
@@ -43,10 +42,11 @@ class Scorer:
 
     def __init__(self, model: Transformer) -> None:
         self._model = model
-        self._compiled = tf.function(self._log_probs, input_signature=[IDS, IDS], autograph=False)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compiled = tf.function(self._log_probs, input_signature=[ids, ids], autograph=False)
 
     def __call__(self, source_ids: Any, target_ids: Any) -> tf.Tensor:
-        """Log-probabilities without a length penalty, float32 [batch].
+        """Returns log-probabilities without a length penalty, float32 [batch].
 
         Args:
             source_ids: int32 [batch, source]; each ends with EOS and is padded with 0.
@@ -61,7 +61,7 @@ class Scorer:
 
 
 def per_token(scores: Sequence[Score]) -> tuple[float, float]:
-    """The mean log-probability of a token, and the perplexity; 0 and 1 where there is no score."""
+    """Returns mean log-probability per token, and perplexity; 0 and 1 without scores."""
     tokens = sum(score.tokens for score in scores)
     mean = sum(score.log_prob for score in scores) / max(tokens, 1)
-    return mean, math.exp(min(-mean, LARGEST_EXPONENT))
+    return mean, math.exp(min(-mean, MAX_EXPONENT))

@@ -4,59 +4,69 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import EOS, until_eos
+from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.inputs import (
-    LINE_ENDS,
-    Cut,
-    Progress,
-    encode,
-    in_batches,
-    padded,
-    too_little_memory,
-)
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Score, Scorer
-from t2t_revival.decoding.texts import Texts, Translation
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.training.checkpoint_file import GoneError
-from t2t_revival.training.checkpoints import Checkpoint, OnDamaged, restore_weights, to_decode
+from t2t_revival.model import Transformer
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints import directory
+from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged, restore_weights
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabularies import TextEncoder
-    from t2t_revival.model import Transformer
-    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
-WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis looks at the keys of all
+WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output.
+
+    Attributes:
+        text: without line ends.
+        score: log-probability / length penalty; 0 for the output of an empty input.
+        repaired: whether the model's output was malformed, such as half a tree.
+    """
+
+    text: str
+    score: float
+    repaired: bool = False
 
 
 class Translator:
-    """A model with its vocabulary: lines in, one line out for each, always.
+    """A model with its vocabulary: translates lines, one output line for each.
 
     Args:
-        model: weights may change between calls, unless `frozen`.
-        vocabulary: of source and target.
+        model: its weights may change between calls, unless `constant_weights`.
+        vocabulary: vocabulary of source and target.
         options: how to decode.
-        max_length: tokens of an input, EOS included; what is longer is cut. None: the model's.
-        streams: how many batches are decoded side by side.
-        frozen: see `BeamSearch`.
-        problem: makes the model's inputs from lines, and outputs from what the model gives; None: both are
-            as they are.
+        max_length: maximum number of tokens of an input, EOS included; longer inputs are truncated. `None`
+            uses the model's own.
+        num_parallel_batches: number of batches that are decoded at the same time.
+        constant_weights: see `BeamSearch`.
+        problem: pre- and postprocesses text. `None` leaves it as it is.
 
     Attributes:
-        checkpoint: what `load` took the weights from.
+        checkpoint: checkpoint that `load` has read the weights from.
 
     Raises:
-        T2TError: the options ask for trees, and the vocabulary has none.
+        T2TError: the options ask for trees, and the vocabulary has no tokens of trees.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -70,8 +80,8 @@ class Translator:
         vocabulary: TextEncoder,
         options: DecodeHParams | None = None,
         max_length: int | None = None,
-        streams: int = 1,
-        frozen: bool = False,
+        num_parallel_batches: int = 1,
+        constant_weights: bool = False,
         problem: Text2TextProblem | None = None,
     ) -> None:
         self.model = model
@@ -79,13 +89,12 @@ class Translator:
         self.problem = problem
         self.options = options or DecodeHParams()
         self.max_length = max_length or model.hparams.max_length
-        self.streams = streams
+        self.num_parallel_batches = num_parallel_batches
         self.checkpoint: Checkpoint | None = None
         self.constraint = TreeConstraint(vocabulary.pieces) if self.options.constrained else None
-        self._search = BeamSearch(model, frozen=frozen, constraint=self.constraint)
-        self._sampler = Sampler(
-            model, self.options.sampling_temp, self.options.sampling_keep_top_k, frozen, self.constraint
-        )
+        self._search = BeamSearch(model, constant_weights, self.constraint)
+        temperature, top_k = self.options.sampling_temp, self.options.sampling_keep_top_k
+        self._sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
         self._scorer = Scorer(model)
 
     @classmethod
@@ -94,156 +103,153 @@ class Translator:
         output_dir: str | Path,
         checkpoint_path: str | None = None,
         decode_hparams: str | DecodeHParams = "",
-        streams: int = 1,
+        num_parallel_batches: int = 1,
         precision: str = "float32",
-        frozen: bool = True,
+        constant_weights: bool = True,
         on_damaged: OnDamaged | None = None,
     ) -> Translator:
-        """The model that a training left in `output_dir`, in a precision of its own, however it was trained.
+        """Loads a trained model from an output_dir; the precision is independent of the training's.
 
         Args:
-            output_dir: of the training.
-            checkpoint_path: a checkpoint's file; None: the newest whole one, its average where there is one.
-            decode_hparams: changes to the problem's own, as in "beam_size=8,alpha=0.6"; or all of them.
-            streams: see `Translator`.
-            precision: a Keras dtype policy: "float32", or "bfloat16", which is faster where a CPU has
+            output_dir: folder of the training.
+            checkpoint_path: file of a checkpoint. `None` selects the newest valid one, or its average if
+                there is one.
+            decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
+            num_parallel_batches: see `Translator`.
+            precision: a Keras dtype policy: "float32", or "bfloat16", which is faster on CPUs with
                 instructions for it and changes a few words.
-            frozen: whether the model's weights stay as they are loaded; see `BeamSearch`.
-            on_damaged: is told of damaged checkpoints that are left out; None: `warnings.warn`.
+            constant_weights: whether the weights stay as they are loaded; see `BeamSearch`.
+            on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
 
         Raises:
-            T2TError: there is no trained model, it is damaged, or `decode_hparams` is wrong.
+            T2TError: there is no trained model, it is corrupt, or `decode_hparams` is invalid.
         """
-        from t2t_revival.model import Transformer
-        from t2t_revival.model.building import precision_policy
-
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
         options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
-        checkpoint = to_decode(folder, checkpoint_path, on_damaged)
-        with precision_policy(precision):
-            model = Transformer(hparams, vocabulary.size)
+        checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
+        model = Transformer(hparams, vocabulary.size, dtype=precision)
         while True:
             try:
                 restore_weights(model, checkpoint.path)
                 break
-            except GoneError:  # a training has removed it meanwhile, and written another one
-                checkpoint = to_decode(folder, checkpoint_path, on_damaged)
-        problem = _problem(run.problem, options)
-        frozen = frozen and precision == "float32"
-        translator = cls(model, vocabulary, options, streams=streams, frozen=frozen, problem=problem)
+            except CheckpointNotFoundError:  # a training has replaced it in the meantime
+                checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
+        translator = cls(
+            model,
+            vocabulary,
+            options,
+            num_parallel_batches=num_parallel_batches,
+            constant_weights=constant_weights and precision == "float32",
+            problem=_problem(run.problem, options),
+        )
         translator.checkpoint = checkpoint
         return translator
 
-    def take(self, checkpoint: Checkpoint) -> None:
-        """Goes on with the weights of another checkpoint of the same training; not for a `frozen` one.
+    def load_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
 
         Raises:
-            T2TError: it is damaged, or of another model.
+            T2TError: the checkpoint is corrupt, or of another model.
         """
         restore_weights(self.model, checkpoint.path)
         self.checkpoint = checkpoint
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, lines: str, on_cut: Callable[[Cut], None] | None = None
+        self, lines: str, on_truncation: Callable[[Truncation], None] | None = None
     ) -> str: ...
 
     @overload
-    def translate(self, lines: Iterable[str], on_cut: Callable[[Cut], None] | None = None) -> list[str]: ...
+    def translate(
+        self, lines: Iterable[str], on_truncation: Callable[[Truncation], None] | None = None
+    ) -> list[str]: ...
 
     def translate(
-        self, lines: str | Iterable[str], on_cut: Callable[[Cut], None] | None = None
+        self, lines: str | Iterable[str], on_truncation: Callable[[Truncation], None] | None = None
     ) -> str | list[str]:
-        """The best output of each line; of one string, a string. See `nbest`."""
+        """Returns the best output of each line, or of a single string. See `nbest`."""
         if isinstance(lines, str):
-            return self.translate([lines], on_cut)[0]
-        return [outputs[0].text for outputs in self.nbest(lines, n=1, on_cut=on_cut)]
+            return self.translate([lines], on_truncation)[0]
+        return [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
 
     def nbest(
         self,
         lines: Iterable[str],
         n: int | None = None,
-        on_cut: Callable[[Cut], None] | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
-        prepared: bool = False,
+        on_truncation: Callable[[Truncation], None] | None = None,
+        on_progress: Callable[[DecodingProgress], None] | None = None,
+        preprocessed: bool = False,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
-        known: Mapping[int, list[Translation]] | None = None,
+        completed: Mapping[int, list[Translation]] | None = None,
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
     ) -> list[list[Translation]]:
-        """The best outputs of each line, best first; or drawn ones, where the options say so.
+        """Returns the outputs of each line in input order: the best ones, or drawn ones with sampling.
 
-        Lines are decoded sorted by length within windows of some batches, each filled with
-        `options.batch_size` input tokens, and come back in their order. A line without content gives one
-        empty output. No output has a line end in it.
+        Batches hold `options.batch_size` input tokens, of lines of similar length. A blank line has one empty
+        output. Line ends in an output become spaces.
 
         Args:
-            lines: source text; a line end inside a line counts as a space.
-            n: outputs per line, at most `options.beam_size`; None: as the options say. A line has fewer if
-                the search finishes fewer.
-            on_cut: is told of lines that are too long; None: `warnings.warn`.
-            on_progress: is told after each batch.
-            prepared: whether lines are the model's inputs already, as those of a split are.
-            prefixes: for each line, the text that its outputs begin with, "" for none; None: there are none.
-                What is forced are its tokens as the vocabulary cuts it: in T2T's vocabularies a word ends
-                with it; in others, the model may go on inside its last word, but has seldom seen that word
-                cut just there.
-            first_line: the number of the first line, for what is said of lines and drawn for them.
-            known: outputs by index of the line that an earlier call with the same arguments has passed to
-                `on_outputs`; the others are decoded in the same batches as then, and come out the same.
-            on_outputs: called with the outputs of each batch as it is finished, by index of the line.
+            lines: source text; a line end in a line counts as a space.
+            n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer. `None`
+                takes the number from the options.
+            on_truncation: called for each line that is too long. `None` warns.
+            on_progress: called after each batch.
+            preprocessed: whether lines are the model's inputs already, as those of a split are.
+            prefixes: beginning of the outputs of each line; "" or `None` forces nothing. The forced tokens
+                are those of the vocabulary's segmentation of the prefix. In T2T's vocabularies the last word
+                ends there; in others the model may continue it, but has rarely seen it segmented like this.
+            first_line: number of the first line, for messages and as a seed of its samples.
+            completed: outputs by index of the line that an earlier call with equal arguments has passed to
+                `on_outputs`. They are not decoded again; the other lines have the same outputs as then.
+            on_outputs: called with the outputs of each complete batch, by index of the line.
 
         Raises:
-            T2TError: a line or prefix holds what is no character, a prefix is too long, has no source or
-                is asked of trees, or n does not fit.
+            T2TError: a line or prefix is no valid Unicode, a prefix is too long, has no source or is for
+                trees, or n is out of range.
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
-        rows, texts = self._texts(first_line), [line.translate(LINE_ENDS) for line in lines]
-        texts = texts if prepared else rows.prepared(texts)
-        sources = rows.sources(texts, on_cut or _warn)
-        begun = rows.prefixes(texts, prefixes)
+        preprocessor, inputs = self._preprocessor(first_line), [line.translate(LINE_ENDS) for line in lines]
+        inputs = inputs if preprocessed else preprocessor.preprocess(inputs)
+        source_ids = preprocessor.sources(inputs, on_truncation or _warn)
+        prefix_ids = preprocessor.prefixes(inputs, prefixes)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
-            asked = [index for index in batch if texts[index].strip()]
-            prefix_rows = padded([begun[index] for index in asked]) if begun and asked else None
-            numbers = [first_line + index for index in asked]
-            found = self._decode([sources[index] for index in asked], numbers, n, prefix_rows)
-            outputs = dict(zip(asked, found, strict=True))
-            return [
-                [self._finished(texts[index], output) for output in outputs[index]]
-                if index in outputs
-                else [Translation("", 0.0)]
-                for index in batch
-            ]
+            outputs = {index: [Translation("", 0.0)] for index in batch}
+            if indices := [index for index in batch if inputs[index].strip()]:
+                rows = pad([source_ids[index] for index in indices])
+                prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
+                decoded = self._decode(rows, [first_line + index for index in indices], n, prefix_rows)
+                for index, ids, scores in zip(indices, *decoded, strict=True):
+                    outputs[index] = self._translations(inputs[index], ids, scores)
+            return list(outputs.values())
 
-        lengths = [len(source) for source in sources]
-        size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
-        results = in_batches(decode, lengths, size, self.streams, on_progress, known, on_outputs)
-        return [results[index] for index in range(len(texts))]
+        lengths = [len(ids) for ids in source_ids]
+        batch_size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
+        return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
-    def encode(self, line: str, prepared: bool = False) -> list[int]:
-        """The ids of one line as the model gets it, with EOS, however many.
+    def encode(self, line: str, preprocessed: bool = False) -> list[int]:
+        """Returns the ids of a line, with EOS, not truncated.
 
         Args:
             line: a line end in it counts as a space.
-            prepared: whether it is in the model's words already, as an output is.
+            preprocessed: whether it is the model's input already, or an output.
 
         Raises:
-            T2TError: it holds what is no character.
+            T2TError: the line is no valid Unicode.
         """
-        texts = [line.translate(LINE_ENDS)]
-        texts = texts if prepared else self._texts().prepared(texts)
-        return [*encode(self.vocabulary, texts)[0], EOS]
+        texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
+        texts = texts if preprocessed else preprocessor.preprocess(texts)
+        return [*preprocessor.encode(texts)[0], EOS]
 
     def best_ids(self, source: list[int]) -> list[int]:
-        """The best output of one input, ids with EOS: the very pieces that were chosen.
+        """Returns the ids of the best output of one input, with EOS, exactly as the search has chosen them.
 
-        An output that was cut at `extra_length` has no EOS; where none is found (weights that are NaN), it is
-        empty.
+        An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
         options = self.options
         found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
@@ -253,82 +259,81 @@ class Translator:
     def score(
         self,
         pairs: Iterable[tuple[str, str]],
-        on_cut: Callable[[Cut], None] | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_truncation: Callable[[Truncation], None] | None = None,
+        on_progress: Callable[[DecodingProgress], None] | None = None,
         first_line: int = 1,
-        known: Mapping[int, Score] | None = None,
+        completed: Mapping[int, Score] | None = None,
         on_scores: Callable[[Mapping[int, Score]], None] | None = None,
     ) -> list[Score]:
-        """How probable given outputs are, by the model itself: without length penalty or constraint.
+        """Returns the model's log-probabilities of given outputs, without length penalty or constraint.
 
         Args:
-            pairs: of source text and output, each as `nbest` takes and gives it; line ends count as spaces.
-            on_cut: is told of sources that are too long; None: `warnings.warn`.
-            on_progress: is told after each batch.
-            first_line: the number of the first pair, for what is said of it.
-            known: scores by index of the pair, as `known` of `nbest`.
-            on_scores: as `on_outputs` of `nbest`.
+            pairs: source text and output, as `nbest` takes and returns them; line ends count as spaces.
+            on_truncation: called for each source that is too long. `None` warns.
+            on_progress: called after each batch.
+            first_line: number of the first pair, for messages.
+            completed: see `nbest`; scores by index of the pair.
+            on_scores: called with the scores of each complete batch, by index of the pair.
 
         Raises:
-            T2TError: a pair has no source, holds what is no character, or has a longer output than there can
-                be, or one that is not the problem's.
+            T2TError: a pair has no source, is no valid Unicode, or has an output that is too long or does
+                not fit the problem.
         """
-        both = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
-        rows = self._texts(first_line)
-        texts = rows.prepared([source for source, _ in both])
-        for number, text in enumerate(texts, start=first_line):
+        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
+        preprocessor = self._preprocessor(first_line)
+        inputs = preprocessor.preprocess([source for source, _ in cleaned])
+        for number, text in enumerate(inputs, start=first_line):
             if not text.strip():
                 raise LineError(number, "no source")
-        targets = rows.targets([output for _, output in both])
-        sources = rows.sources(texts, on_cut or _warn)
+        targets = preprocessor.targets([output for _, output in cleaned])
+        sources = preprocessor.sources(inputs, on_truncation or _warn)
 
         def score(batch: list[int]) -> list[Score]:
-            with too_little_memory(self.options):
-                sides = [padded([side[index] for index in batch]) for side in (sources, targets)]
-                log_probs = self._scorer(*sides).numpy().tolist()
+            source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
+            log_probs = self._scorer(source_rows, target_rows).numpy().tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        size = self.options.batch_size
-        scores = in_batches(score, lengths, size, self.streams, on_progress, known, on_scores)
-        return [scores[index] for index in range(len(both))]
+        return self._map_batches(score, lengths, self.options.batch_size, on_progress, completed, on_scores)
 
-    def _texts(self, first_line: int = 1) -> Texts:
-        return Texts(self.vocabulary, self.problem, self.options, self.max_length, first_line)
+    def _map_batches(
+        self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, *rest: Any
+    ) -> list[Result]:
+        try:
+            results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
+        except tf.errors.ResourceExhaustedError as error:
+            raise T2TError(
+                f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or beam_size "
+                f"({self.options.beam_size}) in --decode_hparams"
+            ) from error
+        return [results[index] for index in range(len(lengths))]
+
+    def _preprocessor(self, first_line: int = 1) -> Preprocessor:
+        return Preprocessor(self.vocabulary, self.problem, self.options, self.max_length, first_line)
 
     def _decode(
-        self, sources: list[list[int]], numbers: list[int], n: int, prefixes: np.ndarray | None
-    ) -> list[list[Translation]]:
-        """The outputs of a batch, which may be empty."""
-        if not sources:
-            return []
-        rows, options = padded(sources), self.options
-        with too_little_memory(options):
-            if options.samples:
-                ids, scores = self._sampler(
-                    rows, numbers, options.random_seed, options.alpha, options.extra_length, n, prefixes
-                )
-            else:
-                ids, scores = self._search(
-                    rows, options.beam_size, options.alpha, options.extra_length, n, prefixes
-                )
-            found = zip(ids.numpy().tolist(), scores.numpy().tolist(), strict=True)
-        return [self._translations(outputs, values) for outputs, values in found]
+        self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
+    ) -> tuple[list[list[list[int]]], list[list[float]]]:
+        """Returns ids, [batch, n, length], and scores, [batch, n]."""
+        options = self.options
+        settings = options.alpha, options.extra_length, n, prefixes
+        if options.samples:
+            ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
+        else:
+            ids, scores = self._search(rows, options.beam_size, *settings)
+        return ids.numpy().tolist(), scores.numpy().tolist()
 
-    def _translations(self, outputs: list[list[int]], scores: list[float]) -> list[Translation]:
-        """The outputs that were found; an empty one of score -inf if none was (weights that are NaN)."""
-        found = [
-            Translation(self.vocabulary.decode(ids).translate(LINE_ENDS), score)
-            for ids, score in zip(outputs, scores, strict=True)
+    def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
+        """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
+        outputs = [
+            (self.vocabulary.decode(ids).translate(LINE_ENDS), score)
+            for ids, score in zip(rows, scores, strict=True)
             if score > -np.inf
-        ]
-        return found or [Translation("", -np.inf)]
-
-    def _finished(self, inputs: str, output: Translation) -> Translation:
+        ] or [("", -np.inf)]
         if self.problem is None:
-            return output
-        text, repaired = self.problem.finish(inputs, output.text)
-        return Translation(text, output.score, repaired)
+            return [Translation(*output) for output in outputs]
+        processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
+        return [Translation(text, score, repaired) for (text, repaired), score in processed]
 
 
 def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
@@ -341,16 +346,14 @@ def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
 
 
 def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
-    """The problem of a run; None for one of a user's package that is not imported."""
-    from t2t_revival.problems.problem import Text2TextProblem
-
+    """Returns the problem of a run; `None` if it is of a user's package that is not imported."""
     if name in registry.list_problems():
         problem = registry.problem(name)
         return problem if isinstance(problem, Text2TextProblem) else None
     if options.constrained:
-        raise T2TError(f"problem {name}, which makes trees of outputs, is not known: give --t2t_usr_dir")
+        raise T2TError(f"constrained=True needs problem {name}, which is not known: give --t2t_usr_dir")
     return None
 
 
-def _warn(cut: Cut) -> None:
-    warnings.warn(str(cut), stacklevel=5)
+def _warn(truncation: Truncation) -> None:
+    warnings.warn(str(truncation), stacklevel=5)

@@ -1,8 +1,8 @@
 """BLEU and chrF of translations (section 6.1), without TensorFlow.
 
-sacreBLEU scores are comparable between papers. The paper's own 28.4 is not one: it was computed on
-tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh does; `paper_style_bleu` does the
-same and is to be compared with such numbers alone.
+sacreBLEU scores are comparable between papers. The paper's own 28.4 is not a sacreBLEU score: it was computed
+on tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh does. `paper_style_bleu` does the
+same; compare it only with such scores.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sacrebleu.metrics import BLEU, CHRF
+
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.files import text_lines
+from t2t_revival.utils.files import text_lines
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
@@ -26,12 +28,12 @@ NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"
 
 @dataclass(frozen=True)
 class Bleu:
-    """A corpus score. `str` gives all of it in one line."""
+    """A corpus score; `str` puts all of it in one line."""
 
     score: float  # 0 to 100
     signature: str  # how it was computed
     details: str  # n-gram precisions, brevity penalty and lengths
-    note: str = ""  # why a score is 0 even where the translation is perfect
+    note: str = ""  # why the score is 0 even for a perfect translation
 
     def __str__(self) -> str:
         score = " ".join(filter(None, [f"{self.score:.2f}", self.signature, self.details]))
@@ -44,8 +46,6 @@ def sacrebleu_score(hypotheses: list[str], references: list[str], lowercase: boo
     Raises:
         T2TError: there are no lines, or unequal numbers of them.
     """
-    from sacrebleu.metrics import BLEU
-
     return _score(BLEU(lowercase=lowercase), hypotheses, references)
 
 
@@ -55,8 +55,6 @@ def chrf_score(hypotheses: list[str], references: list[str]) -> Bleu:
     Raises:
         T2TError: there are no lines, or unequal numbers of them.
     """
-    from sacrebleu.metrics import CHRF
-
     return _score(CHRF(), hypotheses, references)
 
 
@@ -65,20 +63,18 @@ def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = Fal
 
     The tokeniser is mteval-v14's international one: punctuation is split off except next to a digit, symbols
     always, a backslash never. An order of n-grams that has no match counts as half a match, the next one as a
-    quarter. Orders that no line is long enough for count as matched. It differs from sacreBLEU's `tok:intl`
-    in the last point, in backslashes, and next to numerals that are not decimal digits.
+    quarter. Orders for which every line is too short count as matched. It differs from sacreBLEU's `tok:intl`
+    in that last point, in backslashes, and next to numerals that are not decimal digits.
 
     Raises:
         T2TError: there are no lines, or unequal numbers of them.
     """
-    from sacrebleu.metrics import BLEU
-
     _check_lines(hypotheses, references)
-    ours, theirs = (
+    hypothesis_tokens, reference_tokens = (
         [_t2t_tokens(line.lower() if lowercase else line) for line in lines]
         for lines in (hypotheses, references)
     )
-    counted = BLEU(tokenize="none", force=True).corpus_score(ours, [theirs])
+    counted = BLEU(tokenize="none", force=True).corpus_score(hypothesis_tokens, [reference_tokens])
     if not counted.sys_len:
         return 0.0
     log_precisions, smoothing = 0.0, 1.0
@@ -92,7 +88,7 @@ def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = Fal
 
 
 def paper_style_languages() -> set[str]:
-    """The languages, two letters each, that the tokeniser of `paper_style_bleu` knows."""
+    """Languages of the tokeniser of `paper_style_bleu`, two letters each."""
     from sacremoses.corpus import NonbreakingPrefixes
 
     return set(NonbreakingPrefixes().available_langs.values())
@@ -101,9 +97,8 @@ def paper_style_languages() -> set[str]:
 def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> Bleu:
     """Tokenised, case-sensitive BLEU without smoothing, as the paper and T2T's get_ende_bleu.sh report it.
 
-    Both sides, given as plain text, get ASCII punctuation and the Moses tokeniser; compounds are
-    split at hyphens in German only ("atat" in the signature). Then BLEU counts what spaces separate, as
-    Moses' multi-bleu.perl does.
+    Both sides get ASCII punctuation and the Moses tokeniser; in German only, compounds are split at hyphens
+    ("atat" in the signature). Then BLEU counts the tokens between spaces, as Moses' multi-bleu.perl does.
 
     Args:
         hypotheses: plain text lines.
@@ -113,8 +108,6 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
     Raises:
         T2TError: there are no lines, unequal numbers of them, or the language is unknown to the tokeniser.
     """
-    from sacrebleu.metrics import BLEU
-
     _check_lines(hypotheses, references)
     tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
@@ -124,7 +117,7 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file or pipe, without their ends and a byte order mark.
+    """Reads the lines of a UTF-8 file or pipe, without line ends and byte order mark.
 
     Raises:
         T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
@@ -170,7 +163,7 @@ def _paper_tokens(lines: list[str], language: str) -> list[str]:
 
 
 def _t2t_tokens(line: str) -> str:
-    """The tokens of a line as T2T separates them, with spaces between them."""
+    """A line with a space between any two tokens of T2T's tokeniser."""
     for pattern, separated in _t2t_separators():
         line = pattern.sub(separated, line)
     return line
@@ -178,7 +171,7 @@ def _t2t_tokens(line: str) -> str:
 
 @functools.cache
 def _t2t_separators() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The replacements of `_t2t_tokens`, in order."""
+    """Patterns and replacements of `_t2t_tokens`, in order."""
     of_kind: dict[str, list[str]] = {"P": [], "S": []}
     for character in map(chr, range(LAST_PLANE)):
         of_kind.get(unicodedata.category(character)[0], []).append(character)

@@ -1,7 +1,7 @@
-"""Results of `t2t-eval`: `output_dir/eval-SPLIT.csv`, a row for each checkpoint.
+"""Results of `t2t-eval`: `output_dir/eval-SPLIT.csv`, with a row for each checkpoint.
 
-What was decoded for a row lies in `output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt`, one output a line, so
-that rows of different calls can be compared sentence by sentence.
+The decoded outputs of a row are in `output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt`, one a line, so that
+rows of different calls can be compared sentence by sentence.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines, writing
-from t2t_revival.training.checkpoints import AVERAGED
-from t2t_revival.training.csv_rows import read_rows, write_rows
+from t2t_revival.training.checkpoints.directory import AVERAGED
+from t2t_revival.utils.csv_table import CsvTable
+from t2t_revival.utils.files import atomic_write, text_lines
 
 LABELS = ("step", "checkpoint", "weights", "settings")  # all other columns are scores
 
@@ -27,9 +27,9 @@ class Evaluation:
 
     Attributes:
         step: the checkpoint's.
-        checkpoint: its file, seen from output_dir.
-        weights: tells its weights from others; see `checkpoint_file.fingerprint`.
-        settings: tells what it was measured on, and how, from other data and ways.
+        checkpoint: path of its file relative to output_dir.
+        weights: fingerprint of its weights; see `checkpoints.file.fingerprint`.
+        settings: fingerprint of the data and the decoding that it was measured with.
         scores: by name.
     """
 
@@ -41,35 +41,35 @@ class Evaluation:
 
     @property
     def averaged(self) -> bool:
-        """Whether it is the average that t2t-avg-all writes into output_dir."""
+        """True for the average that t2t-avg-all writes into output_dir."""
         return Path(self.checkpoint).parent == Path(AVERAGED)
 
 
 def settings_fingerprint(**values: Any) -> str:
-    """8 hexadecimal digits for what JSON makes of `values`."""
+    """Fingerprint of the JSON of `values`, 8 hexadecimal digits."""
     return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=str).encode()):08x}"
 
 
 class Evaluations:
-    """The rows of a CSV file, which is written whole with each that is added.
+    """The evaluations of a CSV file, which is replaced with each one that is added.
 
-    Rows of other settings, and of checkpoints that are gone, stay in the file.
+    Rows of other settings, and of checkpoints that were removed, stay in the file.
 
     Args:
         output_dir: of the training.
         split: "dev" or "test".
-        settings: of the rows that are looked at.
+        settings: of the evaluations that are read and added.
     """
 
     def __init__(self, output_dir: Path, split: str, settings: str) -> None:
         self.path = output_dir / f"eval-{split}.csv"
         self._output_dir = output_dir
         self._settings = settings
-        self._rows = [row for row in map(_row, read_rows(self.path)) if row]
+        self._rows = CsvTable(self.path).parse(_evaluation)
 
     @property
     def rows(self) -> list[Evaluation]:
-        """Those of the settings, by step, averages after what they are made of."""
+        """Evaluations of the settings by step; an average follows the newest of its checkpoints."""
         rows = (row for row in self._rows if row.settings == self._settings)
         return sorted(rows, key=lambda row: (row.step, row.averaged, row.checkpoint))
 
@@ -79,7 +79,7 @@ class Evaluations:
         return next((row for row in self.rows if (row.checkpoint, row.weights) == wanted), None)
 
     def add(self, step: int, path: Path, weights: str, scores: dict[str, float]) -> Evaluation:
-        """Adds a row; one of the same file with other weights goes.
+        """Adds a row; one of the same file with other weights is removed.
 
         Raises:
             T2TError: the file cannot be written.
@@ -97,13 +97,13 @@ class Evaluations:
             for row in self._rows
         ]
         try:
-            write_rows(self.path, cells, columns)
+            CsvTable(self.path).write(cells, columns)
         except OSError as error:
             raise T2TError(f"cannot write {self.path}: {error.strerror or error}") from error
         return added
 
     def save_outputs(self, row: Evaluation, outputs: list[str]) -> None:
-        """Writes what was decoded for a row, whole or not at all.
+        """Writes the decoded outputs of a row, atomically.
 
         Raises:
             T2TError: the file cannot be written.
@@ -111,13 +111,13 @@ class Evaluations:
         path = self._outputs_path(row)
         try:
             path.parent.mkdir(exist_ok=True)
-            with writing(path) as file:
+            with atomic_write(path) as file:
                 file.write("".join(f"{line}\n" for line in outputs).encode())
         except OSError as error:
             raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
     def outputs(self, row: Evaluation) -> list[str] | None:
-        """The outputs that were decoded for a row; None: they are gone.
+        """The decoded outputs of a row; `None` if their file was removed.
 
         Raises:
             T2TError: the file is not UTF-8.
@@ -138,11 +138,8 @@ def _replaces(new: Evaluation, old: Evaluation) -> bool:
     return new.weights != old.weights or new.settings == old.settings
 
 
-def _row(cells: dict[str, str]) -> Evaluation | None:
-    """A row of the file; None: it is none, as after a change by hand."""
-    try:
-        step, checkpoint, weights, settings = (cells[label] for label in LABELS)
-        scores = {name: float(cell) for name, cell in cells.items() if name not in LABELS and cell}
-        return Evaluation(int(step), checkpoint, weights, settings, scores)
-    except (KeyError, TypeError, ValueError):
-        return None
+def _evaluation(cells: dict[str, str]) -> Evaluation:
+    """The evaluation in a row of the file."""
+    step, checkpoint, weights, settings = (cells[label] for label in LABELS)
+    scores = {name: float(cell) for name, cell in cells.items() if name not in LABELS and cell}
+    return Evaluation(int(step), checkpoint, weights, settings, scores)

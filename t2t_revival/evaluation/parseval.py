@@ -4,15 +4,15 @@ The measures are those of "A Procedure for Quantitatively Comparing the Syntacti
 Grammars" (Black et al., 1991), the rules those of EVALB (Sekine and Collins, 1997) with its COLLINS.prm, by
 which parsers of the Penn Treebank are compared:
 
-- a bracket is a label and the words from its first to its last; a bracket matches one of the same label and
-  words, each only once: of NP over NP, predicted once, one is found and one is missed;
-- words tagged -NONE-, or as punctuation, are deleted first, and with them brackets that have no other words;
-- TOP does not count; ADVP and PRT are the same; function tags and indices (NP-SBJ-1, NP=2) do not count;
-- a sentence of which no word is left is skipped.
+- a bracket is a label and a span of words; it matches one bracket of the same label and span: if gold has NP
+  over NP, and the prediction has one of them, one matches and one is missed;
+- words tagged -NONE-, or as punctuation, are deleted first, and with them brackets without other words;
+- TOP does not count; ADVP and PRT are equal; function tags and indices (NP-SBJ-1, NP=2) are ignored;
+- a sentence without words after deletion is skipped.
 
-In two things this differs. The gold tree's tags say which words are deleted in both trees, as predicted
-trees may have no tags; EVALB goes by each tree's own, and does not score a sentence for which that makes a
-difference. ROOT, S1 and no label around a sentence are as TOP.
+There are two differences. The tags of the gold tree decide which words are deleted in both trees, as
+predicted trees may have no tags; EVALB uses the tags of each tree, and does not score a sentence for which
+that makes a difference. ROOT, S1 and an empty label around a sentence are treated as TOP.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from t2t_revival.parsing.trees import EMPTY, WRAPPERS, bare_label, is_word
 DELETED = frozenset({"TOP", EMPTY, ",", ":", "``", "''", "."})  # COLLINS.prm's DELETE_LABEL
 NOT_COUNTED = DELETED.union(WRAPPERS, {""})
 EQUAL = {"PRT": "ADVP"}  # COLLINS.prm's EQ_LABEL
-CUTOFF = 40  # words: EVALB's second summary is of sentences that are no longer
+CUTOFF = 40  # words: longest sentences of EVALB's second summary
 STEP = 10  # words: width of a bucket
 
 Bracket = tuple[str, int, int]  # label, first word, word after the last
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What is counted in one sentence or, added up, in many; the measures follow from sums, as in EVALB.
+class BracketCounts:
+    """Counts of one sentence or, added up, of many; the measures are computed from sums, as in EVALB.
 
-    Precision, recall, F1, exact match and shares of sentences are in percent, and 0 where nothing is counted.
+    Precision, recall, F1, exact match and shares of sentences are in percent, and 0 if nothing was counted.
     """
 
     sentences: int = 0  # without those skipped
-    skipped: int = 0  # sentences of which deletion left no word
-    words: int = 0  # of gold, punctuation included, traces not: EVALB's length of a sentence
+    skipped: int = 0  # sentences without words after deletion
+    words: int = 0  # of gold, with punctuation, without traces: EVALB's length of a sentence
     gold: int = 0  # brackets
     predicted: int = 0  # brackets
     matched: int = 0  # brackets
@@ -54,17 +54,17 @@ class Counts:
     uncrossed: int = 0  # sentences without crossing brackets
     little_crossed: int = 0  # sentences with 2 crossing brackets or less
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: BracketCounts) -> BracketCounts:
+        return BracketCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def precision(self) -> float:
-        """Matched of predicted brackets."""
+        """Share of predicted brackets that match."""
         return _percent(self.matched, self.predicted)
 
     @property
     def recall(self) -> float:
-        """Matched of gold brackets."""
+        """Share of gold brackets that match."""
         return _percent(self.matched, self.gold)
 
     @property
@@ -74,7 +74,7 @@ class Counts:
 
     @property
     def exact_match(self) -> float:
-        """Sentences all of whose brackets match."""
+        """Share of sentences all of whose brackets match."""
         return _percent(self.exact, self.sentences)
 
     @property
@@ -84,12 +84,12 @@ class Counts:
 
     @property
     def no_crossing(self) -> float:
-        """Sentences without crossing brackets."""
+        """Share of sentences without crossing brackets."""
         return _percent(self.uncrossed, self.sentences)
 
     @property
     def two_or_less_crossing(self) -> float:
-        """Sentences with 2 crossing brackets or less."""
+        """Share of sentences with 2 crossing brackets or less."""
         return _percent(self.little_crossed, self.sentences)
 
 
@@ -97,17 +97,17 @@ class Counts:
 class Parseval:
     """The score of a corpus."""
 
-    overall: Counts
-    up_to_40: Counts  # sentences of at most 40 words
-    by_length: dict[str, Counts]  # "1-10", "11-20", "21-30", "31-40" and "41+" words; all are there
+    overall: BracketCounts
+    up_to_40: BracketCounts  # sentences of at most 40 words
+    by_length: dict[str, BracketCounts]  # "1-10", "11-20", "21-30", "31-40" and "41+" words; has all keys
 
 
-def score(gold: Tree, predicted: Tree) -> Counts:
+def score(gold: Tree, predicted: Tree) -> BracketCounts:
     """Compares the trees of one sentence.
 
     Args:
-        gold: the tree that is right, with tags; as `read_trees` or a treebank has it.
-        predicted: a tree over the same words, of any tags; traces need not be the same.
+        gold: correct tree, with tags, as `read_trees` or a treebank has it.
+        predicted: tree over the same words, with any tags; traces need not be equal.
 
     Raises:
         T2TError: the words differ.
@@ -116,18 +116,18 @@ def score(gold: Tree, predicted: Tree) -> Counts:
     _check_words([word for word, _ in words], [word for word, _ in _words(predicted)])
     positions = [0, *accumulate(tag not in DELETED for _, tag in words)]
     if not positions[-1]:
-        return Counts(skipped=1, words=len(words))
-    right, ours = _brackets(gold, positions), _brackets(predicted, positions)
-    matched = (Counter(right) & Counter(ours)).total()
-    crossing = _crossing(ours, right)
-    return Counts(
+        return BracketCounts(skipped=1, words=len(words))
+    gold_brackets, predicted_brackets = _brackets(gold, positions), _brackets(predicted, positions)
+    matched = (Counter(gold_brackets) & Counter(predicted_brackets)).total()
+    crossing = _crossing(predicted_brackets, gold_brackets)
+    return BracketCounts(
         sentences=1,
         words=len(words),
-        gold=len(right),
-        predicted=len(ours),
+        gold=len(gold_brackets),
+        predicted=len(predicted_brackets),
         matched=matched,
         crossing=crossing,
-        exact=len(right) == matched == len(ours),
+        exact=len(gold_brackets) == matched == len(predicted_brackets),
         uncrossed=crossing == 0,
         little_crossed=crossing <= 2,
     )
@@ -141,7 +141,7 @@ def score_corpus(
     Args:
         gold_trees: one tree for each sentence.
         predicted_trees: as many.
-        names: name each pair of trees in an error; "tree 1" and so on if not given.
+        names: of the pairs of trees, for errors; `None` names them "tree 1" and so on.
 
     Raises:
         T2TError: there are no trees, unequal numbers of them, or the words of a pair differ.
@@ -166,12 +166,12 @@ def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def _of_length(counts: Iterable[Counts], least: int = 0, most: int | None = None) -> Counts:
+def _of_length(counts: Iterable[BracketCounts], least: int = 0, most: int | None = None) -> BracketCounts:
     chosen = (each for each in counts if least <= each.words and (most is None or each.words <= most))
-    return sum(chosen, Counts())
+    return sum(chosen, BracketCounts())
 
 
-def _named_score(gold: Tree, predicted: Tree, name: str) -> Counts:
+def _named_score(gold: Tree, predicted: Tree, name: str) -> BracketCounts:
     try:
         return score(gold, predicted)
     except T2TError as error:
@@ -179,42 +179,43 @@ def _named_score(gold: Tree, predicted: Tree, name: str) -> Counts:
 
 
 def _words(tree: Tree) -> list[tuple[str, str]]:
-    """Words with their tags, without traces, which predicted trees do not have."""
+    """Words and their tags, without traces, which predicted trees lack."""
     return [(word, tag) for word, tag in tree.pos() if tag != EMPTY]
 
 
 def _check_words(gold: list[str], predicted: list[str]) -> None:
-    for number, (right, ours) in enumerate(zip(gold, predicted, strict=False), start=1):
-        if right != ours:
-            raise T2TError(f"word {number} is {right!r} in the gold tree but {ours!r} in the predicted tree")
+    for number, (ours, theirs) in enumerate(zip(gold, predicted, strict=False), start=1):
+        if ours != theirs:
+            raise T2TError(f"word {number} is {ours!r} in the gold tree but {theirs!r} in the predicted tree")
     if len(gold) != len(predicted):
         raise T2TError(f"the gold tree has {len(gold)} words but the predicted tree has {len(predicted)}")
 
 
 def _brackets(tree: Tree, positions: Sequence[int]) -> list[Bracket]:
-    """The brackets that count; positions: for each word, and behind the last, how many are left before it."""
-    found: list[Bracket] = []
-    _collect(tree, 0, found)
-    moved = [(EQUAL.get(label, label), positions[start], positions[end]) for label, start, end in found]
+    """The brackets that count. `positions` maps a word, or the end, to the number of kept words before it."""
+    brackets: list[Bracket] = []
+    _collect(tree, 0, brackets)
+    moved = [(EQUAL.get(label, label), positions[start], positions[end]) for label, start, end in brackets]
     return [(label, start, end) for label, start, end in moved if start < end and label not in NOT_COUNTED]
 
 
-def _collect(tree: Tree, start: int, found: list[Bracket]) -> int:
-    """Adds all brackets of a tree whose first word is `start` to `found`; returns the word after its last."""
+def _collect(tree: Tree, start: int, brackets: list[Bracket]) -> int:
+    """Adds all brackets of a tree whose first word is `start`; returns the word after its last."""
     if is_word(tree):
         return start + (tree.label() != EMPTY)
     end = start
     for child in tree:
-        end = _collect(child, end, found)
-    found.append((bare_label(tree.label()), start, end))
+        end = _collect(child, end, brackets)
+    brackets.append((bare_label(tree.label()), start, end))
     return end
 
 
-def _crossing(ours: Iterable[Bracket], right: Iterable[Bracket]) -> int:
-    spans = {(start, end) for _, start, end in right}
-    return sum(any(_cross(bracket[1:], span) for span in spans) for bracket in ours)
+def _crossing(predicted: Iterable[Bracket], gold: Iterable[Bracket]) -> int:
+    """Number of predicted brackets that cross any gold bracket."""
+    spans = {(start, end) for _, start, end in gold}
+    return sum(any(_cross(bracket[1:], span) for span in spans) for bracket in predicted)
 
 
 def _cross(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether they have words in common, and each has words of its own."""
+    """Returns whether two spans overlap, and neither contains the other."""
     return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]

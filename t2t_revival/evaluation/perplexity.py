@@ -11,26 +11,26 @@ import tensorflow as tf
 
 
 class TeacherForced:
-    """Scores of a model that is given the reference up to each token.
+    """Teacher-forced scores of a model, which predicts each token from the reference before it.
 
     Args:
-        model: gives logits [batch, target, vocab]; its weights may change between calls.
-        streams: how many batches are computed side by side.
+        model: returns logits [batch, target, vocab]; its weights may change between calls.
+        num_parallel_batches: number of batches that are computed side by side.
     """
 
-    def __init__(self, model: Any, streams: int = 1) -> None:
-        self._streams = streams
+    def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
+        self._num_parallel_batches = num_parallel_batches
         self._sums = tf.function(lambda inputs, labels: _sums(model, inputs, labels), reduce_retracing=True)
 
     def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
-        """Scores of the batches' non-pad target tokens, without label smoothing.
+        """Computes scores of the batches' non-pad target tokens, without label smoothing.
 
         Args:
             batches: elements ({"inputs", "targets"}, labels [batch, target], ...), padded with 0.
 
         Returns:
             "loss", the mean negative log-probability in nats; "perplexity", its exponential; "accuracy",
-            the share of tokens that were the likeliest.
+            the share of tokens that the model found most likely.
         """
         log_loss = correct = tokens = 0.0
         for sums in self._all_sums(batches):
@@ -45,10 +45,10 @@ class TeacherForced:
         }
 
     def _all_sums(self, batches: tf.data.Dataset) -> Iterator[tuple[tf.Tensor, ...]]:
-        if self._streams == 1:
+        if self._num_parallel_batches == 1:
             yield from (self._sums(inputs, labels) for inputs, labels, *_ in batches)
             return
-        with ThreadPoolExecutor(self._streams) as pool:
+        with ThreadPoolExecutor(self._num_parallel_batches) as pool:
             yield from pool.map(lambda batch: self._sums(*batch[:2]), batches)
 
 
@@ -56,5 +56,5 @@ def _sums(model: Any, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[
     logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
     mask = tf.cast(labels > 0, tf.float32)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
-    right = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
-    return tf.reduce_sum(losses * mask), tf.reduce_sum(right * mask), tf.reduce_sum(mask)
+    correct = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
+    return tf.reduce_sum(losses * mask), tf.reduce_sum(correct * mask), tf.reduce_sum(mask)

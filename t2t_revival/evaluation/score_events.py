@@ -7,7 +7,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-VERSION = "brain.Event:2"  # what every event file begins with
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+VERSION = "brain.Event:2"  # content of the first event of every file
 
 
 class ScoreEvents:
@@ -16,18 +20,16 @@ class ScoreEvents:
     TensorBoard shows all event files of a folder as one.
 
     Args:
-        folder: made if missing.
+        folder: created if missing.
 
     Raises:
         OSError: it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
         folder.mkdir(parents=True, exist_ok=True)
         now = time.time_ns()
-        # Files are read in the order of their names, which begin with ten digits of seconds.
+        # TensorBoard reads files in the order of their names, so their seconds need ten digits.
         name = f"events.out.tfevents.{now // 10**9:010}.{socket.gethostname()}.{now % 10**9:09}"
         self._records = RecordWriter((folder / name).open("xb"))
         self._write(now / 1e9, file_version=VERSION)
@@ -37,20 +39,16 @@ class ScoreEvents:
         self._records.close()
 
     def add(self, step: int, wall_time: float, scores: Mapping[str, float]) -> None:
-        """Adds a point to the curve of each score; it is in the file when this returns.
+        """Adds a point to the curve of each score, and flushes the file.
 
         Args:
             step: updates.
             wall_time: seconds since 1970 at which the step was done.
             scores: by tag.
         """
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
         values = [Summary.Value(tag=tag, simple_value=score) for tag, score in scores.items()]
         self._write(wall_time, step=step, summary=Summary(value=values))
 
     def _write(self, wall_time: float, **fields: object) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-
         self._records.write(Event(wall_time=wall_time, **fields).SerializeToString())
         self._records.flush()

@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
 SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
 SEED = 12345  # sacreBLEU's default
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A corpus score beside that of the first system, on the same sentences.
+    """A corpus score, compared with that of the first system on the same sentences.
 
     Attributes:
         score: BLEU or F1, 0 to 100.
-        interval: half of its 95% confidence interval, by bootstrap.
-        p: how likely so large a difference from the first system is by chance; None for the first.
+        interval: half the width of its 95% confidence interval, by bootstrap.
+        p: probability of so large a difference from the first system by chance; `None` for the first.
     """
 
     score: float
@@ -26,42 +30,37 @@ class Compared:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference from the first system is more than chance."""
+        """True if the difference from the first system is significant."""
         return self.p is not None and self.p < LEVEL
 
 
 def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
-    """SacreBLEU's paired bootstrap test of each system against the first.
+    """Compares systems by sacreBLEU's paired bootstrap test of each against the first.
 
     Args:
         outputs: of each system, one for each reference.
         references: as many.
     """
-    from sacrebleu.metrics import BLEU
-    from sacrebleu.significance import PairedTest
-
     systems = [(name, list(lines)) for name, lines in outputs.items()]
     test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {
-        name: Compared(found.score, found.ci, _p(found.p_value, found.score, base) if number else None)
-        for number, (name, found) in enumerate(zip(outputs, results, strict=True))
+        name: Compared(result.score, result.ci, _p(result.p_value, result.score, base) if number else None)
+        for number, (name, result) in enumerate(zip(outputs, results, strict=True))
     }
 
 
 def compare_f1(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
-    """The same test for F1 of labelled brackets: sacreBLEU's number of samples, seed and p.
+    """Compares parsers by the same test of bracket F1, with sacreBLEU's number of samples, seed and p.
 
     Args:
         outputs: of each parser, one tree in Penn bracketing for each reference.
         references: gold trees, as many.
 
     Raises:
-        T2TError: a tree cannot be read, or has other words than its reference.
+        T2TError: a tree is malformed, or has other words than its reference.
     """
-    import numpy as np
-
     draws = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)))
     base, base_samples, compared = 0.0, np.zeros(SAMPLES), {}
     for number, (name, trees) in enumerate(outputs.items()):
@@ -78,22 +77,20 @@ def compare_f1(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) 
 
 
 def _p(p: float, score: float, base: float) -> float:
-    """The p of the test, which calls no difference at all significant."""
+    """The p of the test, or 1 for equal scores, which the test would call significant."""
     return 1.0 if score == base else p
 
 
 def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
-    """For each tree, the brackets that match and, gold and predicted added up, all that could."""
+    """Matched brackets of each tree, and the sum of its gold and predicted brackets."""
     from t2t_revival.evaluation.parseval import score
     from t2t_revival.parsing.trees import parse
 
-    found = [score(parse(gold), parse(tree)) for gold, tree in zip(references, trees, strict=True)]
-    return [(counts.matched, counts.gold + counts.predicted) for counts in found]
+    all_counts = [score(parse(gold), parse(tree)) for gold, tree in zip(references, trees, strict=True)]
+    return [(counts.matched, counts.gold + counts.predicted) for counts in all_counts]
 
 
 def _f1(counts: Any) -> Any:
-    """F1 in percent of counts [..., 2]; 0 where there is nothing to count."""
-    import numpy as np
-
+    """F1 in percent of counts [..., 2]; 0 where there are no brackets."""
     matched, brackets = counts[..., 0], counts[..., 1]
     return 200.0 * matched / np.maximum(brackets, 1)

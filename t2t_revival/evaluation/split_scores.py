@@ -6,33 +6,35 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.batching import evaluation_batches
-from t2t_revival.data.vocabularies import TextEncoder
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Cut, Translator
-from t2t_revival.evaluation.decoded import measure_of
+from t2t_revival.decoding.preprocessor import Truncation
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
-from t2t_revival.problems.problem import Text2TextProblem
-from t2t_revival.training.checkpoints import restore_weights
-from t2t_revival.training.news import Scores
+from t2t_revival.model import Transformer
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints.directory import restore_weights
+from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 
 class SplitScores:
     """Loss, perplexity and accuracy of a model, and BLEU or F1 of what it decodes (`Problem.eval_metrics`).
 
-    The split is read once. What depends on the model is made when it is first seen: later calls are of the
-    same model, whose weights may have changed.
+    The split is read once, and graphs are traced for the model of the first call: all later calls must be of
+    the same model, whose weights may have changed.
 
     Args:
-        problem: what the model has learned.
+        problem: the problem that the model has learned.
         split: "dev" or "test".
-        data_dir: where the problem's data is.
-        hparams: the model's.
-        vocabulary: the model's.
-        options: how to decode.
-        decoded_sentences: at most so many, evenly spread over the split; 0: none.
-        streams: batches that are computed side by side.
+        data_dir: folder of the problem's data.
+        hparams: of the model.
+        vocabulary: of the model.
+        options: of decoding.
+        decoded_sentences: most sentences to decode, evenly spread over the split. With 0 none are decoded.
+        num_parallel_batches: number of batches that are computed side by side.
 
     Raises:
         T2TError: there is no such split, or it is damaged.
@@ -47,33 +49,36 @@ class SplitScores:
         vocabulary: TextEncoder,
         options: DecodeHParams,
         decoded_sentences: int,
-        streams: int = 1,
+        num_parallel_batches: int = 1,
     ) -> None:
         self._problem, self._vocabulary, self._options = problem, vocabulary, options
-        self._max_length, self._streams = hparams.max_length, streams
+        self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
         self._batches = evaluation_batches(problem.shards(split, data_dir), hparams).cache()
         self._pairs = sample(problem, split, data_dir, decoded_sentences)
-        self._tools: tuple[TeacherForced, Translator] | None = None
+        self._scorers: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
-        """The scores by name; BLEU and F1 go from 0 to 100."""
+        """Computes the scores by name; BLEU and F1 range from 0 to 100."""
         return self.with_outputs(model)[0]
 
     def with_outputs(self, model: Any) -> tuple[Scores, list[str]]:
-        """The scores by name, and what was decoded for BLEU or F1, in the order of `sample`."""
-        if self._tools is None:
+        """Computes the scores by name; also returns the decoded outputs, in the order of `sample`."""
+        if self._scorers is None:
+            parallel = self._num_parallel_batches
             translator = Translator(
-                model, self._vocabulary, self._options, self._max_length, self._streams, problem=self._problem
+                model, self._vocabulary, self._options, self._max_length, parallel, problem=self._problem
             )
-            self._tools = TeacherForced(model, self._streams), translator
-        teacher_forced, translator = self._tools
+            self._scorers = TeacherForced(model, parallel), translator
+        teacher_forced, translator = self._scorers
         scores = teacher_forced(self._batches)
-        measure = measure_of(self._problem)
-        if not (self._pairs and measure):
+        metric = metric_for(self._problem)
+        if not (self._pairs and metric):
             return scores, []
-        found = translator.nbest([inputs for inputs, _ in self._pairs], 1, on_cut=_ignore, prepared=True)
-        outputs = [outputs[0].text for outputs in found]
-        scores[measure.metric] = measure.score(outputs, [target for _, target in self._pairs]).score
+        nbest = translator.nbest(
+            [inputs for inputs, _ in self._pairs], 1, on_truncation=_ignore, preprocessed=True
+        )
+        outputs = [best[0].text for best in nbest]
+        scores[metric.name] = metric.score(outputs, [target for _, target in self._pairs]).score
         return scores, outputs
 
 
@@ -82,11 +87,11 @@ class CheckpointScores:
 
     Args:
         output_dir: of the training.
-        problem: what was learned there.
+        problem: the problem that was learned there.
         split: "dev" or "test".
-        data_dir: where the problem's data is.
+        data_dir: folder of the problem's data.
         decoded_sentences: see `SplitScores`.
-        streams: see `SplitScores`.
+        num_parallel_batches: see `SplitScores`.
 
     Raises:
         T2TError: as `SplitScores`; there is no trained model in output_dir.
@@ -99,35 +104,34 @@ class CheckpointScores:
         split: str,
         data_dir: Path,
         decoded_sentences: int,
-        streams: int = 1,
+        num_parallel_batches: int = 1,
     ) -> None:
-        from t2t_revival.model import Transformer
-
         options = DecodeHParams.parse("", Run.load(output_dir).decode_hparams)
         hparams, vocabulary = load_hparams(output_dir), load_vocabulary(output_dir)
         self._scores = SplitScores(
-            problem, split, data_dir, hparams, vocabulary, options, decoded_sentences, streams
+            problem, split, data_dir, hparams, vocabulary, options, decoded_sentences, num_parallel_batches
         )
         self._model = Transformer(hparams, vocabulary.size)
 
     def __call__(self, path: Path) -> tuple[Scores, list[str]]:
-        """The scores of a checkpoint, and its outputs; see `SplitScores.with_outputs`.
+        """Computes the scores of a checkpoint, and its outputs, as `SplitScores.with_outputs`.
 
         Raises:
-            T2TError: it is of another model, or gone.
-            DamagedError: it is damaged.
+            T2TError: it is of another model.
+            CheckpointNotFoundError: it does not exist.
+            CorruptCheckpointError: it is corrupt.
         """
         restore_weights(self._model, path)
         return self._scores.with_outputs(self._model)
 
 
-def sample(problem: Text2TextProblem, split: str, data_dir: Path, most: int) -> list[tuple[str, str]]:
-    """At most `most` pairs of a split, evenly spread over it."""
-    if most < 1:
+def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) -> list[tuple[str, str]]:
+    """Samples at most `count` pairs, evenly spread over a split."""
+    if count < 1:
         return []
     pairs = list(problem.references(split, data_dir))
-    return pairs[:: max(1, -(-len(pairs) // most))]
+    return pairs[:: max(1, -(-len(pairs) // count))]
 
 
-def _ignore(cut: Cut) -> None:
-    """A sentence that is too long is cut in silence: it is at every evaluation the same."""
+def _ignore(truncation: Truncation) -> None:
+    """Truncates a sentence that is too long silently: it is the same one in every evaluation."""

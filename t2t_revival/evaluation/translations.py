@@ -1,4 +1,4 @@
-"""A text translated by each checkpoint of a training: `FOLDER/NAME-STEP`, as t2t-translate-all names it."""
+"""Translations of a text by each checkpoint of a training: files `FOLDER/NAME-STEP` of t2t-translate-all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.utils.files import atomic_write
 
 NAME = re.compile(r"[^.].*-(\d+)")
 LAST_STEP = "last_evaluated_step"
@@ -22,9 +22,9 @@ class TranslationFile:
 
 
 def list_translations(folder: Path) -> list[TranslationFile]:
-    """The files of a folder whose names end with a step, lowest first; none where there is no folder.
+    """The files of a folder whose names end with a step, lowest first; none if there is no folder.
 
-    Those that are still being written are hidden, and not among them.
+    Files that are still being written have hidden names, and are not listed.
     """
     if not folder.is_dir():
         return []
@@ -33,18 +33,18 @@ def list_translations(folder: Path) -> list[TranslationFile]:
 
 
 class LastStep:
-    """The step up to which scores have gone to an event_dir (T2T's `last_evaluated_step.txt`).
+    """The step up to which scores were written to an event_dir (T2T's `last_evaluated_step.txt`).
 
     Args:
-        event_dir: where the events are.
-        tag_suffix: of the scores; those with another one are counted for themselves.
+        event_dir: folder of the events.
+        tag_suffix: of the scores; each suffix has a step of its own.
     """
 
     def __init__(self, event_dir: Path, tag_suffix: str = "") -> None:
         self._path = event_dir / f"{LAST_STEP}{tag_suffix.replace('/', '_')}.txt"
 
     def read(self) -> int | None:
-        """The step; None: there is none yet.
+        """Reads the step; `None` if there is none yet.
 
         Raises:
             T2TError: the file is damaged.
@@ -57,6 +57,6 @@ class LastStep:
             raise T2TError(f"{self._path}: damaged, not a number; remove it, or give --min_steps") from error
 
     def write(self, step: int) -> None:
-        """Writes it down, whole or not at all."""
-        with writing(self._path) as file:
+        """Writes the step atomically."""
+        with atomic_write(self._path) as file:
             file.write(f"{step}\n".encode())

@@ -1,8 +1,31 @@
-"""Section 3 of the paper, in its order: attention, feed_forward, embedding, stacks, transformer.
+"""Section 3 of the paper, in its order: attention, feed_forward, embedding, residual, stacks, transformer.
 
-Only `keras` and `keras.ops`: the model is bound to no backend.
+Only `keras` and `keras.ops`: the model is bound to no backend. All layers have plain arguments and can be
+used in any Keras model; `Transformer` alone reads `HParams`.
 """
 
-from t2t_revival.model.transformer import DecoderState, Transformer
+from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.dropout import Dropout
+from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
+from t2t_revival.model.feed_forward import FeedForward
+from t2t_revival.model.outputs import AttentionWeights, DecoderState
+from t2t_revival.model.residual import LayerNorm, Residual
+from t2t_revival.model.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
+from t2t_revival.model.transformer import Transformer
 
-__all__ = ["DecoderState", "Transformer"]
+__all__ = [
+    "AttentionWeights",
+    "Decoder",
+    "DecoderLayer",
+    "DecoderState",
+    "Dropout",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "LayerNorm",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "Residual",
+    "TokenEmbedding",
+    "Transformer",
+]

@@ -10,6 +10,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_revival.model.layer import Layer
+
 LEVELS = 256  # of one random byte
 HALF_WORD = 2**31
 _REPLICA: ContextVar[Any] = ContextVar("replica", default=None)
@@ -17,10 +19,10 @@ _REPLICA: ContextVar[Any] = ContextVar("replica", default=None)
 
 @contextmanager
 def replica(number: Any) -> Iterator[None]:
-    """Inside, dropout draws bits of its own for the replica of that number, an int or int scalar.
+    """Context in which dropout draws the bits of replica `number`, an int or int scalar.
 
-    Replicas have one random state, from which they would draw the same bits for their parts of a batch. The
-    first, 0, draws what is drawn outside.
+    Replicas have one random state, from which they would draw the same bits for their parts of a batch.
+    Replica 0 draws the same bits as outside of the context.
     """
     token = _REPLICA.set(number)
     try:
@@ -30,10 +32,10 @@ def replica(number: Any) -> Iterator[None]:
 
 
 class SeedGenerator(keras.random.SeedGenerator):
-    """Keras's, whose seeds differ between replicas; see `replica`."""
+    """`keras.random.SeedGenerator` whose seeds differ between replicas; see `replica`."""
 
     def next(self, ordered: bool = True) -> Any:
-        """The next seed, [2]."""
+        """Returns the next seed, [2]."""
         seed, number = super().next(ordered), _REPLICA.get()
         if number is None:
             return seed
@@ -41,7 +43,7 @@ class SeedGenerator(keras.random.SeedGenerator):
 
 
 def random_bytes(shape: Any, seed: keras.random.SeedGenerator) -> Any:
-    """int8 of that shape, each value as likely as the others."""
+    """Returns uniformly distributed int8 values of a shape."""
     *rows, channels = shape
     groups = (channels + 3) // 4
     words = keras.random.randint((*rows, groups, 1), -HALF_WORD, HALF_WORD - 1, dtype="int32", seed=seed)
@@ -49,7 +51,8 @@ def random_bytes(shape: Any, seed: keras.random.SeedGenerator) -> Any:
     return ops.reshape(levels, (*rows, 4 * groups))[..., :channels]
 
 
-class Dropout(keras.layers.Layer):
+@keras.saving.register_keras_serializable("t2t_revival")
+class Dropout(Layer):
     """Dropout that spends 8 random bits on an element.
 
     An element is dropped if its random byte is below a threshold. The threshold is `rate` * 256, rounded
@@ -59,6 +62,11 @@ class Dropout(keras.layers.Layer):
 
     Args:
         rate: probability that an element is set to 0; at 0 the layer does nothing.
+
+    Example:
+        output = Dropout(0.1)(x, training=True)
+
+    Reference: Vaswani et al., 2017, section 5.4.
     """
 
     def __init__(self, rate: float, **kwargs: Any) -> None:
@@ -68,7 +76,6 @@ class Dropout(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         if self.rate:
             self.seed_generator = SeedGenerator(name="seed")
-        self.built = True
 
     def call(self, x: Any, training: bool = False) -> Any:
         if not training or not self.rate:
@@ -76,10 +83,7 @@ class Dropout(keras.layers.Layer):
         levels = random_bytes(ops.shape(x), self.seed_generator)
         rounding = keras.random.uniform((), seed=self.seed_generator)
         threshold = ops.floor(self.rate * LEVELS + rounding) - LEVELS // 2
-        # At a rate near 1 the threshold can be beyond the largest byte, which then is kept all the same.
+        # At a rate near 1 the threshold can exceed the largest byte, which is kept nevertheless.
         kept = ops.greater_equal(levels, ops.cast(ops.minimum(threshold, LEVELS // 2 - 1), "int8"))
         scale = ops.cast(1 / (1 - self.rate), x.dtype)
         return x * ops.where(kept, scale, ops.zeros_like(scale))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "rate": self.rate}

@@ -1,4 +1,4 @@
-"""Sections 3.4 and 3.5: embeddings, softmax and positions."""
+"""Sections 3.4 and 3.5: embeddings, softmax and positional encoding."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.hparams import HParams
+from t2t_revival.model.layer import Layer
 
 MAX_WAVELENGTH = 1e4
 
 
-class TokenEmbedding(keras.layers.Layer):
+@keras.saving.register_keras_serializable("t2t_revival")
+class TokenEmbedding(Layer):
     """Section 3.4: one vector for each token; the same matrix turns vectors into logits.
 
     Args:
         vocab_size: number of tokens.
         hidden_size: d_model.
+
+    Example:
+        embedding = TokenEmbedding(vocab_size=37000, hidden_size=512)
+        vectors = embedding(ids)                    # int [batch, length] -> [batch, length, 512]
+        logits = embedding(vectors, reverse=True)   # [batch, length, 37000]
+
+    Reference: Vaswani et al., 2017, section 3.4; T2T's `symbol_bottom` and `symbol_top`.
     """
 
     def __init__(self, vocab_size: int, hidden_size: int, **kwargs: Any) -> None:
@@ -27,29 +35,25 @@ class TokenEmbedding(keras.layers.Layer):
         self.hidden_size = hidden_size
 
     def build(self, input_shape: Any = None) -> None:
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocab_size, self.hidden_size),
-            initializer=keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5),
-        )
-        self.built = True
+        shape = (self.vocab_size, self.hidden_size)
+        normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
+        self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=normal)
 
-    def call(self, ids: Any) -> Any:
-        """int [...] -> [..., hidden], multiplied by sqrt(d_model); padding is 0, as T2T's `symbol_bottom`."""
-        vectors = ops.take(self.embeddings, ids, axis=0)
-        scales = ops.cast(ops.not_equal(ids, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
+    def call(self, x: Any, reverse: bool = False) -> Any:
+        """Ids, int [...] -> [..., hidden], multiplied by sqrt(d_model); padding is 0.
+
+        With `reverse`, [..., hidden] -> logits, the scores of all tokens before the softmax, [..., vocab].
+        """
+        if reverse:
+            rows = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
+            return ops.reshape(ops.matmul(rows, self.kernel()), (*ops.shape(x)[:-1], self.vocab_size))
+        vectors = ops.take(self.embeddings, x, axis=0)
+        scales = ops.cast(ops.not_equal(x, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
         return vectors * scales[..., None]
 
-    def logits(self, x: Any) -> Any:
-        """[..., hidden] -> scores of all tokens before the softmax, [..., vocab]."""
-        shape = ops.shape(x)
-        flat = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
-        return ops.reshape(ops.matmul(flat, self.kernel()), (*shape[:-1], self.vocab_size))
-
     def kernel(self) -> Any:
-        """The matrix before the softmax, [hidden, vocab]."""
-        embeddings = ops.cast(self.embeddings, self.compute_dtype)  # outside `call`, Keras casts no weights
-        return ops.transpose(embeddings)
+        """Returns the matrix before the softmax, [hidden, vocab], in the layer's precision."""
+        return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
 
 
 def sinusoids(positions: Any, hidden_size: int) -> Any:
@@ -81,48 +85,62 @@ def timing_signal(positions: Any, hidden_size: int) -> Any:
     return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
 
 
-class Positions(keras.layers.Layer):
-    """Section 3.5: adds to each vector one that tells its position.
+ENCODINGS = {"sinusoid": sinusoids, "timing": timing_signal}
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class PositionalEncoding(Layer):
+    """Section 3.5: adds the encoding of its position to each vector.
 
     Args:
-        hparams: reads `pos`, `hidden_size` and, for learned positions, `max_length`: positions beyond it
-            share the last one's vector.
+        hidden_size: d_model.
+        encoding: "sinusoid" as printed, "timing" as T2T, "emb" for a learned vector of each position.
+        max_length: number of learned vectors; positions beyond share the last one.
         target_space: whether a vector that is the same at all positions is added too, as T2T does to tell
             the encoder what is asked for (`target_space_embedding`, of which a problem has one row).
+
+    Example:
+        x = PositionalEncoding(hidden_size=512)(x)    # [batch, length, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 3.5; T2T's `add_timing_signal_1d`.
     """
 
-    def __init__(self, hparams: HParams, target_space: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        encoding: str = "sinusoid",
+        max_length: int = 256,
+        target_space: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.kind = hparams.pos
+        self.hidden_size = hidden_size
+        self.encoding = encoding
+        self.max_length = max_length
         self.has_target_space = target_space
-        self.hidden_size = hparams.hidden_size
-        self.max_length = hparams.max_length
 
     def build(self, input_shape: Any = None) -> None:
-        if self.kind == "emb":
-            self.embeddings = self.add_weight(
-                name="embeddings",
-                shape=(self.max_length, self.hidden_size),
-                initializer=keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5),
-            )
+        if self.encoding == "emb":
+            shape = (self.max_length, self.hidden_size)
+            normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
+            self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=normal)
         if self.has_target_space:
-            self.target_space = self.add_weight(
-                name="target_space", shape=(self.hidden_size,), initializer="zeros"
-            )
-        self.built = True
+            size = (self.hidden_size,)
+            self.target_space = self.add_weight(name="target_space", shape=size, initializer="zeros")
 
-    def call(self, x: Any, start: Any = 0) -> Any:
-        """[batch, length, hidden], whose first position is number `start` -> the same shape."""
-        positions = ops.arange(ops.shape(x)[1]) + start
-        return x + ops.cast(self.signal(positions), x.dtype)[None]
+    def call(self, x: Any, positions: Any = None) -> Any:
+        """[batch, length, hidden], or [rows, hidden] of one position -> the same shape.
 
-    def signal(self, positions: Any) -> Any:
-        """What is added at each position: int [length] -> [length, hidden]."""
-        signal = self._of_positions(positions)
-        return signal + self.target_space if self.has_target_space else signal
+        `positions` are int [length], or [1] for one, counted from 0; `None` numbers them from 0 on.
+        """
+        if positions is None:
+            positions = ops.arange(ops.shape(x)[1])
+        return x + ops.cast(self.encode(positions), x.dtype)
 
-    def _of_positions(self, positions: Any) -> Any:
-        if self.kind == "emb":
-            return ops.take(self.embeddings, ops.minimum(positions, self.max_length - 1), axis=0)
-        function = sinusoids if self.kind == "sinusoid" else timing_signal
-        return function(ops.cast(positions, "float32"), self.hidden_size)
+    def encode(self, positions: Any) -> Any:
+        """Returns the encodings of positions: int [length] -> [length, hidden]."""
+        if self.encoding == "emb":
+            vectors = ops.take(self.embeddings, ops.minimum(positions, self.max_length - 1), axis=0)
+        else:
+            vectors = ENCODINGS[self.encoding](ops.cast(positions, "float32"), self.hidden_size)
+        return vectors + self.target_space if self.has_target_space else vectors

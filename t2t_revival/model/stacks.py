@@ -7,205 +7,254 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import Cache, MultiHeadAttention, causal_bias
-from t2t_revival.model.building import build_children
+from t2t_revival.model.attention import Cache, MultiHeadAttention, padding_bias
+from t2t_revival.model.extensions.restricted_attention import self_attention
 from t2t_revival.model.feed_forward import FeedForward
-from t2t_revival.model.normalization import LayerNorm
-from t2t_revival.model.regularization import Dropout
-from t2t_revival.model.restricted_attention import Neighbourhood, self_attention
+from t2t_revival.model.layer import SequenceLayer
+from t2t_revival.model.outputs import DecoderState
+from t2t_revival.model.residual import LayerNorm, Residual
 
 
-class Residual(keras.layers.Layer):
-    """A residual connection around a sub-layer.
-
-    Post-norm (the paper): LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (T2T v2, v3):
-    x + Dropout(Sublayer(LayerNorm(x))).
+@keras.saving.register_keras_serializable("t2t_revival")
+class EncoderLayer(SequenceLayer):
+    """Self-attention, then the feed-forward network.
 
     Args:
-        hparams: reads `layer_preprocess_sequence` and `layer_prepostprocess_dropout`.
+        num_heads: h, heads of each attention.
+        hidden_size: d_model, channels of inputs and outputs.
+        filter_size: d_ff, channels of the feed-forward network's inner layer.
+        dropout: probability, on the output of each sub-layer.
+        key_channels: h * d_k, channels of the keys of all heads together; `None` uses `hidden_size`.
+        value_channels: h * d_v, likewise.
+        attention_dropout: probability, on attention weights.
+        relu_dropout: probability, inside the feed-forward network.
+        pre_norm: whether norms come before sub-layers (T2T v2, v3), not after them (the paper).
+        norm_epsilon: added to the variance in layer normalisation.
+        attention_window: r of restricted self-attention (section 4), positions; 0 shows all.
+
+    Example:
+        layer = EncoderLayer(num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
+        output = layer(x, mask=ids != 0)    # [batch, length, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 3.1, "Encoder"; T2T's `transformer_encoder`.
     """
 
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
+    is_decoder = False
+
+    def __init__(
+        self,
+        num_heads: int,
+        hidden_size: int,
+        filter_size: int,
+        dropout: float = 0.0,
+        key_channels: int | None = None,
+        value_channels: int | None = None,
+        attention_dropout: float = 0.0,
+        relu_dropout: float = 0.0,
+        pre_norm: bool = False,
+        norm_epsilon: float = 1e-6,
+        attention_window: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.pre_norm = hparams.pre_norm
-        self.norm = LayerNorm(hparams, name="norm")
-        self.dropout = Dropout(hparams.layer_prepostprocess_dropout, name="dropout")
-
-    def build(self, input_shape: Any = None) -> None:
-        build_children(self)
-        self.built = True
-
-    def before(self, x: Any) -> Any:
-        """What the sub-layer gets: [..., hidden] -> the same shape."""
-        return self.norm(x) if self.pre_norm else x
-
-    def after(self, x: Any, output: Any, training: bool = False) -> Any:
-        """Joins the input `x` and the sub-layer's `output`, both [..., hidden]."""
-        x = x + self.dropout(output, training=training)
-        return x if self.pre_norm else self.norm(x)
-
-
-class EncoderLayer(keras.layers.Layer):
-    """Self-attention, then the feed-forward network."""
-
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.self_attention = self_attention(hparams, masked=False, name="self_attention")
-        self.self_attention_residual = Residual(hparams, name="self_attention_residual")
-        self.feed_forward = FeedForward(hparams, name="feed_forward")
-        self.feed_forward_residual = Residual(hparams, name="feed_forward_residual")
-
-    def build(self, input_shape: Any = None) -> None:
-        build_children(self)
-        self.built = True
-
-    def call(self, x: Any, bias: Any, training: bool = False) -> Any:
-        """[batch, length, hidden] -> the same shape; bias: of the self-attention."""
-        residual = self.self_attention_residual
-        x = residual.after(x, self.self_attention(residual.before(x), bias=bias, training=training), training)
-        residual = self.feed_forward_residual
-        return residual.after(x, self.feed_forward(residual.before(x), training=training), training)
-
-
-class DecoderLayer(keras.layers.Layer):
-    """Masked self-attention, attention over the encoder's output, then the feed-forward network."""
-
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.self_attention = self_attention(hparams, masked=True, name="self_attention")
-        self.self_attention_residual = Residual(hparams, name="self_attention_residual")
-        self.encoder_attention = MultiHeadAttention(hparams, over_encoder=True, name="encoder_attention")
-        self.encoder_attention_residual = Residual(hparams, name="encoder_attention_residual")
-        self.feed_forward = FeedForward(hparams, name="feed_forward")
-        self.feed_forward_residual = Residual(hparams, name="feed_forward_residual")
-
-    def build(self, input_shape: Any = None) -> None:
-        build_children(self)
-        self.built = True
-
-    def call(self, x: Any, encoded: Any, self_bias: Any, encoder_bias: Any, training: bool = False) -> Any:
-        """One layer over whole sentences.
-
-        Args:
-            x: [batch, target, hidden].
-            encoded: [batch, source, hidden].
-            self_bias: [batch, 1, target, target]; of restricted attention, see `Neighbourhood.bias`.
-            encoder_bias: [batch, 1, 1, source].
-            training: whether dropout is active.
-
-        Returns:
-            [batch, target, hidden].
-        """
-        residual = self.self_attention_residual
-        output = self.self_attention(residual.before(x), bias=self_bias, training=training)
-        x = residual.after(x, output, training)
-        residual = self.encoder_attention_residual
-        output = self.encoder_attention(residual.before(x), encoded, encoder_bias, training=training)
-        x = residual.after(x, output, training)
-        residual = self.feed_forward_residual
-        return residual.after(x, self.feed_forward(residual.before(x), training=training), training)
-
-    def step(
-        self, x: Any, beams: Any, self_cache: Cache, self_bias: Any, encoder_cache: Cache, encoder_bias: Any
-    ) -> tuple[Any, Cache]:
-        """One layer over the next position of each beam.
-
-        Args:
-            x: [batch * beams, hidden].
-            beams: how many hypotheses a sentence has, int scalar.
-            self_cache: K and V of all beams at the positions before, [batch, heads, memory, key or value].
-            self_bias: [batch, 1, beams, memory + beams].
-            encoder_cache: K and V of the encoder's output, [batch, heads, source, key or value].
-            encoder_bias: [batch, 1, 1, source].
-
-        Returns:
-            [batch * beams, hidden], and `self_cache` with the new position.
-        """
-        residual = self.self_attention_residual
-        output, self_cache = self.self_attention.step(residual.before(x), beams, self_cache, self_bias)
-        x = residual.after(x, output)
-        residual = self.encoder_attention_residual
-        output = self.encoder_attention.step_over_encoder(
-            residual.before(x), beams, encoder_cache, encoder_bias
+        dtype = self.dtype_policy
+        heads = (num_heads, hidden_size, key_channels, value_channels, attention_dropout)
+        residual = (hidden_size, dropout, pre_norm, norm_epsilon)
+        self.self_attention = self_attention(
+            attention_window, *heads, causal=self.is_decoder, dtype=dtype, name="self_attention"
         )
-        x = residual.after(x, output)
-        residual = self.feed_forward_residual
-        return residual.after(x, self.feed_forward(residual.before(x))), self_cache
+        self.self_attention_residual = Residual(*residual, dtype=dtype, name="self_attention_residual")
+        if self.is_decoder:
+            self.encoder_attention = MultiHeadAttention(
+                *heads, cross_attention=True, dtype=dtype, name="encoder_attention"
+            )
+            self.encoder_attention_residual = Residual(
+                *residual, dtype=dtype, name="encoder_attention_residual"
+            )
+        self.feed_forward = FeedForward(
+            hidden_size, filter_size, relu_dropout, dtype=dtype, name="feed_forward"
+        )
+        self.feed_forward_residual = Residual(*residual, dtype=dtype, name="feed_forward_residual")
 
-
-class Encoder(keras.layers.Layer):
-    """A stack of `EncoderLayer`; under pre-norm, a last normalisation."""
-
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.layers = [EncoderLayer(hparams, name=f"layer_{i}") for i in range(hparams.encoder_layers)]
-        self.neighbourhood = Neighbourhood.of(hparams, masked=False)
-        self.final_norm = LayerNorm(hparams, name="final_norm") if hparams.pre_norm else None
-
-    def build(self, input_shape: Any = None) -> None:
-        build_children(self)
-        self.built = True
-
-    def call(self, x: Any, bias: Any, training: bool = False) -> Any:
-        """[batch, source, hidden], bias [batch, 1, 1, source] -> [batch, source, hidden]."""
-        if self.neighbourhood:
-            bias = self.neighbourhood.bias(bias)
-        for layer in self.layers:
-            x = layer(x, bias, training=training)
-        return self.final_norm(x) if self.final_norm else x
-
-
-class Decoder(keras.layers.Layer):
-    """A stack of `DecoderLayer`; under pre-norm, a last normalisation."""
-
-    def __init__(self, hparams: HParams, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.layers = [DecoderLayer(hparams, name=f"layer_{i}") for i in range(hparams.decoder_layers)]
-        self.neighbourhood = Neighbourhood.of(hparams, masked=True)
-        self.final_norm = LayerNorm(hparams, name="final_norm") if hparams.pre_norm else None
-
-    def build(self, input_shape: Any = None) -> None:
-        build_children(self)
-        self.built = True
-
-    def call(self, x: Any, encoded: Any, encoder_bias: Any, training: bool = False) -> Any:
-        """[batch, target, hidden], [batch, source, hidden], [batch, 1, 1, source] -> as the first."""
-        self_bias = self._self_bias(*ops.shape(x)[:2])
-        for layer in self.layers:
-            x = layer(x, encoded, self_bias, encoder_bias, training=training)
-        return self.final_norm(x) if self.final_norm else x
-
-    def step(
+    def call(
         self,
         x: Any,
-        beams: Any,
-        self_caches: list[Cache],
-        self_bias: Any,
-        encoder_caches: list[Cache],
-        encoder_bias: Any,
-    ) -> tuple[Any, list[Cache]]:
-        """The next position of each beam through all layers.
-
-        Args:
-            x: [batch * beams, hidden].
-            beams: how many hypotheses a sentence has, int scalar.
-            self_caches: of each layer, as in `DecoderLayer.step`.
-            self_bias: [batch, 1, beams, memory + beams].
-            encoder_caches: of each layer.
-            encoder_bias: [batch, 1, 1, source].
+        mask: Any = None,
+        bias: Any = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """[batch, length, hidden] -> the same shape; arguments as those of `MultiHeadAttention.call`.
 
         Returns:
-            [batch * beams, hidden], and `self_caches` with the new position.
+            With `return_attention_scores`, also the attention weights, [batch, heads, length, length].
         """
-        new_caches = []
-        for layer, self_cache, encoder_cache in zip(self.layers, self_caches, encoder_caches, strict=True):
-            x, cache = layer.step(x, beams, self_cache, self_bias, encoder_cache, encoder_bias)
-            new_caches.append(cache)
-        return (self.final_norm(x) if self.final_norm else x), new_caches
+        how = {"training": training, "return_attention_scores": return_attention_scores}
+        residual = self.self_attention_residual
+        output, weights = _pair(self.self_attention(residual.preprocess(x), mask=mask, bias=bias, **how))
+        x = residual(x, output, training=training)
+        residual = self.feed_forward_residual
+        x = residual(x, self.feed_forward(residual.preprocess(x), training=training), training=training)
+        return (x, weights) if return_attention_scores else x
 
-    def _self_bias(self, batch: Any, length: Any) -> Any:
-        if self.neighbourhood:
-            return self.neighbourhood.bias(ops.zeros((batch, 1, 1, length), keras.config.floatx()))
-        # One bias for all would do, but oneDNN adds one whose batch is 1 at a 200th of the speed.
-        return ops.broadcast_to(causal_bias(length), (batch, 1, length, length))
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class DecoderLayer(EncoderLayer):
+    """Masked self-attention, attention over the encoder's output, then the feed-forward network.
+
+    Args: those of `EncoderLayer`.
+
+    Example:
+        layer = DecoderLayer(num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
+        output = layer(x, encoded, encoded_mask=source != 0)    # [batch, target, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 3.1, "Decoder"; T2T's `transformer_decoder`.
+    """
+
+    is_decoder = True
+
+    def call(  # type: ignore[override]
+        self,
+        x: Any,
+        encoded: Any = None,
+        encoded_mask: Any = None,
+        bias: Any = None,
+        encoder_bias: Any = None,
+        cache: tuple[Cache, Cache] | None = None,
+        beams: Any = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """[batch, target, hidden] -> the same shape; with a `cache`, a new position, [batch * beams, hidden].
+
+        Arguments are those of `MultiHeadAttention.call`, with `encoded_mask` and `encoder_bias` for attention
+        over the encoder's output; `cache` is that of the self-attention and that of the other.
+
+        Returns:
+            With `return_attention_scores`, also a pair: the weights of both attentions, [batch, heads,
+            target, target or source]. With a cache, also the self-attention's next one.
+        """
+        self_cache, encoder_cache = cache or (None, None)
+        how = {"beams": beams, "training": training, "return_attention_scores": return_attention_scores}
+        residual = self.self_attention_residual
+        output, extra = _pair(self.self_attention(residual.preprocess(x), bias=bias, cache=self_cache, **how))
+        x = residual(x, output, training=training)
+        residual = self.encoder_attention_residual
+        over_encoder = (encoded, encoded_mask, encoder_bias, encoder_cache)
+        output, encoder_extra = _pair(self.encoder_attention(residual.preprocess(x), *over_encoder, **how))
+        x = residual(x, output, training=training)
+        residual = self.feed_forward_residual
+        x = residual(x, self.feed_forward(residual.preprocess(x), training=training), training=training)
+        if cache is not None:
+            return x, extra
+        return (x, (extra, encoder_extra)) if return_attention_scores else x
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class Encoder(SequenceLayer):
+    """A stack of `EncoderLayer`; under pre-norm, a last normalisation.
+
+    Args:
+        num_layers: N.
+        name: see `keras.layers.Layer`, as for `dtype` and `trainable`.
+        **layer: see `EncoderLayer`.
+
+    Example:
+        encoder = Encoder(num_layers=6, num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
+        encoded = encoder(x, mask=ids != 0)    # [batch, source, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 3.1; T2T's `transformer_encoder`.
+    """
+
+    layer_type = EncoderLayer
+
+    def __init__(
+        self,
+        num_layers: int,
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+        **layer: Any,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        dtype = self.dtype_policy
+        self.layers = [self.layer_type(**layer, dtype=dtype, name=f"layer_{i}") for i in range(num_layers)]
+        self.final_norm = None
+        if layer.get("pre_norm"):
+            norm = layer["hidden_size"], layer.get("norm_epsilon", 1e-6)
+            self.final_norm = LayerNorm(*norm, dtype=dtype, name="final_norm")
+
+    def call(
+        self, x: Any, mask: Any = None, training: bool = False, return_attention_scores: bool = False
+    ) -> Any:
+        """[batch, source, hidden] -> the same shape; arguments as those of `EncoderLayer.call`.
+
+        Returns:
+            With `return_attention_scores`, also the weights, [batch, layers, heads, source, source].
+        """
+        bias = self.layers[0].self_attention.attention_bias(x, mask)
+        x, weights = self._run(x, bias=bias, training=training, scores=return_attention_scores)
+        return (x, ops.stack(weights, axis=1)) if return_attention_scores else x
+
+    def _run(self, x: Any, *inputs: Any, caches: Any = None, scores: bool = False, **how: Any) -> Any:
+        """Returns the output of all layers, and of each what it returns beside."""
+        extras = []
+        for i, layer in enumerate(self.layers):
+            if caches is not None:
+                how["cache"] = caches[i]
+            x, extra = _pair(layer(x, *inputs, return_attention_scores=scores, **how))
+            extras.append(extra)
+        return (self.final_norm(x) if self.final_norm else x), extras
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class Decoder(Encoder):
+    """A stack of `DecoderLayer`; under pre-norm, a last normalisation.
+
+    Args: those of `Encoder`.
+
+    Example:
+        decoder = Decoder(num_layers=6, num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
+        output = decoder(x, encoded, encoded_mask=source != 0)    # [batch, target, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 3.1; T2T's `transformer_decoder`.
+    """
+
+    layer_type = DecoderLayer
+
+    def call(  # type: ignore[override]
+        self,
+        x: Any,
+        encoded: Any = None,
+        encoded_mask: Any = None,
+        state: DecoderState | None = None,
+        beams: Any = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """[batch, target, hidden] -> the same shape; with a `state`, a new position, [batch * beams, hidden].
+
+        Arguments are those of `DecoderLayer.call`. The `self_bias` of `state` has the new position, its
+        caches do not.
+
+        Returns:
+            As `DecoderLayer.call`, of all layers: weights are [batch, layers, heads, target, target or
+            source], caches a list.
+        """
+        if state is not None:
+            caches = list(zip(state.self_caches, state.encoder_caches, strict=True))
+            biases = {"bias": state.self_bias[:, None], "encoder_bias": state.encoder_bias}
+            return self._run(x, caches=caches, beams=beams, **biases)
+        biases = {
+            "bias": self.layers[0].self_attention.attention_bias(x),
+            "encoder_bias": None if encoded_mask is None else padding_bias(encoded_mask),
+        }
+        x, weights = self._run(x, encoded, training=training, scores=return_attention_scores, **biases)
+        if not return_attention_scores:
+            return x
+        return x, tuple(ops.stack(kind, axis=1) for kind in zip(*weights, strict=True))
+
+
+def _pair(output: Any) -> tuple[Any, Any]:
+    """Returns an output and what comes beside it: attention weights, a cache or nothing."""
+    return output if isinstance(output, tuple) else (output, None)

@@ -1,1 +1,1 @@
-"""Constituency trees (section 6.3): read, cleaned, written as a sequence of tokens, and back."""
+"""Constituency trees (section 6.3): reading, cleaning, linearisation and its inverse."""

@@ -1,4 +1,4 @@
-"""A tree as a sequence of tokens, as in "Grammar as a Foreign Language" (Vinyals et al., 2015), and back.
+"""Linearisation of trees, as in "Grammar as a Foreign Language" (Vinyals et al., 2015), and its inverse.
 
 The sentence `The dog sleeps .` with the tree
 
@@ -9,8 +9,8 @@ is learned as
     source  The dog sleeps .
     target  (S (NP XX XX )NP (VP XX )VP XX )S
 
-A constituent is an opening and a closing token, which both name its label; every word is XX, whatever its
-tag. Tokens are separated by spaces. The inverse gives every word the tag XX, unless tags are given.
+A constituent is an opening and a closing token, both with its label; every word is XX, whatever its tag.
+Tokens are separated by spaces. The inverse gives every word the tag XX, unless tags are given.
 """
 
 from __future__ import annotations
@@ -24,58 +24,57 @@ from nltk.tree import Tree
 from t2t_revival.parsing.symbols import CLOSE, MOST_OPEN, OPEN, WORD
 from t2t_revival.parsing.trees import TOP, escaped, is_word
 
-QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # of print, which the tokeniser does not know
-CLOSING_QUOTES = re.compile(
-    r"(?<=\s)''(?=\s|$)"
-)  # of text that is tokenised; the tokeniser would open with them
+QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # typographic ones, unknown to the tokeniser
+CLOSING_QUOTES = re.compile(r"(?<=\s)''(?=\s|$)")  # of tokenised text; taken for opening ones otherwise
 CLOSING = "\ue001"
 
 
 def sentence(tree: Tree) -> str:
-    """The words of a tree, separated by spaces."""
+    """Returns the words of a tree, separated by spaces."""
     return " ".join(tree.leaves())
 
 
 def words(text: str) -> list[str]:
-    """The words of a sentence that has spaces between them; brackets as treebanks write them."""
+    """Splits a sentence at its spaces; writes brackets as treebanks do."""
     return [escaped(word) for word in text.split()]
 
 
 def tokens(text: str) -> list[str]:
-    """Words and marks of a sentence as people write it: "He didn't." has He, did, n't and the full stop."""
+    """Tokenises an ordinary sentence: "He didn't." has the tokens He, did, n't and the full stop."""
     plain = CLOSING_QUOTES.sub(CLOSING, text.translate(QUOTES))
     found = NLTKWordTokenizer().tokenize(plain, convert_parentheses=True)
     return [word for token in found for word in words(token.replace(CLOSING, "''"))]
 
 
 def linearise(tree: Tree) -> str:
-    """The tokens of a tree, separated by spaces."""
+    """Returns the tokens of a tree, separated by spaces."""
     return " ".join(_tokens(tree))
 
 
 def labels(text: str) -> set[str]:
-    """Labels of all constituents of a linearised tree."""
+    """Returns the labels of all constituents of a linearised tree."""
     return {token.removeprefix(OPEN) for token in text.split() if token.startswith(OPEN)}
 
 
 def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = None) -> tuple[Tree, bool]:
-    """The tree that a sequence of tokens stands for, over exactly these words.
+    """Returns the tree of a sequence of tokens over exactly these words.
 
-    What is not well-formed is repaired: a closing token closes down to the innermost constituent of its
-    label, or is ignored where there is none; constituents without words go, and those so deep that the tree
-    could not be read again (`MAX_DEPTH`); words too many are ignored, and those that are missing end the
-    innermost constituent that is open; what is open at the end is closed; several trees, or none, get a TOP.
+    Malformed sequences are repaired. A closing token closes all constituents down to the innermost one of
+    its label, or is ignored if there is none. Constituents without words are removed, and those nested deeper
+    than `MAX_DEPTH`, which could not be read again. Surplus words are ignored; missing ones are appended to
+    the innermost open constituent. Constituents that are open at the end are closed. Several trees, or none,
+    are put under TOP.
 
     Args:
         text: tokens, separated by spaces.
-        words: of the sentence, at least one.
-        tags: of the words, as many; None: all XX.
+        words: the words of the sentence, at least one.
+        tags: their tags. `None` gives every word XX.
 
     Returns:
         The tree, and whether it was repaired.
 
     Raises:
-        ValueError: there are no words, or not as many tags.
+        ValueError: there are no words, or another number of tags.
     """
     if not words:
         raise ValueError("a tree needs words")
@@ -92,13 +91,13 @@ class _Builder:
 
     def __init__(self, leaves: list[Tree]) -> None:
         self._leaves = iter(leaves)
-        self._left = len(leaves)
+        self._num_left = len(leaves)
         self._root = Tree(TOP, [])
-        self._open = [self._root]  # the root, and what is open in it, from the outside to the inside
+        self._open = [self._root]  # the root and the open constituents, outermost first
         self._repaired = False
 
     def add(self, token: str) -> None:
-        """One token further."""
+        """Adds a token."""
         bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()
@@ -110,8 +109,8 @@ class _Builder:
             self._repaired = True
 
     def finish(self) -> tuple[Tree, bool]:
-        """The tree, and whether it was repaired."""
-        self._repaired |= self._left > 0 or len(self._open) > 1
+        """Returns the tree, and whether it was repaired."""
+        self._repaired |= self._num_left > 0 or len(self._open) > 1
         self._open[-1].extend(self._leaves)
         while len(self._open) > 1:
             self._close()
@@ -124,7 +123,7 @@ class _Builder:
         if leaf is None:
             self._repaired = True
             return
-        self._left -= 1
+        self._num_left -= 1
         self._open[-1].append(leaf)
 
     def _close_down_to(self, label: str) -> None:

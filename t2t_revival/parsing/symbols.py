@@ -1,4 +1,4 @@
-"""The tokens of linearised trees; what needs only these need not import NLTK."""
+"""Tokens of linearised trees, without an import of NLTK."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 WORD = "XX"
 OPEN, CLOSE = "(", ")"
-MAX_DEPTH = 150  # brackets in one another; treebanks have about 40, and what walks a tree calls itself
-MOST_OPEN = MAX_DEPTH - 2  # constituents: words have brackets too, and there may be a TOP around them
+MAX_DEPTH = 150  # nested brackets; treebanks have about 40, and functions on trees are recursive
+MOST_OPEN = MAX_DEPTH - 2  # nested constituents, inside a possible TOP and around a word
 
 
 def symbols(labels: Iterable[str]) -> list[str]:
-    """The tokens that trees of these labels need, each with the space behind it.
+    """Returns the tokens of trees with these labels, each followed by a space.
 
-    With its space, none is the beginning of another: a vocabulary finds them in any sequence.
+    The space makes the tokens prefix-free, so that a vocabulary finds them in any sequence.
     """
     brackets = [bracket + label for label in sorted(set(labels)) for bracket in (OPEN, CLOSE)]
     return [f"{token} " for token in [WORD, *brackets]]

@@ -1,4 +1,4 @@
-"""Which tokens of a vocabulary begin, end and stand for words."""
+"""Flags of a vocabulary's tokens for the deterministic attention of a parser's decoder."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_revival.data.vocabulary import EOS, SPACE_MARK
+from t2t_revival.data.vocabulary.sentencepiece import EOS, SPACE_MARK
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import WORD
 
 
-def word_marks(pieces: Sequence[str]) -> np.ndarray:
-    """What `DeterministicAttention` must know of a vocabulary.
+def token_flags(pieces: Sequence[str]) -> np.ndarray:
+    """Returns the `token_flags` of `DeterministicAttention` for a vocabulary.
 
     Args:
-        pieces: of the vocabulary; the tokens of trees are among them.
+        pieces: the piece of each id; includes the tokens of trees.
 
     Returns:
-        Of each piece, whether it begins a word, ends one, or stands for one, 0 or 1: float32 [vocab, 3]. EOS
-        begins one: it is what comes after the last.
+        For each piece whether it begins a word, ends a word, and stands for a word (0 or 1): float32
+        [vocab, 3]. EOS begins one: it follows the last word.
 
     Raises:
         T2TError: the vocabulary has no tokens of trees.

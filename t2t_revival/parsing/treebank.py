@@ -1,7 +1,7 @@
-"""Where trees come from: `--data_source` of the parsing problems.
+"""Sources of trees: `--data_source` of the parsing problems.
 
-The Penn Treebank as the LDC gives it, a folder with `train.trees dev.trees [test.trees]`, or the built-in
-grammar; and, for training, trees that a parser made (section 6.3, semi-supervised).
+They are the Penn Treebank as distributed by the LDC, a folder with `train.trees dev.trees [test.trees]`, and
+the built-in grammar. `MixedTrees` adds trees of another parser for training (section 6.3, semi-supervised).
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ import abc
 import glob
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from nltk.tree import Tree
 
+from t2t_revival.data.indexed_file import plain_or_packed
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence
 from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import parse, read_trees
+from t2t_revival.sample_corpus import generate
 
 CHOICES = (
     "--data_source takes a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
     "[test.trees], or sample (built in)"
 )
-SECTIONS = {
-    "train": range(2, 22),
-    "dev": range(22, 23),
-    "test": range(23, 24),
-}  # of the WSJ, as [37] has them
+SECTIONS = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}  # of the WSJ, as in [37]
 SUFFIXES = (".mrg", ".mrg.gz")
-TREES = ".trees"
 Pair = tuple[str, str]  # words, linearised tree
 
 
@@ -43,10 +41,10 @@ class TreebankSource(Source):
 
     @abc.abstractmethod
     def _read(self, split: str) -> Iterator[Tree]:
-        """The trees of a split."""
+        """Yields the trees of a split."""
 
     def trees(self, split: str) -> Iterator[Tree]:
-        """The trees of dev or test.
+        """Yields the trees of dev or test.
 
         Raises:
             T2TError: they cannot be read.
@@ -54,68 +52,69 @@ class TreebankSource(Source):
         return self._read(split)
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
+        """Implements `Source.count`."""
         return len(self._all(split))
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`; each token of a tree has a space behind it, the last one too."""
+        """Implements `Source.pairs`; each token of a tree is followed by a space, the last one too."""
         yield from self._all(split)[start:stop]
 
     def labels(self) -> set[str]:
-        """Labels of all constituents of the train split."""
+        """Returns the labels of all constituents of the train split."""
         return {label for _, tree in self._all("train") for label in labels(tree)}
 
     def _all(self, split: str) -> list[Pair]:
-        """Held in memory as text, which takes a fiftieth of what trees take."""
-        if split not in self._found:
-            self._found[split] = list(self._read_pairs(split))
-        if not self._found[split]:
+        """Returns all pairs of a split, cached as text, which takes a fiftieth of the memory of trees."""
+        if split not in self._cache:
+            self._cache[split] = list(self._read_pairs(split))
+        if not self._cache[split]:
             raise T2TError(f"--data_source={self.name}: no trees in its {split} split")
-        return self._found[split]
+        return self._cache[split]
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:
         return map(pair_of, self._read(split))
 
     @cached_property
-    def _found(self) -> dict[str, list[Pair]]:
+    def _cache(self) -> dict[str, list[Pair]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_found"}
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
 
 
 def pair_of(tree: Tree) -> Pair:
-    """Words and tokens, each token with a space behind it."""
+    """Returns the words of a tree and its tokens, each token followed by a space."""
     return sentence(tree), f"{linearise(tree)} "
 
 
 def with_labels(pair: Pair, known: set[str]) -> Pair | None:
-    """A tree without the constituents of other labels, whose children stand in their places.
+    """Replaces constituents of unknown labels by their children.
 
     Args:
         pair: words and tokens.
-        known: labels that may stay.
+        known: the labels to keep.
 
     Returns:
-        None where what is left is no tree: the outermost went, and had several children.
+        The pair; `None` if the rest is not one tree: the outermost constituent was removed and had several
+        children.
     """
-    everything = pair[1].split()
-    tokens = [token for token in everything if token == WORD or token[1:] in known]
-    if len(tokens) == len(everything):
+    all_tokens = pair[1].split()
+    tokens = [token for token in all_tokens if token == WORD or token[1:] in known]
+    if len(tokens) == len(all_tokens):
         return pair
     depth = 0
-    for behind, token in enumerate(tokens, start=1):
+    for number, token in enumerate(tokens, start=1):
         depth += token.startswith(OPEN) - token.startswith(CLOSE)
-        if depth == 0 and (token == WORD or behind < len(tokens)):
+        if depth == 0 and (token == WORD or number < len(tokens)):
             return None
     return (pair[0], "".join(f"{token} " for token in tokens)) if tokens else None
 
 
 def treebank(name: str) -> TreebankSource:
-    """The treebank that a `--data_source` names.
+    """Returns the treebank of a `--data_source`.
 
     Raises:
-        T2TError: there is no such folder, or it is no treebank.
+        T2TError: there is no such folder, or it is not a treebank.
     """
     if not name:
         raise T2TError(f"--data_source is missing, and the Penn Treebank is not free: {CHOICES}")
@@ -135,7 +134,7 @@ class SampleTrees(TreebankSource):
     kind = name = "sample"
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return SPLITS
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -144,17 +143,15 @@ class SampleTrees(TreebankSource):
 
 @lru_cache(maxsize=len(SPLITS))
 def _sample(split: str) -> list[Tree]:
-    from t2t_revival.data.grammar import generate
-
     return [parse(sample.tree) for sample in generate(split)]
 
 
 class PennTreebank(TreebankSource):
-    """Wall Street Journal sections 02-21 to train, 22 as dev, 23 as test.
+    """The Penn Treebank: Wall Street Journal sections 02-21 for training, 22 as dev, 23 as test.
 
     Args:
-        folder: what was asked for.
-        sections: the folder of the sections' folders.
+        folder: the `--data_source`.
+        sections: the folder with one folder per section.
     """
 
     kind = "folder"
@@ -164,7 +161,7 @@ class PennTreebank(TreebankSource):
         self._sections = sections
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return SPLITS
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -181,7 +178,7 @@ class PennTreebank(TreebankSource):
 
 
 class TreesFolder(TreebankSource):
-    """A folder with train.trees, dev.trees and, where there is one, test.trees; plain or .gz."""
+    """A folder with train.trees, dev.trees and optionally test.trees; plain or .gz."""
 
     kind = "folder"
 
@@ -190,7 +187,7 @@ class TreesFolder(TreebankSource):
         self._folder = folder
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return tuple(split for split in SPLITS if split != "test" or self._file(split).exists())
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -200,35 +197,75 @@ class TreesFolder(TreebankSource):
         return read_trees(file)
 
     def _file(self, split: str) -> Path:
-        plain = self._folder / f"{split}{TREES}"
-        packed = plain.with_name(f"{plain.name}.gz")
-        return packed if packed.exists() and not plain.exists() else plain
+        return plain_or_packed(self._folder / f"{split}.trees")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The arguments of `MixedTrees`; its text form is a `--data_source` and the source's name in metadata.
+
+    Attributes:
+        gold: the `--data_source` of the treebank.
+        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
+        gold_share: the treebank's share of the training examples, below 1; its trees are repeated until they
+            reach it. 0 uses each tree once.
+    """
+
+    gold: str
+    auto_trees: Sequence[str]
+    gold_share: float
+
+    def __str__(self) -> str:
+        return f"{self.gold} auto_trees={json.dumps(list(self.auto_trees))} gold_share={self.gold_share}"
+
+    @classmethod
+    def parse(cls, text: str) -> Mixture:
+        """Parses the text form.
+
+        Raises:
+            T2TError: it names no parsed sentences.
+        """
+        gold, auto_trees, rest = text.partition(" auto_trees=")
+        if not auto_trees:
+            raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
+        files, _, gold_share = rest.partition(" gold_share=")
+        return cls(gold, json.loads(files), float(gold_share))
 
 
 class MixedTrees(TreebankSource):
-    """A treebank whose train split is mixed with trees that a parser made.
+    """A treebank whose train split is mixed with trees of a parser.
+
+    Of the labels of parsed trees, only those of the treebank are kept; see `with_labels`.
 
     Args:
         gold: the treebank.
-        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees". Of their labels, only
-            those of the treebank are learned; see `with_labels`.
-        gold_share: of the training examples, below 1; gold trees come again and again until they make up
-            this share. 0: each comes once.
+        auto_trees: files of parsed sentences, or patterns; see `Mixture`.
+        gold_share: the treebank's share of the training examples; see `Mixture`.
 
     Raises:
-        T2TError: gold_share is no share.
+        T2TError: gold_share is not at least 0 and below 1.
     """
 
     def __init__(self, gold: TreebankSource, auto_trees: Sequence[str], gold_share: float) -> None:
         if not 0 <= gold_share < 1:
             raise T2TError(f"--gold_share={gold_share}: must be at least 0 and below 1")
-        self._gold, self._share = gold, gold_share
+        self._gold, self._gold_share = gold, gold_share
         self._patterns = [str(Path(pattern).expanduser().absolute()) for pattern in auto_trees]
         self.kind = gold.kind
-        self.name = mixed_name(gold.name, self._patterns, gold_share)
+        self.name = str(Mixture(gold.name, self._patterns, gold_share))
+
+    @classmethod
+    def from_name(cls, name: str) -> MixedTrees:
+        """Returns the mixture of that text form; see `Mixture`.
+
+        Raises:
+            T2TError: it names no parsed sentences, or no treebank.
+        """
+        mixture = Mixture.parse(name)
+        return cls(treebank(mixture.gold), mixture.auto_trees, mixture.gold_share)
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return self._gold.splits()
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -238,13 +275,13 @@ class MixedTrees(TreebankSource):
         gold = self._gold.pairs(split, 0, self._gold.count(split))
         if split != "train":
             return gold
-        found = [pair_of(tree) for file in self._files() for tree in read_trees(file)]
+        all_parsed = [pair_of(tree) for file in self._files() for tree in read_trees(file)]
         known = self._gold.labels()
-        parsed = [pair for pair in (with_labels(pair, known) for pair in found) if pair]
+        parsed = [pair for pair in (with_labels(pair, known) for pair in all_parsed) if pair]
         if not parsed:
-            fault = "none of its trees has the treebank's labels" if found else "no trees there"
+            fault = "none of its trees has the treebank's labels" if all_parsed else "no trees there"
             raise T2TError(f"--auto_trees={','.join(self._patterns)}: {fault}")
-        return _interleaved(list(gold), parsed, self._share)
+        return _interleaved(list(gold), parsed, self._gold_share)
 
     def _files(self) -> Iterator[str]:
         for pattern in self._patterns:
@@ -255,36 +292,15 @@ class MixedTrees(TreebankSource):
 
 
 def _interleaved(gold: Sequence[Pair], parsed: Sequence[Pair], gold_share: float) -> Iterator[Pair]:
-    """Both, evenly mixed, since a shard is a stretch of them."""
+    """Mixes both evenly, since a shard is a contiguous range of pairs."""
     natural = len(gold) / (len(gold) + len(parsed))
     if gold_share and gold_share < natural:
         raise T2TError(
             f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones are a "
-            f"share of {natural:.2f} already; give more than that, or 0 for each tree once"
+            f"share of {natural:.2f} already; give a larger share, or 0 for each tree once"
         )
-    times = round(len(parsed) * gold_share / (1 - gold_share)) if gold_share else len(gold)
-    total = times + len(parsed)
+    num_gold = round(len(parsed) * gold_share / (1 - gold_share)) if gold_share else len(gold)
+    total = num_gold + len(parsed)
     for number in range(total):
         before, after = (n * len(parsed) // total for n in (number, number + 1))
         yield parsed[before] if after > before else gold[(number - before) % len(gold)]
-
-
-AUTO, SHARE = " auto_trees=", " gold_share="  # parts of a mixed treebank's name
-
-
-def mixed_name(gold: str, auto_trees: Sequence[str], gold_share: float) -> str:
-    """What `mixed` makes a mixed treebank from."""
-    return f"{gold}{AUTO}{json.dumps(list(auto_trees))}{SHARE}{gold_share}"
-
-
-def mixed(name: str) -> MixedTrees:
-    """The mixed treebank of that name.
-
-    Raises:
-        T2TError: no trees of a parser are named.
-    """
-    gold, auto, rest = name.partition(AUTO)
-    files, _, share = rest.partition(SHARE)
-    if not auto:
-        raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
-    return MixedTrees(treebank(gold), json.loads(files), float(share))

@@ -1,4 +1,4 @@
-"""Penn Treebank bracketing: read from files, and cleaned to what EVALB looks at.
+"""Penn Treebank bracketing: reading, and cleaning to the constituents that EVALB compares.
 
 A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word's tag:
 
@@ -17,38 +17,38 @@ from pathlib import Path
 from nltk.tree import Tree
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines
 from t2t_revival.parsing.symbols import MAX_DEPTH
+from t2t_revival.utils.files import text_lines
 
-EMPTY = "-NONE-"  # tag of traces and other words that nobody says
-WRAPPERS = ("TOP", "ROOT", "S1")  # labels around a whole sentence, which may also have none
-SPACE = "_"  # stands for a space inside a word: (NN New York) is the word New_York
+EMPTY = "-NONE-"  # tag of traces and other silent words
+WRAPPERS = ("TOP", "ROOT", "S1")  # labels of the bracket around a sentence, which may also have none
+SPACE = "_"  # replaces a space inside a word: (NN New York) is the word New_York
 TOP = "TOP"  # the label of a tree that would otherwise have none
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
-    """The trees of a file, cleaned (see `cleaned`); trees without words are left out.
+    """Yields the trees of a file, cleaned (see `cleaned`); trees without words are skipped.
 
     Args:
         path: Penn bracketing, UTF-8, plain or .gz: one tree per line, or each over several lines.
 
     Raises:
-        T2TError: the file cannot be read, or is no Penn bracketing; names file and line.
+        T2TError: the file cannot be read, or is not Penn bracketing; names file and line.
     """
     return (tree for _, tree in numbered_trees(path))
 
 
 def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
-    """As `read_trees`, each with the number of the line on which it begins."""
+    """Yields the trees as `read_trees`, each with the number of the line on which it begins."""
     return trees_in(_lines(Path(path)), str(path))
 
 
 def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
-    """The trees of lines that are read already; see `numbered_trees`.
+    """Yields the trees of lines; see `numbered_trees`.
 
     Args:
-        lines: of Penn bracketing.
-        where: names their file in an error.
+        lines: lines of Penn bracketing.
+        where: name of their file in errors.
     """
     for number, text in _bracketings(lines, where):
         tree = cleaned(_parsed(text, f"{where}, line {number}"))
@@ -57,33 +57,32 @@ def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
 
 
 def parse(text: str, where: str = "tree") -> Tree:
-    """One tree from its bracketing, as it is.
+    """Parses the bracketing of one tree, without cleaning.
 
     Args:
-        text: such as "(S (NP (PRP He)) (VP (VBZ sleeps)))".
-        where: names it in an error.
+        text: the bracketing, such as "(S (NP (PRP He)) (VP (VBZ sleeps)))".
+        where: its name in errors.
 
     Raises:
         T2TError: it is not the bracketing of one tree.
     """
     found = list(_bracketings([text.replace("\n", " ")], where))
     if len(found) != 1:
-        raise T2TError(f"{where}: {len(found)} trees where one was expected")
+        raise T2TError(f"{where}: {len(found)} trees instead of one")
     return _parsed(found[0][1], where)
 
 
 def bracketing(tree: Tree) -> str:
-    """The tree on one line."""
+    """Returns the bracketing of a tree on one line."""
     return tree.pformat(margin=sys.maxsize)
 
 
 def cleaned(tree: Tree) -> Tree | None:
-    """A copy without what is not measured; None if no word is left.
+    """Returns a copy with only the words and constituents that EVALB compares; `None` if no word remains.
 
-    Traces go, and what is empty without them; labels lose function tags and indices (NP-SBJ-1 is NP); the
-    wrapper around a sentence (TOP, ROOT) goes, and brackets without a label, wherever they are. A label is
-    kept or made only where a tree would have none: a single word, or several trees in a wrapper, stay under
-    TOP.
+    Removed are traces and constituents of nothing else, function tags and indices of labels (NP-SBJ-1
+    becomes NP), the wrapper around a sentence (TOP, ROOT), and all brackets without a label. A single word,
+    or several trees in a wrapper, get the label TOP, without which they would not be a tree.
     """
     parts = _kept(tree)
     while len(parts) == 1 and parts[0].label() in WRAPPERS and not is_word(parts[0]):
@@ -94,22 +93,22 @@ def cleaned(tree: Tree) -> Tree | None:
 
 
 def is_word(tree: Tree) -> bool:
-    """Whether it is a word with its tag, and not a constituent."""
+    """Returns whether a tree is a word with its tag instead of a constituent."""
     return len(tree) == 1 and isinstance(tree[0], str)
 
 
 def bare_label(label: str) -> str:
-    """Without function tags and indices: "NP-SBJ-1" and "NP=2" are "NP"; "-LRB-" stays."""
+    """Removes function tags and indices: "NP-SBJ-1" and "NP=2" become "NP"; "-LRB-" stays."""
     return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0]
 
 
 def escaped(word: str) -> str:
-    """A word as treebanks write it: "(" is "-LRB-", ")" is "-RRB-"."""
+    """Returns a word as treebanks write it: "(" becomes "-LRB-", ")" becomes "-RRB-"."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def _kept(tree: Tree) -> list[Tree]:
-    """What stays of a tree: nothing of a trace, the children of brackets without a label, or one tree."""
+    """Returns the rest of a tree: nothing of a trace, the children of unlabelled brackets, or one tree."""
     if is_word(tree):
         return [] if tree.label() == EMPTY else [Tree(tree.label(), list(tree))]
     children = [kept for child in tree for kept in _kept(child)]
@@ -130,7 +129,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """The text of each tree with the number of the line on which it begins."""
+    """Yields the text of each tree with the number of the line on which it begins."""
     parts: list[str] = []
     depth = begins = 0
     for number, line in enumerate(lines, start=1):
@@ -159,20 +158,20 @@ def _check_outside(text: str, where: str, number: int) -> None:
 
 
 def _parsed(text: str, where: str) -> Tree:
-    """The tree of balanced brackets; not nltk's parser, to which a backslash hides the bracket behind it."""
-    around = [Tree("", [])]  # what holds the tree, and the constituents that are open
+    """Parses balanced brackets; unlike NLTK's parser, takes a bracket after a backslash as a bracket."""
+    open_nodes = [Tree("", [])]  # a root around the tree, and the open constituents in it
     for piece in re.finditer(r"\(\s*(?P<label>[^\s()]*)|\)|[^\s()]+", text):
         if piece["label"] is not None:
-            if len(around) > MAX_DEPTH:
-                raise T2TError(f"{where}: more than {MAX_DEPTH} brackets in one another")
-            around.append(Tree(piece["label"], []))
+            if len(open_nodes) > MAX_DEPTH:
+                raise T2TError(f"{where}: more than {MAX_DEPTH} nested brackets")
+            open_nodes.append(Tree(piece["label"], []))
         elif piece[0] == ")":
-            node = around.pop()
+            node = open_nodes.pop()
             _check_node(node, where)
-            around[-1].append(_joined(node))
+            open_nodes[-1].append(_joined(node))
         else:
-            around[-1].append(piece[0])
-    return around[0][0]
+            open_nodes[-1].append(piece[0])
+    return open_nodes[0][0]
 
 
 def _check_node(node: Tree, where: str) -> None:
@@ -183,5 +182,5 @@ def _check_node(node: Tree, where: str) -> None:
 
 
 def _joined(node: Tree) -> Tree:
-    """With the parts of its word in one, if it is a word."""
+    """Joins the parts of a word, if the node is one."""
     return Tree(node.label(), [SPACE.join(node)]) if isinstance(node[0], str) else node

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of the paper: what the encoder's last layer but one of six looks at."""
+"""Figures 3 to 5 of the paper: self-attention in layer 5 of the 6 encoder layers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_revival.files import writing
 from t2t_revival.reproduction.runs import Runs
-from t2t_revival.visualization.attention import ENCODER, Attended, Attention, attend
+from t2t_revival.utils.files import atomic_write
+from t2t_revival.visualization.attention import ENCODER, Attention, AttentionWeights, compute_attention
+from t2t_revival.visualization.attention_page import page
+from t2t_revival.visualization.attention_picture import draw
 
-LAYER, OF = 5, 6  # the paper's figures show layer 5 of 6
+LAYER, OF_LAYERS = 5, 6
 LAWS = (
     "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
     "registration or voting process more difficult."
@@ -24,70 +26,66 @@ LAW = (
 )
 
 
-def figure3(runs: Runs, say: Callable[[str], None]) -> list[Path]:
-    """What each head sees from the word "making", in the paper of its distant "more difficult".
+def figure3(runs: Runs, on_message: Callable[[str], None]) -> list[Path]:
+    """Draws the attention of each head from the word "making", in the paper to the distant "more difficult".
 
     Returns:
-        A PNG, and a page with all layers and heads.
+        A PNG file, and an HTML page with all layers and heads.
 
     Raises:
-        T2TError: the sentence has more tokens than can be drawn; or as `Runs`.
+        T2TError: the sentence has too many tokens to be drawn; or see `Runs`.
     """
-    attention, encoder = _attention(runs, LAWS, say)
-    return _written(runs, "figure3", attention, encoder.looking_from("making"))
+    attention, encoder = _attention(runs, LAWS, on_message)
+    return _write(runs, "figure3", attention, encoder.from_word("making"))
 
 
-def figure4(runs: Runs, say: Callable[[str], None]) -> list[Path]:
-    """Two heads from the word "its", those that look most at "Law" and "application".
+def figure4(runs: Runs, on_message: Callable[[str], None]) -> list[Path]:
+    """Draws the two heads with the most attention from "its" to "Law" and "application".
 
-    Returns and raises what `figure3` does.
+    Returns and errors are those of `figure3`.
     """
-    attention, encoder = _attention(runs, LAW, say)
-    from_its = encoder.looking_from("its")
-    memory = [place for word in ("Law", "application") for place in encoder.places(word)]
-    seen = from_its.weights[-1][:, :, memory].sum((1, 2))  # [heads]
-    return _written(runs, "figure4", attention, _heads(from_its, np.argsort(-seen)[:2].tolist()))
+    attention, encoder = _attention(runs, LAW, on_message)
+    from_its = encoder.from_word("its")
+    memory = [index for word in ("Law", "application") for index in encoder.token_indices(word)]
+    received = from_its.weights[-1][:, :, memory].sum((1, 2))  # [heads]
+    return _write(runs, "figure4", attention, _select_heads(from_its, np.argsort(-received)[:2].tolist()))
 
 
-def figure5(runs: Runs, say: Callable[[str], None]) -> list[Path]:
-    """The two heads that differ most in what they look at.
+def figure5(runs: Runs, on_message: Callable[[str], None]) -> list[Path]:
+    """Draws the two heads whose attention weights differ most.
 
-    Returns and raises what `figure3` does.
+    Returns and errors are those of `figure3`.
     """
-    attention, encoder = _attention(runs, LAW, say)
+    attention, encoder = _attention(runs, LAW, on_message)
     weights = encoder.weights[-1]  # [heads, query, memory]
     pairs = combinations(range(len(weights)), 2)
-    chosen = max(pairs, key=lambda pair: float(np.abs(weights[pair[0]] - weights[pair[1]]).sum()))
-    return _written(runs, "figure5", attention, _heads(encoder, list(chosen)))
+    most_different = max(pairs, key=lambda pair: float(np.abs(weights[pair[0]] - weights[pair[1]]).sum()))
+    return _write(runs, "figure5", attention, _select_heads(encoder, list(most_different)))
 
 
-def _attention(runs: Runs, sentence: str, say: Callable[[str], None]) -> tuple[Attention, Attended]:
-    """Of the base model: all of it, and the encoder's layer that the paper shows."""
+def _attention(
+    runs: Runs, sentence: str, on_message: Callable[[str], None]
+) -> tuple[Attention, AttentionWeights]:
+    """Returns the base model's attention, and the encoder layer that the paper shows."""
     from t2t_revival.decoding.translator import Translator
 
-    runs.make_translations()
-    place = runs.translator("base")
-    translator = Translator.load(place)
-    say(f"attention of the model in {place}")
-    attention = attend(translator, sentence)
-    encoder = next(kind for kind in attention.kinds if kind.kind == ENCODER)
-    return attention, encoder.narrowed(max(1, len(encoder.layers) * LAYER // OF), None)
+    runs.make_translation_data()
+    output_dir = runs.train_translator("base")
+    on_message(f"attention of the model in {output_dir}")
+    attention = compute_attention(Translator.load(output_dir), sentence)
+    encoder = next(weights for weights in attention.kinds if weights.kind == ENCODER)
+    return attention, encoder.select(max(1, len(encoder.layers) * LAYER // OF_LAYERS), None)
 
 
-def _heads(attended: Attended, heads: list[int]) -> Attended:
-    """Some heads only, by their places."""
-    return dataclasses.replace(
-        attended, heads=tuple(attended.heads[head] for head in heads), weights=attended.weights[:, heads]
-    )
+def _select_heads(attention: AttentionWeights, indices: list[int]) -> AttentionWeights:
+    heads = tuple(attention.heads[index] for index in indices)
+    return dataclasses.replace(attention, heads=heads, weights=attention.weights[:, indices])
 
 
-def _written(runs: Runs, name: str, attention: Attention, shown: Attended) -> list[Path]:
-    from t2t_revival.visualization.attention_page import page
-    from t2t_revival.visualization.attention_picture import draw
-
+def _write(runs: Runs, name: str, attention: Attention, shown: AttentionWeights) -> list[Path]:
     picture, html = runs.folder / f"{name}.png", runs.folder / f"{name}.html"
-    with writing(picture) as file:
+    with atomic_write(picture) as file:
         draw(dataclasses.replace(attention, kinds=(shown,)), file)
-    with writing(html) as file:
+    with atomic_write(html) as file:
         file.write(page(attention, f"{name} of the paper, {runs.scale.name} scale").encode())
     return [picture, html]

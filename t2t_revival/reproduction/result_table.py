@@ -1,4 +1,4 @@
-"""A table as people read it (Markdown) and as programs do (CSV)."""
+"""A table of results, written as Markdown and CSV, and the dot plots drawn from it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from t2t_revival.files import writing
-from t2t_revival.training.csv_rows import write_rows
+from t2t_revival.utils.csv_table import CsvTable
+from t2t_revival.utils.files import atomic_write
+from t2t_revival.visualization.png import png_figure
 
 Cell = str | int | float | None
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of results.
 
     Attributes:
-        name: of its files, such as "table3".
+        name: base name of its files, such as "table3".
         title: one line.
-        columns: their heads.
-        rows: as many cells as columns; None: not known, an empty cell.
-        remarks: lines of Markdown that follow the table.
+        columns: column headings.
+        rows: one cell per column; an unknown value is `None`, an empty cell.
+        remarks: lines of Markdown below the table.
     """
 
     name: str
@@ -37,43 +38,77 @@ class Table:
                 raise ValueError(f"{self.name}: {len(row)} cells for {len(self.columns)} columns")
 
     def markdown(self) -> str:
-        """Title, table and remarks; numbers stand to the right."""
-        numbers = [
+        """Returns title, table and remarks; columns of numbers are right-aligned."""
+        numeric = [
             all(isinstance(row[i], int | float | None) for row in self.rows) for i in range(len(self.columns))
         ]
         lines = [
             _line(self.columns),
-            _line("---:" if number else "---" for number in numbers),
+            _line("---:" if number else "---" for number in numeric),
             *(_line(map(_text, row)) for row in self.rows),
         ]
         return "\n".join([f"## {self.title}", "", *lines, "", *self.remarks]).rstrip() + "\n"
 
     def texts(self, column: str) -> list[str]:
-        """The cells of a column."""
-        place = list(self.columns).index(column)
-        return [str(row[place]) for row in self.rows]
+        """Returns the cells of a column as text."""
+        index = list(self.columns).index(column)
+        return [str(row[index]) for row in self.rows]
 
     def numbers(self, column: str) -> list[float]:
-        """The cells of a column as numbers; NaN, where there is none."""
-        place = list(self.columns).index(column)
-        return [_number(row[place]) for row in self.rows]
+        """Returns the cells of a column as numbers, NaN for empty cells."""
+        index = list(self.columns).index(column)
+        return [_number(row[index]) for row in self.rows]
 
     def write(self, folder: Path) -> list[Path]:
-        """Writes NAME.md and NAME.csv, each whole or not at all.
+        """Writes NAME.md and NAME.csv, each atomically.
 
         Returns:
             The two files.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: a file cannot be written.
         """
         folder.mkdir(parents=True, exist_ok=True)
         text, data = folder / f"{self.name}.md", folder / f"{self.name}.csv"
-        with writing(text) as file:
+        with atomic_write(text) as file:
             file.write(self.markdown().encode())
         columns = list(self.columns)
-        write_rows(data, [dict(zip(columns, row, strict=True)) for row in self.rows], columns)
+        CsvTable(data).write([dict(zip(columns, row, strict=True)) for row in self.rows], columns)
         return [text, data]
+
+
+def draw_dots(
+    path: Path,
+    title: str,
+    x_label: str,
+    points: Sequence[tuple[str, float, float]],
+    paper_label: str = "paper",
+    zero_line: bool = False,
+) -> None:
+    """Draws the paper's value and the one measured here side by side, one row per label, as PNG.
+
+    Args:
+        path: PNG file.
+        title: heading of the picture.
+        x_label: label of the horizontal axis.
+        points: label, the paper's value and the measured value of each row, top to bottom; NaN draws nothing.
+        paper_label: the legend's label for the paper's values.
+        zero_line: draw a vertical line at 0.
+    """
+    labels, paper, here = zip(*points, strict=True)
+    with png_figure(path, 8, 1.4 + 0.3 * len(points)) as figure:
+        axes = figure.add_subplot()
+        if zero_line:
+            axes.axvline(0, color="#5c6670", linewidth=1)
+        axes.hlines(range(len(points)), paper, here, color="#c8d0d8", linewidth=1.5, zorder=1)
+        axes.scatter(paper, range(len(points)), color="#7a9cc6", label=paper_label, zorder=2)
+        axes.scatter(here, range(len(points)), color="#c0562f", marker="s", label="here", zorder=2)
+        axes.set_yticks(range(len(points)), labels, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xlabel(x_label)
+        axes.set_title(title)
+        axes.grid(axis="x", alpha=0.3)
+        figure.legend(frameon=False, loc="outside lower center", ncols=2)
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The trainings of a reproduction: each is the work of t2t-trainer and t2t-decoder, and done once."""
+"""Trainings of a reproduction, each made once by t2t-trainer and t2t-decoder."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines
 from t2t_revival.hparams import HParams
-from t2t_revival.problems.problem import DEV, TEST, Text2TextProblem
+from t2t_revival.problems.problem import DEV, TEST
+from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training import checkpoints, curve_files
+from t2t_revival.training import curve_files
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
+from t2t_revival.utils.files import text_lines
 
 Flags = Mapping[str, object]
-Command = Callable[[str, Flags], None]  # runs a command, such as "t2t-trainer", with flags; raises T2TError
+Command = Callable[[str, Flags], None]  # runs a command such as "t2t-trainer"; may raise T2TError
 TRANSLATION = "translate_ende"
-ANOTHER = "give another --output_dir, or remove that folder"
+NEW_FOLDER = "use another --output_dir, or remove that folder"
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What is trained for the tables, in folders `folder/runs/PROBLEM/NAME`, from data in `folder/data`.
+    """The trainings behind the tables, in `folder/runs/PROBLEM/NAME`, with their data in `folder/data`.
 
     Attributes:
-        folder: of the reproduction.
-        scale: how large it is.
+        folder: folder of the reproduction.
+        scale: sizes of its models.
         command: runs a command of this project.
-        data_source: where translation's or parsing's data comes from; None: the scale's, or what the data
-            that is there was made from.
-        trainer_flags: of each training besides, such as {"precision": "mixed_bfloat16"}.
-        training: whether what is missing is trained; if not, what is missing is an error.
+        data_source: source of the translation or parsing data. `None` uses that of the data in `folder`.
+        trainer_flags: further flags of every training, such as {"precision": "mixed_bfloat16"}.
+        train_missing: train what is missing; otherwise a missing run is an error.
     """
 
     folder: Path
@@ -42,173 +43,177 @@ class Runs:
     command: Command
     data_source: str | None = None
     trainer_flags: Flags = field(default_factory=dict)
-    training: bool = True
+    train_missing: bool = True
 
     @property
     def data_dir(self) -> Path:
-        """Where vocabularies and shards are."""
+        """Folder of vocabularies and shards."""
         return self.folder / "data"
 
-    def place(self, problem: str, name: str) -> Path:
-        """The output_dir of a training."""
+    def output_dir(self, problem: str, name: str) -> Path:
+        """Returns the output_dir of a training."""
         return self.folder / "runs" / problem / name
 
     def make_data(self, problem: str, **flags: object) -> None:
-        """Makes the data of a problem, or verifies what is there.
+        """Generates the data of a problem, or verifies existing data.
 
         Raises:
-            T2TError: there is no source; what is there was made from another.
+            T2TError: there is no source, or the existing data was generated from another one.
         """
-        if self.training:
+        if self.train_missing:
             self.command(
                 "t2t-datagen",
                 {"problem": problem, "data_dir": self.data_dir, "data_source": self.data_source, **flags},
             )
 
-    def make_translations(self, problem: str = TRANSLATION) -> None:
-        """`make_data` of a problem of translation, with the scale's vocabulary."""
+    def make_translation_data(self, problem: str = TRANSLATION) -> None:
+        """Generates the data of a translation problem, with the scale's vocabulary size."""
         size = self.scale.vocab_size
         self.make_data(problem, **({"vocab_size": size} if size else {}))
 
-    def translator(self, hparams_set: str, problem: str = TRANSLATION, changes: str = "") -> Path:
-        """The output_dir of a set of the paper, adapted to the scale and trained.
+    def train_translator(self, hparams_set: str, problem: str = TRANSLATION, changes: str = "") -> Path:
+        """Trains one of the paper's hparams sets, adapted to the scale.
 
         Args:
-            hparams_set: its name.
-            problem: what it learns.
-            changes: to the set, as `--hparams` takes them.
-
-        Raises:
-            T2TError: as `trained`.
-        """
-        hparams = registry.hparams(hparams_set, changes)
-        flags: dict[str, object] = {}
-        if overrides := ",".join(filter(None, (changes, self.scale.overrides(hparams)))):
-            flags["hparams"] = overrides
-        return self.trained(problem, hparams_set, hparams_set, self.scale.adapted(hparams), flags)
-
-    def trained(self, problem: str, name: str, hparams_set: str, hparams: HParams, flags: Flags) -> Path:
-        """Trains, unless that is done, or goes on where a training was interrupted.
-
-        Args:
-            problem: what is learned.
-            name: of the run.
-            hparams_set: of the trainer.
-            hparams: what the set and the flags come to.
-            flags: of the trainer, besides what all have.
+            hparams_set: name of the set.
+            problem: name of the problem.
+            changes: overrides of the set, as for `--hparams`.
 
         Returns:
             Its output_dir.
 
         Raises:
-            T2TError: it is missing and is not to be trained; or as the trainer.
+            T2TError: see `train`.
         """
-        place = self.place(problem, name)
-        self._check(place, problem, hparams)
-        if _is_done(place, hparams.train_steps):
-            return place
-        if not self.training:
-            done = (
-                f"only {_steps(place):,} of {hparams.train_steps:,} updates" if place.exists() else "no run"
-            )
-            raise T2TError(f"{name}: {done} in {place}: train it, without --norun")
-        spread = self.scale.checkpoints
+        hparams = registry.hparams(hparams_set, changes)
+        flags: dict[str, object] = {}
+        if overrides := ",".join(filter(None, (changes, self.scale.overrides(hparams)))):
+            flags["hparams"] = overrides
+        return self.train(problem, hparams_set, hparams_set, self.scale.adapt(hparams), flags)
+
+    def train(self, problem: str, name: str, hparams_set: str, hparams: HParams, flags: Flags) -> Path:
+        """Starts or resumes a training, unless it is complete.
+
+        Args:
+            problem: name of the problem.
+            name: name of the run.
+            hparams_set: hparams set for the trainer.
+            hparams: the set after the overrides in `flags`.
+            flags: the trainer's flags for this run.
+
+        Returns:
+            Its output_dir.
+
+        Raises:
+            T2TError: the run is missing and not to be trained, or was made with other settings or data; or
+                the trainer fails.
+        """
+        output_dir = self.output_dir(problem, name)
+        self._check_same_run(output_dir, problem, hparams)
+        if _is_complete(output_dir, hparams.train_steps):
+            return output_dir
+        if not self.train_missing:
+            steps = f"only {_steps(output_dir):,} of {hparams.train_steps:,} updates"
+            state = steps if output_dir.exists() else "no run"
+            raise T2TError(f"{name}: {state} in {output_dir}: train it, without --norun")
+        count = self.scale.checkpoints
+        eval_frequency = math.ceil(hparams.train_steps / count) if count else 0
         self.command(
             "t2t-trainer",
             {
                 "problem": problem,
                 "hparams_set": hparams_set,
                 "data_dir": self.data_dir,
-                "output_dir": place,
-                "local_eval_frequency": math.ceil(hparams.train_steps / spread) if spread else 0,
+                "output_dir": output_dir,
+                "local_eval_frequency": eval_frequency,
                 "keep_checkpoint_max": hparams.average_checkpoints,
                 "eval_bleu_sentences": 0,
                 **self.trainer_flags,
                 **flags,
             },
         )
-        if not _is_done(place, hparams.train_steps):
-            raise T2TError(f"{name} has not come to its end: the same command goes on")
-        return place
+        if not _is_complete(output_dir, hparams.train_steps):
+            raise T2TError(f"{name} stopped before its last update: the same command resumes it")
+        return output_dir
 
-    def _check(self, place: Path, problem: str, hparams: HParams) -> None:
-        """Refuses a run of other settings, or of another vocabulary or dev split, as a row of the table.
+    def _check_same_run(self, output_dir: Path, problem: str, hparams: HParams) -> None:
+        """Rejects a run with other settings, another vocabulary or another dev split.
 
         Raises:
-            T2TError: `place` holds such a run.
+            T2TError: `output_dir` holds such a run.
         """
-        found = HParams.load(place)
-        if found is None:
+        trained = HParams.load(output_dir)
+        if trained is None:
             return
-        for name, wanted in dataclasses.asdict(hparams).items():
-            if (there := getattr(found, name)) != wanted:
-                raise T2TError(f"{place} was trained with {name}={there}, not {wanted}: {ANOTHER}")
+        for name, expected in dataclasses.asdict(hparams).items():
+            if (value := getattr(trained, name)) != expected:
+                raise T2TError(f"{output_dir} was trained with {name}={value}, not {expected}: {NEW_FOLDER}")
         data = text_problem(problem)
         if not data.has_data(self.data_dir):
             return
-        if data.vocabulary(self.data_dir).fingerprint != Run.load(place).fingerprint:
-            raise T2TError(f"{place} was trained with another vocabulary than {self.data_dir} has: {ANOTHER}")
-        evaluations = curve_files.read_segments(place, curve_files.DEV, "perplexity")
+        if data.vocabulary(self.data_dir).fingerprint != Run.load(output_dir).fingerprint:
+            raise T2TError(
+                f"{output_dir} was trained with another vocabulary than {self.data_dir} has: {NEW_FOLDER}"
+            )
+        evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "perplexity")
         dev = data.data_fingerprint(DEV, self.data_dir)
         if evaluations and evaluations[-1].measured_on not in ("", dev):
-            raise T2TError(f"{place} was measured on another dev split than {self.data_dir} has: {ANOTHER}")
+            raise T2TError(
+                f"{output_dir} was evaluated on another dev split than {self.data_dir} has: {NEW_FOLDER}"
+            )
 
     def is_finished(
         self, hparams_set: str, problem: str, split: str, average: bool, changes: str = ""
     ) -> bool:
-        """Whether a `translator` is trained, and has decoded a split; see `outputs`."""
-        hparams = self.scale.adapted(registry.hparams(hparams_set, changes))
-        place = self.place(problem, hparams_set)
-        return _is_done(place, hparams.train_steps) and _outputs(place, split, average).exist
+        """Returns whether a translator is trained and has decoded a split; see `decode`."""
+        hparams = self.scale.adapt(registry.hparams(hparams_set, changes))
+        output_dir = self.output_dir(problem, hparams_set)
+        return _is_complete(output_dir, hparams.train_steps) and _decoded(output_dir, split, average).exist
 
-    def split(self, problem: str) -> str:
-        """What a finished model is measured on: the test split, or dev where there is none."""
+    def test_split(self, problem: str) -> str:
+        """Returns the split for final scores: test, or dev where the data has no test split."""
         return TEST if TEST in text_problem(problem).metadata(self.data_dir).splits else DEV
 
-    def outputs(self, place: Path, split: str, average: bool, beam_size: int | None = None) -> Outputs:
-        """Outputs of a trained model for a split: of its last checkpoint, or of its average.
+    def decode(self, output_dir: Path, split: str, average: bool, beam_size: int | None = None) -> Decoded:
+        """Decodes a split with the last checkpoint or its average, unless that is done.
 
         Args:
-            place: of the training.
+            output_dir: of a complete training.
             split: "dev" or "test".
-            average: whether the last checkpoints are averaged first, as many as the set says.
-            beam_size: None: the problem's.
+            average: average the last checkpoints first, as many as the hparams set says.
+            beam_size: `None` uses the problem's.
 
         Raises:
-            T2TError: they are missing and nothing is to be done about it; or as t2t-decoder.
+            T2TError: the outputs are missing and not to be made, or t2t-decoder fails.
         """
-        found = _outputs(place, split, average, beam_size)
-        if found.exist:
-            return found
-        if not self.training:
-            raise T2TError(f"{found.outputs}: missing; make it, without --norun")
-        checkpoint = place / checkpoints.file_name(_steps(place))
+        decoded = _decoded(output_dir, split, average, beam_size)
+        if decoded.exist:
+            return decoded
+        if not self.train_missing:
+            raise T2TError(f"{decoded.outputs} is missing: make it, without --norun")
+        checkpoint = output_dir / checkpoints.file_name(_steps(output_dir))
         if average:
-            self.command("t2t-avg-all", {"output_dir": place})
-            checkpoint = place / checkpoints.AVERAGED / checkpoint.name
-        found.outputs.parent.mkdir(exist_ok=True)
+            self.command("t2t-avg-all", {"output_dir": output_dir})
+            checkpoint = output_dir / checkpoints.AVERAGED / checkpoint.name
+        decoded.outputs.parent.mkdir(exist_ok=True)
         self.command(
             "t2t-decoder",
             {
-                "output_dir": place,
+                "output_dir": output_dir,
                 "data_dir": self.data_dir,
                 "checkpoint_path": checkpoint,
                 "dataset_split": split,
-                "decode_to_file": found.outputs,
+                "decode_to_file": decoded.outputs,
                 "log_examples": 0,
                 "decode_hparams": f"beam_size={beam_size}" if beam_size else None,
             },
         )
-        return found
-
-    def perplexity(self, place: Path) -> float:
-        """Of a trained model, per subword of the dev split."""
-        return _scores(place)[-1]["perplexity"]
+        return decoded
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Files of what a model gave for a split, and of what it should have given."""
+class Decoded:
+    """A model's outputs for a split, and its references."""
 
     outputs: Path
     references: Path
@@ -216,11 +221,11 @@ class Outputs:
 
     @property
     def exist(self) -> bool:
-        """Whether they are there."""
+        """True if both files exist."""
         return self.outputs.exists() and self.references.exists()
 
     def lines(self) -> tuple[list[str], list[str]]:
-        """Outputs and references."""
+        """Returns outputs and references."""
         output, reference = (
             text_lines(path.read_bytes(), str(path)) for path in (self.outputs, self.references)
         )
@@ -228,35 +233,39 @@ class Outputs:
 
 
 def text_problem(name: str) -> Text2TextProblem:
-    """A registered problem of text to text.
+    """Returns a registered text-to-text problem.
 
     Raises:
-        T2TError: it is of another kind.
+        T2TError: the problem is of another kind.
     """
     problem = registry.problem(name)
     if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{name} is not a problem of text to text")
+        raise T2TError(f"{name} is not a text-to-text problem")
     return problem
 
 
-def _steps(place: Path) -> int:
-    """Updates of the newest checkpoint or, where that is gone, of the last evaluation; 0: none."""
-    found = [float(checkpoint.step) for checkpoint in checkpoints.list_checkpoints(place)]
-    return int(max([*found, *(row["step"] for row in _scores(place))], default=0))
+def dev_perplexity(output_dir: Path) -> float:
+    """Returns a training's last perplexity per subword of the dev split."""
+    return _evaluations(output_dir)[-1]["perplexity"]
 
 
-def _outputs(place: Path, split: str, average: bool, beam_size: int | None = None) -> Outputs:
-    """Where a model's outputs go."""
-    words = [split, Path(checkpoints.file_name(_steps(place))).stem, *(["average"] if average else [])]
-    stem = "-".join([*words, *([f"beam{beam_size}"] if beam_size else [])])
-    return Outputs(place / "decoded" / f"{stem}.outputs", place / "decoded" / f"{stem}.targets", split)
+def _steps(output_dir: Path) -> int:
+    """Returns the step of the newest checkpoint or evaluation, 0 without either."""
+    steps = [float(checkpoint.step) for checkpoint in checkpoints.list_checkpoints(output_dir)]
+    return int(max([*steps, *(row["step"] for row in _evaluations(output_dir))], default=0))
 
 
-def _is_done(place: Path, steps: int) -> bool:
-    """Whether a training has come to its end, with its last evaluation."""
-    return any(row["step"] >= steps for row in _scores(place))
+def _decoded(output_dir: Path, split: str, average: bool, beam_size: int | None = None) -> Decoded:
+    parts = [split, Path(checkpoints.file_name(_steps(output_dir))).stem, *(["average"] if average else [])]
+    stem = output_dir / "decoded" / "-".join([*parts, *([f"beam{beam_size}"] if beam_size else [])])
+    return Decoded(Path(f"{stem}.outputs"), Path(f"{stem}.targets"), split)
 
 
-def _scores(place: Path) -> list[dict[str, float]]:
-    """The trainer's evaluations with a perplexity, oldest first."""
-    return [row for row in curve_files.read_curve(place, curve_files.DEV) if "perplexity" in row]
+def _is_complete(output_dir: Path, steps: int) -> bool:
+    """Returns whether a training has made its last update and evaluated it."""
+    return any(row["step"] >= steps for row in _evaluations(output_dir))
+
+
+def _evaluations(output_dir: Path) -> list[dict[str, float]]:
+    """Returns the trainer's evaluations that have a perplexity, oldest first."""
+    return [row for row in curve_files.read_curve(output_dir, curve_files.DEV) if "perplexity" in row]

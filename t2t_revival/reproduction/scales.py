@@ -1,4 +1,4 @@
-"""How large a reproduction is: the paper's own sizes, or sizes that two CPU cores train in minutes."""
+"""Scales of a reproduction: the paper's own sizes, and sizes that two CPU cores train in minutes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ class Scale:
     """A scale of reproduction.
 
     Attributes:
-        name: for `--scale`.
-        about: one sentence for people.
-        data_source: of translation, where none is given; None: one must be given.
-        vocab_size: pieces of the vocabulary of translation; 0: as the problem chooses.
-        adapted: a set of the paper -> the set that is trained.
-        checkpoints: evenly spread over a training; 0: by the clock, each ten minutes, as in the paper.
-        parsing: hparams sets of table 4, from the treebank alone and from parsed text as well.
-        parsing_hparams: changes to them, as `--hparams` takes them.
-        parsing_beam: beam of table 4.
+        name: value of `--scale`.
+        description: one sentence for the tables.
+        data_source: default source of translation data. With `None`, `--data_source` is required.
+        vocab_size: subwords of the translation vocabulary. 0 uses the problem's own size.
+        adapt: maps one of the paper's hparams sets to the one that is trained.
+        checkpoints: number of checkpoints, at equal distances. 0 saves one every ten minutes, as the paper.
+        parsing: hparams sets of table 4: WSJ only, and semi-supervised.
+        parsing_hparams: overrides of these sets, as for `--hparams`.
+        parsing_beam: beam size of table 4.
     """
 
     name: str
-    about: str
+    description: str
     data_source: str | None
     vocab_size: int
-    adapted: Callable[[HParams], HParams]
+    adapt: Callable[[HParams], HParams]
     checkpoints: int
     parsing: tuple[str, str]
     parsing_hparams: str
     parsing_beam: int
 
     def overrides(self, hparams: HParams) -> str:
-        """What the trained set changes of a set of the paper, as `--hparams` takes it."""
-        adapted = dataclasses.asdict(self.adapted(hparams))
+        """Returns the changes that `adapt` makes to an hparams set, as for `--hparams`."""
+        adapted = dataclasses.asdict(self.adapt(hparams))
         return ",".join(
             f"{name}={adapted[name]}"
             for name, value in dataclasses.asdict(hparams).items()
@@ -45,14 +45,14 @@ class Scale:
         )
 
 
-def _as_it_is(hparams: HParams) -> HParams:
+def _unchanged(hparams: HParams) -> HParams:
     return hparams
 
 
 def _for_two_cores(hparams: HParams) -> HParams:
-    """Half the layers, a quarter of the width, as many heads, a sixtieth of the updates.
+    """Returns half the layers, a quarter of the width, all heads, a sixtieth of the updates; pre-norm.
 
-    Pre-norm: after so few updates a post-norm model has hardly begun, and deeper ones have not.
+    After so few updates a post-norm model has learned little, and a deep one nothing.
     """
     return hparams.replace(
         layer_preprocess_sequence="n",
@@ -70,10 +70,10 @@ def _for_two_cores(hparams: HParams) -> HParams:
 
 PAPER = Scale(
     name="paper",
-    about="The paper's own sizes and numbers of updates.",
+    description="The paper's own sizes and numbers of updates.",
     data_source="wmt14",
     vocab_size=0,
-    adapted=_as_it_is,
+    adapt=_unchanged,
     checkpoints=0,
     parsing=("parsing", "parsing_semi"),
     parsing_hparams="",
@@ -81,12 +81,12 @@ PAPER = Scale(
 )
 CPU = Scale(
     name="cpu",
-    about="Half the paper's layers, normalised before each sub-layer, a quarter of its channels, as many "
-    "heads, 1/60 of its updates of 2,048 tokens each (not 25,000); 4,400 subwords, so that embeddings have "
-    "the paper's share of the parameters.",
+    description="Half the paper's layers (pre-norm), a quarter of its channels, as many heads, 1/60 of its "
+    "updates, of 2,048 tokens each instead of 25,000; 4,400 subwords, so that embeddings have the paper's "
+    "share of the parameters.",
     data_source=None,
     vocab_size=4_400,
-    adapted=_for_two_cores,
+    adapt=_for_two_cores,
     checkpoints=10,
     parsing=("parsing_small", "parsing_small"),
     parsing_hparams="train_steps=4000",

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.evaluation.decoded import measure_of
-from t2t_revival.files import writing
-from t2t_revival.reproduction.report import Cell, Table
+from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
 from t2t_revival.reproduction.runs import Runs, text_problem
 
 ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
-PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23; the problem that is the row here
+PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23, and the problem trained here
     ("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3, None),
     ("Petrov et al. (2006)", "WSJ only, discriminative", 90.4, None),
     ("Zhu et al. (2013)", "WSJ only, discriminative", 90.4, None),
@@ -28,80 +27,68 @@ PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23; the
 )
 
 
-def table(runs: Runs, auto_trees: str | None, gold_share: float | None, say: Callable[[str], None]) -> Table:
-    """Trains and decodes what is missing; gives table 4.
+def make_table(
+    runs: Runs, auto_trees: str | None, gold_share: float | None, on_message: Callable[[str], None]
+) -> ResultTable:
+    """Trains and decodes the parsers that are missing, and returns table 4.
 
-    The mean of the last checkpoints decodes the test split, or dev where there is none.
+    The average of the last checkpoints decodes the test split, or dev where there is none.
 
     Args:
-        runs: where, and how; its data source is a treebank.
-        auto_trees: files of parsed text, for the semi-supervised row; None: it stays empty.
-        gold_share: of the treebank in that row's training examples; None: each tree comes once.
-        say: is told what comes next.
+        runs: the trainings; their data source is a treebank.
+        auto_trees: automatically parsed text for the semi-supervised row. With `None` that row stays empty
+            unless its data exists.
+        gold_share: the treebank's share of that row's training examples. With `None` each tree is used once.
+        on_message: called with each line of progress.
 
     Raises:
-        T2TError: as `Runs`.
+        T2TError: see `Runs`.
     """
-    measured = {ALONE: _measured(runs, ALONE, say)}
+    scores = {ALONE: _train_and_score(runs, ALONE, on_message)}
     if auto_trees or registry.problem(SEMI).has_data(runs.data_dir):
-        made_from: dict[str, object] = {"auto_trees": auto_trees, "gold_share": gold_share}
-        if not auto_trees:  # what is there knows what it was made from
-            made_from["data_source"] = None
-        measured[SEMI] = _measured(runs, SEMI, say, **made_from)
-    rows: list[list[Cell]] = []
-    for parser, training, f1, problem in PAPER:
-        found, how = measured.get(problem or "", (None, None))
-        rows.append([parser, training, f"{f1:.1f}", found, how])
+        sources: dict[str, object] = {"auto_trees": auto_trees, "gold_share": gold_share}
+        if not auto_trees:  # existing data has a record of its source
+            sources["data_source"] = None
+        scores[SEMI] = _train_and_score(runs, SEMI, on_message, **sources)
+    rows: list[list[Cell]] = [
+        [parser, training, f"{f1:.1f}", *scores.get(problem or "", (None, None))]
+        for parser, training, f1, problem in PAPER
+    ]
     remarks = [
         "The paper's F1 is of WSJ section 23. Here: sentences of all lengths, EVALB's rules, COLLINS.prm, "
-        f"beam {runs.scale.parsing_beam}, mean of the last checkpoints."
+        f"beam {runs.scale.parsing_beam}, average of the last checkpoints."
     ]
-    if SEMI not in measured:
-        remarks += ["", "No semi-supervised parser: it needs --auto_trees, sentences that a parser parsed."]
+    if SEMI not in scores:
+        remarks += ["", "No semi-supervised parser: it needs automatically parsed text, --auto_trees."]
     columns = ("parser", "training", "F1, paper", "F1", "of")
-    return Table("table4", "Table 4: English constituency parsing", columns, rows, remarks)
+    return ResultTable("table4", "Table 4: English constituency parsing", columns, rows, remarks)
 
 
-def _measured(runs: Runs, name: str, say: Callable[[str], None], **flags: object) -> tuple[str, str]:
-    """F1 of a problem's parser, and what it is of."""
-    say(f"table 4: {name}")
+def _train_and_score(
+    runs: Runs, name: str, on_message: Callable[[str], None], **flags: object
+) -> tuple[str, str]:
+    """Returns the F1 of a problem's parser, and a description of model and test set."""
+    on_message(f"table 4: {name}")
     runs.make_data(name, **flags)
     hparams_set = runs.scale.parsing[name == SEMI]
     overrides = runs.scale.parsing_hparams
     hparams = registry.hparams(hparams_set, overrides)
-    place = runs.trained(name, hparams_set, hparams_set, hparams, {"hparams": overrides} if overrides else {})
-    measure = measure_of(text_problem(name))
-    assert measure
-    found = runs.outputs(place, runs.split(name), average=True, beam_size=runs.scale.parsing_beam)
-    outputs, references = found.lines()
-    score = measure.score(outputs, references).score
-    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {found.split}"
+    trainer_flags = {"hparams": overrides} if overrides else {}
+    output_dir = runs.train(name, hparams_set, hparams_set, hparams, trainer_flags)
+    metric = metric_for(text_problem(name))
+    assert metric
+    split = runs.test_split(name)
+    decoded = runs.decode(output_dir, split, average=True, beam_size=runs.scale.parsing_beam)
+    outputs, references = decoded.lines()
+    score = metric.score(outputs, references).score
+    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
 
 
-def draw(measured: Table, path: Path) -> None:
-    """Draws the F1 of all parsers as PNG.
-
-    Args:
-        measured: of `table`.
-        path: of the picture.
-    """
-    from matplotlib.figure import Figure
-
+def draw(table: ResultTable, path: Path) -> None:
+    """Draws the F1 of all parsers as PNG."""
     names = [
         f"{parser}, {training}"
-        for parser, training in zip(measured.texts("parser"), measured.texts("training"), strict=True)
+        for parser, training in zip(table.texts("parser"), table.texts("training"), strict=True)
     ]
-    here = measured.numbers("F1")
-    figure = Figure(figsize=(8, 5), dpi=120, layout="constrained")
-    axes = figure.add_subplot()
-    places = range(len(names))
-    axes.scatter(measured.numbers("F1, paper"), places, color="#7a9cc6", label="paper, WSJ section 23")
-    axes.scatter(here, places, color="#c0562f", marker="s", label="here")
-    axes.set_yticks(list(places), names, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("F1")
-    axes.set_title(measured.title)
-    axes.grid(alpha=0.3)
-    figure.legend(frameon=False, loc="outside lower center", ncols=2)
-    with writing(path) as file:
-        figure.savefig(file, format="png")
+    points = list(zip(names, table.numbers("F1, paper"), table.numbers("F1"), strict=True))
+    draw_dots(path, table.title, "F1", points, paper_label="paper, WSJ section 23")

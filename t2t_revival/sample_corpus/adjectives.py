@@ -1,9 +1,9 @@
-"""The adjectives. A line is read by `words.read_adjective`; `<`: precedes its noun in French."""
+"""Table of adjectives, read by `words.read_adjective`; `<` marks those before their noun in French."""
 # ruff: noqa: E501
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.words import read_adjective, read_rows
+from t2t_revival.sample_corpus.words import read_adjective, read_rows
 
 _ADJECTIVES = """
 old older | alt älter | <vieux vieille vieux vieil | person animal thing wear inside spot built | outer

@@ -1,4 +1,4 @@
-"""Draws clauses and noun phrases at random: natural ones, with one right wording in every language."""
+"""Random drawing of natural clauses and noun phrases that have one correct wording in every language."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from t2t_revival.data.grammar.adjectives import ADJECTIVES
-from t2t_revival.data.grammar.function_words import (
+from t2t_revival.sample_corpus.adjectives import ADJECTIVES
+from t2t_revival.sample_corpus.function_words import (
     COMPANY,
     FOR,
     FREQUENCIES,
@@ -22,10 +22,10 @@ from t2t_revival.data.grammar.function_words import (
     TIMES,
     Preposition,
 )
-from t2t_revival.data.grammar.meaning import Both, Clause, Gap, Name, NounPhrase, Phrase, Pronoun
-from t2t_revival.data.grammar.nouns import NOUNS
-from t2t_revival.data.grammar.verbs import BE, VERBS
-from t2t_revival.data.grammar.words import Adjective, Noun, Verb
+from t2t_revival.sample_corpus.meaning import Both, Clause, Gap, Name, NounPhrase, Phrase, Pronoun
+from t2t_revival.sample_corpus.nouns import NOUNS
+from t2t_revival.sample_corpus.verbs import BE, VERBS
+from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ PASSING = frozenset(
     {"tired", "happy", "sad", "sick", "curious", "patient", "quiet", "friendly", "brave", "cold"}
 )
 PAIRED = frozenset({"shoe", "boot"})  # only in the plural
-UNOWNED = frozenset(  # "mon homme", "ma fille" would mean something else
+UNOWNED = frozenset(  # "mon homme" and "ma fille" have another meaning
     {"man", "woman", "boy", "girl", "king", "queen", "hero", "princess", "tourist", "policeman"}
 )
-NOT_ALONGSIDE = {"I": "we", "we": "I"}  # "I see us" is no sentence
+NOT_ALONGSIDE = {"I": "we", "we": "I"}  # "I see us" is not a sentence
 
 
 def _nouns_by_class() -> dict[str, tuple[Noun, ...]]:
@@ -64,9 +64,9 @@ DESCRIBED = tuple(noun for noun in NOUNS if not noun.mass and len(SUITING[noun.n
 
 
 class ClauseDrawer:
-    """Draws clauses and noun phrases; the same random generator in the same state gives the same ones.
+    """Draws clauses and noun phrases, deterministically for a given state of the random generator.
 
-    Only `random()` of the generator is used: its numbers are the same in every version of Python.
+    Only `random()` of the generator is used, whose numbers are the same in every version of Python.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -84,7 +84,7 @@ class ClauseDrawer:
     # Clauses
 
     def _clause(self, tense: str, subject: NounPhrase | None = None, light: bool = False) -> Clause:
-        """A clause with a full verb. `light`: short, for use inside another phrase."""
+        """Draws a clause with a full verb; a `light` one is short, for use inside another phrase."""
         draw = self._random()
         kinds = INTRANSITIVE if draw < 0.25 else TRANSITIVE if draw < 0.83 or light else DITRANSITIVE
         verb = self._verb(kinds, tense, subject)
@@ -113,7 +113,7 @@ class ClauseDrawer:
 
     @staticmethod
     def _deniable(clause: Clause) -> bool:
-        """ "must not" is no negated "must" in German, and the relative "every" cannot be denied plainly."""
+        """Returns whether a clause can be negated: "must not" is not a negated "must" in German."""
         return clause.modal != "must" and not isinstance(clause.subject, Both)
 
     @staticmethod
@@ -252,7 +252,7 @@ class ClauseDrawer:
         relative: bool = False,
         bare: bool = False,
     ) -> Phrase:
-        """A noun phrase; without `determiners` any, `bare` ones for plural objects included."""
+        """Draws a noun phrase; without `determiners`, any, with `bare` also none for plural objects."""
         plural = not noun.mass and (noun.name in PAIRED or self._chance(0.3))
         determiner = self._determiner(plural, bare) if determiners is None else self._pick(determiners)
         if plural and determiner == "a":
@@ -329,7 +329,7 @@ class ClauseDrawer:
 
 
 def _classes(subject: NounPhrase | None) -> frozenset[str]:
-    """What a verb's subjects must include; empty where any will do."""
+    """Returns classes of which a verb's subject must have one; empty if any will do."""
     if isinstance(subject, Gap):
         return subject.antecedent.noun.classes & {"person", "animal"} if subject.antecedent else PERSON
     return frozenset()

@@ -1,21 +1,20 @@
-"""Draws the meanings of whole sentences at random."""
+"""Random drawing of sentence meanings."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from t2t_revival.data.grammar.clauses import DESCRIBED, DIRECT, PASSING, PERSON, SAYING, ClauseDrawer
-from t2t_revival.data.grammar.function_words import FREQUENCIES, LINKS, NAMES, POSSESSIVES, PRONOUNS
-from t2t_revival.data.grammar.meaning import Clause, Gap, Name, NounPhrase, Pronoun, Sentence
-from t2t_revival.data.grammar.verbs import BE, VERBS
-from t2t_revival.data.grammar.words import Verb
+from t2t_revival.sample_corpus.clauses import DESCRIBED, DIRECT, PASSING, PERSON, SAYING, ClauseDrawer
+from t2t_revival.sample_corpus.function_words import FREQUENCIES, LINKS, NAMES, POSSESSIVES, PRONOUNS
+from t2t_revival.sample_corpus.meaning import Clause, Gap, Name, NounPhrase, Pronoun, Sentence
+from t2t_revival.sample_corpus.verbs import BE, VERBS
 
 
 class Composer(ClauseDrawer):
-    """Draws sentences; the same random generator in the same state gives the same ones."""
+    """Draws sentences, deterministically for a given state of the random generator."""
 
     def sentence(self) -> Sentence:
-        """One random meaning."""
+        """Draws a meaning."""
         draw = self._random()
         if draw < 0.46:
             return Sentence(self._with_time(self._clause(self._tense())))
@@ -28,7 +27,7 @@ class Composer(ClauseDrawer):
         return self._linked()
 
     def _description(self) -> Clause:
-        """The dog is old. The dog is older than the cat."""
+        """Draws a clause such as "The dog is old" or "The dog is older than the cat"."""
         noun = self._pick(DESCRIBED)
         quality = self._quality(noun)
         subject: NounPhrase = replace(self._phrase(noun, ("the", "the", "this", *POSSESSIVES)), adjectives=())
@@ -47,13 +46,13 @@ class Composer(ClauseDrawer):
         return clause
 
     def _part(self, tense: str) -> Clause:
-        """A clause for a sentence of two."""
+        """Draws a clause for a sentence of two clauses."""
         if tense != "future" and self._chance(0.2):
             return replace(self._description(), tense=tense)
         return self._clause(tense, light=self._chance(0.6))
 
     def _report(self) -> Clause:
-        """The man says that ..."""
+        """Draws a clause such as "The man says that ..."."""
         verb = self._pick(SAYING)
         content = self._part(self._tense())
         if content.verb is not BE:
@@ -82,7 +81,7 @@ class Composer(ClauseDrawer):
             verb = self._verb(DIRECT, tense, None)
             while verb.objects & {"person", "sight"}:
                 verb = self._verb(DIRECT, tense, None)
-            subject = self._asked_about(verb)
+            subject = self._subject(verb.subjects, light=True)
             return Sentence(Clause(subject, verb, tense, self._modal(verb, tense), object=Gap()), kind)
         clause = self._plain(self._clause(tense, light=True))
         if kind == "whether":
@@ -93,10 +92,7 @@ class Composer(ClauseDrawer):
             )
         return Sentence(clause, kind)
 
-    def _asked_about(self, verb: Verb) -> NounPhrase:
-        return self._subject(verb.subjects, light=True)
-
     @staticmethod
     def _plain(clause: Clause) -> Clause:
-        """Without what a question does not take."""
+        """Removes negation and frequency, which the questions here do not have."""
         return replace(clause, negated=False, frequency=None)

@@ -1,12 +1,12 @@
-"""English: a meaning becomes a Penn Treebank constituency tree, whose leaves are the sentence.
+"""English: the Penn Treebank tree of a meaning, whose leaves are the sentence.
 
 A tree is a tuple `(label, child, ...)`; a leaf is `(tag, word)`.
 """
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.function_words import NUMERALS, POSSESSIVES, Adverb, Link
-from t2t_revival.data.grammar.meaning import (
+from t2t_revival.sample_corpus.function_words import NUMERALS, POSSESSIVES, Adverb, Link
+from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,
@@ -42,26 +42,26 @@ ATTACHED = frozenset({",", ".", "?", "n't", "'s", "'"})
 
 
 def sentence(meaning: Sentence) -> Tree:
-    """The tree of a whole sentence, its first word with a capital."""
+    """Returns the tree of a sentence with its first word capitalised."""
     return _capitalised(_sentence(meaning))
 
 
 def leaves(tree: Tree) -> list[str]:
-    """The words of a tree, from left to right."""
+    """Returns the words of a tree, from left to right."""
     if isinstance(tree[1], str):
         return [tree[1]]
     return [word for child in tree[1:] for word in leaves(child)]
 
 
 def bracketing(tree: Tree) -> str:
-    """The tree on one line: `(S (NP (PRP He)) (VP (VBZ sleeps)) (. .))`."""
+    """Returns the tree on one line: `(S (NP (PRP He)) (VP (VBZ sleeps)) (. .))`."""
     if isinstance(tree[1], str):
         return f"({tree[0]} {tree[1]})"
     return f"({tree[0]} {' '.join(map(bracketing, tree[1:]))})"
 
 
 def text(tree: Tree) -> str:
-    """The sentence as people write it: marks and clitics joined to the word before."""
+    """Returns the sentence with punctuation and clitics joined to the word before."""
     return "".join(word if word in ATTACHED else f" {word}" for word in leaves(tree)).lstrip()
 
 
@@ -134,7 +134,7 @@ def _subject(clause: Clause) -> list[Tree]:
 
 
 def _verbs(clause: Clause, support: bool) -> list[Tree]:
-    """The chain of verbs from the finite one on; `support` asks for an auxiliary ("do" if need be)."""
+    """Returns the verbs from the finite one on; `support` adds "do" where there is no other auxiliary."""
     forms = clause.verb.english
     if clause.tense == "future":
         return [("MD", "will"), ("VB", forms.base)]
@@ -164,7 +164,7 @@ def _finite(clause: Clause, base: str, third: str, past: str) -> Tree:
 
 
 def _chain(verbs: list[Tree], complements: list[Tree], after_first: list[Tree] | None = None) -> Tree:
-    """Nested verb phrases; an infinitive after a verb that is no auxiliary takes "to"."""
+    """Nests verb phrases; an infinitive takes "to" except after an auxiliary."""
     *outer, last = verbs
     inserts = after_first or []
     if not outer:

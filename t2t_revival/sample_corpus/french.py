@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.function_words import NUMERALS
-from t2t_revival.data.grammar.meaning import (
+from t2t_revival.sample_corpus.function_words import NUMERALS
+from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,
@@ -15,8 +15,8 @@ from t2t_revival.data.grammar.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.data.grammar.nouns import ASPIRATED
-from t2t_revival.data.grammar.words import FrenchVerb
+from t2t_revival.sample_corpus.nouns import ASPIRATED
+from t2t_revival.sample_corpus.words import FrenchVerb
 
 VOWELS = frozenset("aeiouyhâàéèêëîïôœû")
 ELIDED = frozenset({"le", "la", "je", "ne", "que", "de", "se", "me"})
@@ -73,14 +73,14 @@ QUESTION_WORDS = {
 
 
 def sentence(meaning: Sentence) -> str:
-    """The French sentence, with capital and final mark ("?" after a space)."""
+    """Returns the French sentence, with capital and final punctuation ("?" after a space)."""
     mark = "." if meaning.kind == "statement" else " ?"
     written = " ".join(_joined(_sentence(meaning))).replace("' ", "'").replace(" ,", ",")
     return written[0].upper() + written[1:] + mark
 
 
 def starts_with_vowel(word: str) -> bool:
-    """Whether a word calls for elision: a vowel or a mute h."""
+    """Returns whether a word causes elision: it begins with a vowel or a mute h."""
     return word[0].lower() in VOWELS and word not in ASPIRATED
 
 
@@ -100,7 +100,7 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def noun_phrase(phrase: NounPhrase, denied: bool = False) -> list[str]:
-    """The words of a noun phrase before elision; `denied`: the object of a negated verb, "pas de pain"."""
+    """Returns the words of a noun phrase before elision; `denied` objects of negated verbs have "de"."""
     if isinstance(phrase, Gap):
         return []
     if isinstance(phrase, Pronoun):
@@ -122,7 +122,7 @@ def noun_phrase(phrase: NounPhrase, denied: bool = False) -> list[str]:
 
 
 def _core(phrase: Phrase) -> list[str]:
-    """The noun with its adjectives."""
+    """Returns the noun with its adjectives."""
     noun = phrase.noun
     words = [noun.french_plural if phrase.plural else noun.french]
     form = (noun.french_gender == "f") + 2 * phrase.plural
@@ -188,7 +188,7 @@ def _clause(clause: Clause, mood: str = "indicative") -> list[str]:
 
 
 def _verb_group(clause: Clause, mood: str) -> list[str]:
-    """From "ne" to the last form of the verb: ne l'a pas vue, ne veut pas la voir, la voit souvent."""
+    """Returns the words from "ne" to the last verb: ne l'a pas vue, ne veut pas la voir, la voit souvent."""
     forms = clause.verb.french
     clitics = _clitics(clause)
     negative = clause.negated or bool(clause.frequency and clause.frequency.negative)
@@ -221,13 +221,13 @@ def _clitics(clause: Clause) -> list[str]:
 
 
 def _stressed(clause: Clause) -> bool:
-    """Whether a pronoun object stays behind the verb: pense à lui, parle de lui; but: lui répond."""
+    """Returns whether a pronoun object follows the verb: pense à lui, parle de lui; but: lui répond."""
     preposition = clause.verb.french.preposition
     return preposition == "de" or (preposition == "à" and bool(clause.verb.english.preposition))
 
 
 def _participle(clause: Clause) -> str:
-    """The participle; with être it agrees with the subject, with avoir with a direct object before it."""
+    """Returns the participle, which agrees with the subject of être or an earlier direct object of avoir."""
     forms = clause.verb.french
     participle = forms.participle
     source: NounPhrase | None = None
@@ -243,7 +243,7 @@ def _participle(clause: Clause) -> str:
 
 
 def _person(clause: Clause) -> int:
-    """Column in a table of je, il, nous, ils."""
+    """Returns the column in a table of je, il, nous, ils."""
     return 2 * is_plural(clause.subject) + (not is_first_person(clause.subject))
 
 
@@ -258,7 +258,7 @@ def _finite(clause: Clause, verb: FrenchVerb, mood: str) -> str:
 
 
 def _form(clause: Clause, verb: FrenchVerb, mood: str) -> str:
-    """The present form, indicative or subjunctive."""
+    """Returns the present form, indicative or subjunctive."""
     person = _person(clause)
     if mood == "indicative":
         return (verb.first, verb.third, verb.first_plural, verb.third_plural)[person]
@@ -274,7 +274,7 @@ def _conditional(clause: Clause) -> str:
 
 
 def _complements(clause: Clause) -> list[str]:
-    """Manner, quality, object, recipient, modifier, time, that-clause."""
+    """Returns manner, quality, object, recipient, modifier, time and that-clause."""
     words = [clause.manner.french] if clause.manner else []
     words += _quality(clause)
     target, forms = clause.object, clause.verb.french

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preposition:
+    """A preposition; `case` is the German one."""
+
     english: str
     german: str
     case: str
@@ -15,7 +17,7 @@ class Preposition:
 
 @dataclass(frozen=True)
 class Adverb:
-    """`negative`: French puts "ne" before the verb."""
+    """An adverb; with a `negative` one, French has "ne" before the verb."""
 
     english: str
     german: str
@@ -25,7 +27,7 @@ class Adverb:
 
 @dataclass(frozen=True)
 class Time:
-    """When something happens; `tree` is the English phrase as bracketing, `tenses` where it fits."""
+    """A time of an action; `tree` is the English phrase, `tenses` those that it fits."""
 
     tree: tuple
     german: str
@@ -38,9 +40,9 @@ class Link:
     """A conjunction.
 
     Attributes:
-        german_past: used with the past tense where German differs ("als" for "wenn").
+        german_past: the German conjunction with the past tense ("als" instead of "wenn").
         mood: "indicative" or "subjunctive" in French.
-        before: whether the linked clause may stand first.
+        before: whether the linked clause may come first.
         joins: whether it coordinates two main clauses instead of subordinating one.
         tenses: pairs (main, linked) that go together.
     """
@@ -80,75 +82,36 @@ MANNERS = (
 )
 
 
-def _noun_time(*words: tuple[str, str]) -> tuple:
-    return ("NP", *words)
-
-
 TIMES = (
-    Time(_noun_time(("NN", "yesterday")), "gestern", "hier", ("past",)),
-    Time(_noun_time(("JJ", "last"), ("NN", "week")), "letzte Woche", "la semaine dernière", ("past",)),
-    Time(_noun_time(("JJ", "last"), ("NN", "month")), "letzten Monat", "le mois dernier", ("past",)),
-    Time(_noun_time(("JJ", "last"), ("NN", "year")), "letztes Jahr", "l'année dernière", ("past",)),
-    Time(_noun_time(("NN", "today")), "heute", "aujourd'hui", ("present", "future")),
+    Time(("NP", ("NN", "yesterday")), "gestern", "hier", ("past",)),
+    Time(("NP", ("JJ", "last"), ("NN", "week")), "letzte Woche", "la semaine dernière", ("past",)),
+    Time(("NP", ("JJ", "last"), ("NN", "month")), "letzten Monat", "le mois dernier", ("past",)),
+    Time(("NP", ("JJ", "last"), ("NN", "year")), "letztes Jahr", "l'année dernière", ("past",)),
+    Time(("NP", ("NN", "today")), "heute", "aujourd'hui", ("present", "future")),
     Time(("ADVP", ("RB", "now")), "jetzt", "maintenant", ("present",)),
-    Time(_noun_time(("DT", "every"), ("NN", "day")), "jeden Tag", "tous les jours", ("present",)),
+    Time(("NP", ("DT", "every"), ("NN", "day")), "jeden Tag", "tous les jours", ("present",)),
     Time(("PP", ("IN", "on"), ("NP", ("NNPS", "Sundays"))), "sonntags", "le dimanche", ("present",)),
     Time(("PP", ("IN", "in"), ("NP", ("DT", "the"), ("NN", "evening"))), "am Abend", "le soir", ("present",)),
-    Time(_noun_time(("NN", "tomorrow")), "morgen", "demain", ("future",)),
-    Time(_noun_time(("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",)),
-    Time(_noun_time(("JJ", "next"), ("NN", "month")), "nächsten Monat", "le mois prochain", ("future",)),
-    Time(_noun_time(("JJ", "next"), ("NN", "year")), "nächstes Jahr", "l'année prochaine", ("future",)),
+    Time(("NP", ("NN", "tomorrow")), "morgen", "demain", ("future",)),
+    Time(("NP", ("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",)),
+    Time(("NP", ("JJ", "next"), ("NN", "month")), "nächsten Monat", "le mois prochain", ("future",)),
+    Time(("NP", ("JJ", "next"), ("NN", "year")), "nächstes Jahr", "l'année prochaine", ("future",)),
 )
 
 _SAME = (("present", "present"), ("past", "past"))
+_BECAUSE = (*_SAME, ("present", "past"), ("future", "present"))
+_WHILE = (("present", "present"),)
+_IF = (("present", "present"), ("future", "present"))
+_BUT = (*_SAME, ("present", "past"), ("past", "present"), ("present", "future"))
+_AND = (*_SAME, ("future", "future"))
 LINKS = (
-    Link(
-        "because",
-        "IN",
-        "weil",
-        "weil",
-        "parce que",
-        "indicative",
-        False,
-        False,
-        (*_SAME, ("present", "past"), ("future", "present")),
-    ),
+    Link("because", "IN", "weil", "weil", "parce que", "indicative", False, False, _BECAUSE),
     Link("when", "WRB", "wenn", "als", "quand", "indicative", True, False, _SAME),
-    Link(
-        "while",
-        "IN",
-        "während",
-        "während",
-        "pendant que",
-        "indicative",
-        True,
-        False,
-        (("present", "present"),),
-    ),
+    Link("while", "IN", "während", "während", "pendant que", "indicative", True, False, _WHILE),
     Link("although", "IN", "obwohl", "obwohl", "bien que", "subjunctive", True, False, _SAME),
-    Link(
-        "if",
-        "IN",
-        "wenn",
-        "wenn",
-        "si",
-        "indicative",
-        True,
-        False,
-        (("present", "present"), ("future", "present")),
-    ),
-    Link(
-        "but",
-        "CC",
-        "aber",
-        "aber",
-        "mais",
-        "indicative",
-        False,
-        True,
-        (*_SAME, ("present", "past"), ("past", "present"), ("present", "future")),
-    ),
-    Link("and", "CC", "und", "und", "et", "indicative", False, True, (*_SAME, ("future", "future"))),
+    Link("if", "IN", "wenn", "wenn", "si", "indicative", True, False, _IF),
+    Link("but", "CC", "aber", "aber", "mais", "indicative", False, True, _BUT),
+    Link("and", "CC", "und", "und", "et", "indicative", False, True, _AND),
 )
 
 NAMES = (

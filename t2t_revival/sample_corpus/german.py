@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.function_words import NUMERALS, Preposition
-from t2t_revival.data.grammar.meaning import (
+from t2t_revival.sample_corpus.function_words import NUMERALS, Preposition
+from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,
@@ -15,7 +15,7 @@ from t2t_revival.data.grammar.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.data.grammar.words import Noun
+from t2t_revival.sample_corpus.words import Noun
 
 # Endings by case, in the order masculine, feminine, neuter, plural.
 GENDERS = "mfnp"
@@ -75,14 +75,14 @@ QUESTION_WORDS = {"who": "wer", "what": "was", "where": "wo", "why": "warum", "w
 
 
 def sentence(meaning: Sentence) -> str:
-    """The German sentence, with capital and final mark."""
+    """Returns the German sentence, with capital and final punctuation."""
     words = _sentence(meaning)
     mark = "." if meaning.kind == "statement" else "?"
     return _written(words, mark)
 
 
 def noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
-    """The words of a noun phrase in a case: "nom", "acc", "dat" or "gen"."""
+    """Returns the words of a noun phrase in a case: "nom", "acc", "dat" or "gen"."""
     if isinstance(phrase, Gap):
         return []
     if isinstance(phrase, Pronoun):
@@ -110,7 +110,7 @@ def _core(phrase: Phrase, case: str) -> list[str]:
 
 
 def noun_form(noun: Noun, case: str, plural: bool) -> str:
-    """A noun in case and number."""
+    """Returns a noun in case and number."""
     if plural:
         needs_n = case == "dat" and not noun.german_plural.endswith(("n", "s"))
         return f"{noun.german_plural}n" if needs_n else noun.german_plural
@@ -120,7 +120,7 @@ def noun_form(noun: Noun, case: str, plural: bool) -> str:
 
 
 def _determiner(phrase: Phrase, case: str, gender: str) -> tuple[list[str], Endings]:
-    """The determiner and the table of the adjective endings that it calls for."""
+    """Returns the determiner, and the table of the adjective endings after it."""
     column = GENDERS.index(gender)
     ending = DETERMINER_ENDINGS[case][column]
     key = phrase.determiner
@@ -164,7 +164,7 @@ def _sentence(meaning: Sentence) -> list[str]:
 
 
 def _clause(clause: Clause, verb: str) -> list[str]:
-    """A clause with its finite verb "first", "second" or "last"."""
+    """Returns a clause with its finite verb "first", "second" or "last"."""
     subject = noun_phrase(clause.subject, "nom")
     finite, end = _verbs(clause)
     middle = _middle(clause, verb)
@@ -183,7 +183,7 @@ def _clause(clause: Clause, verb: str) -> list[str]:
 
 
 def _verbs(clause: Clause) -> tuple[str, list[str]]:
-    """The finite verb, and what stands at the end of the clause."""
+    """Returns the finite verb, and the verbs and prefixes at the end of the clause."""
     forms = clause.verb.german
     plural, first = is_plural(clause.subject), is_first_person(clause.subject)
     infinitive = [forms.prefix + forms.infinitive]
@@ -198,7 +198,7 @@ def _verbs(clause: Clause) -> tuple[str, list[str]]:
 
 
 def _middle(clause: Clause, verb: str) -> list[str]:
-    """Pronouns, time, adverb, recipient, manner, object, "nicht", phrases with a preposition, quality."""
+    """Returns pronouns, time, adverbs, recipient, manner, object, "nicht", prepositions and quality."""
     forms, target = clause.verb.german, clause.object
     early: list[str] = []
     late: list[str] = []

@@ -1,17 +1,17 @@
-"""What a sentence means, before any language: the tree that the three linearisers share."""
+"""Meanings of sentences: the trees, independent of a language, that the three linearisers share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from t2t_revival.data.grammar.function_words import Adverb, Link, Preposition, Time
-from t2t_revival.data.grammar.words import Adjective, Noun, Verb
+from t2t_revival.sample_corpus.function_words import Adverb, Link, Preposition, Time
+from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun with what hangs on it; `determiner` is a key of `function_words`, "" for none."""
+    """A noun with its dependents; `determiner` is the English one, "" for none."""
 
     noun: Noun
     determiner: str = "the"
@@ -47,7 +47,7 @@ class Both:
 
 @dataclass(frozen=True)
 class Gap:
-    """The place that a relative or question word has left; `antecedent` is None in a question."""
+    """The gap of a relative or question word; `antecedent` is `None` in a question."""
 
     antecedent: Phrase | None = None
 
@@ -62,9 +62,9 @@ class Clause:
     Attributes:
         tense: "present", "past" or "future".
         modal: "", "can", "must", "want" or "should"; "should" only in the present, none in the future.
-        quality: predicate adjective of "be"; with `than`, compared.
-        modifier: preposition and noun phrase that tell place, company or benefit.
-        content: the that-clause of verbs such as "say".
+        quality: predicate adjective of "be"; in the comparative if there is a `than`.
+        modifier: preposition and noun phrase of place, company or benefit.
+        content: the that-clause of a verb such as "say".
     """
 
     subject: NounPhrase
@@ -86,11 +86,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A clause, and a second one tied to it by `link`.
+    """A clause, and optionally a second one that is joined to it by `link`.
 
     Attributes:
         kind: "statement", "whether" (a yes/no question), "who", "what", "where", "why" or "when".
-        link_first: whether the linked clause stands first.
+        link_first: whether the linked clause comes first.
     """
 
     clause: Clause
@@ -101,7 +101,7 @@ class Sentence:
 
 
 def is_plural(phrase: NounPhrase) -> bool:
-    """Whether a verb agrees with the phrase in the plural."""
+    """Returns whether a verb agrees with the phrase in the plural."""
     if isinstance(phrase, Phrase):
         return phrase.plural
     if isinstance(phrase, Gap):
@@ -112,11 +112,12 @@ def is_plural(phrase: NounPhrase) -> bool:
 
 
 def is_first_person(phrase: NounPhrase) -> bool:
+    """Returns whether a verb agrees with the phrase in the first person."""
     return isinstance(phrase, Pronoun) and phrase.key in ("I", "we")
 
 
 def combinations(sentence: Sentence) -> Iterator[tuple[str, str]]:
-    """The word pairs of a sentence: (adjective, its noun) and (verb, noun of its object or recipient)."""
+    """Yields the word pairs of a sentence: (adjective, its noun) and (verb, noun of object or recipient)."""
     yield from _clause_pairs(sentence.clause)
     if sentence.linked:
         yield from _clause_pairs(sentence.linked)

@@ -1,12 +1,12 @@
-"""The nouns. A line is read by `words.read_noun`.
+"""Table of nouns, read by `words.read_noun`.
 
-Classes say where a noun may stand: "person", "animal", "food", "drink", "thing", "wear", "text" (is written),
-"give" (what is given), "inside" (one is in it), "spot" (one is near it), and finer ones that verbs name.
+Classes determine the verbs and adjectives of a noun: "person", "animal", "food", "drink", "thing", "wear",
+"text" (written), "give" (given), "inside" (a place to be in), "spot" (a place to be near), and finer ones.
 """
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.words import read_noun, read_rows
+from t2t_revival.sample_corpus.words import read_noun, read_rows
 
 _NOUNS = """
 man men | m Mann +es Männer | m homme | person looks

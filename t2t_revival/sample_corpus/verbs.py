@@ -1,4 +1,4 @@
-"""The verbs. A line is read by `words.read_verb`.
+"""Table of verbs, read by `words.read_verb`.
 
 English: base [third past], `+` a particle, `@` the preposition of the object.
 German: [prefix+]infinitive [third past [first]], `@` [preposition.]case of the object.
@@ -8,7 +8,7 @@ French: infinitive [je il nous ils participle future], `!` for être, `se` for r
 
 from __future__ import annotations
 
-from t2t_revival.data.grammar.words import EnglishVerb, FrenchVerb, GermanVerb, Verb, read_rows, read_verb
+from t2t_revival.sample_corpus.words import EnglishVerb, FrenchVerb, GermanVerb, Verb, read_rows, read_verb
 
 _VERBS = """
 sleep sleeps slept | schlafen schläft schlief | dormir dors dort dormons dorment dormi dormir | person animal | place

@@ -1,4 +1,4 @@
-"""What the grammar knows of a word, and the reading of the word tables in `nouns`, `adjectives`, `verbs`."""
+"""Words of the grammar in three languages, and readers of the tables in `nouns`, `adjectives`, `verbs`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ class Noun:
 
     @property
     def mass(self) -> bool:
+        """True for mass nouns, which have no plural."""
         return "mass" in self.classes
 
     @property
     def person(self) -> bool:
+        """True for nouns of persons."""
         return "person" in self.classes
 
 
@@ -35,18 +37,20 @@ class Adjective:
     """An adjective; `german_stem` takes endings, `french` is (m, f, m plural, f plural, m before a vowel)."""
 
     name: str
-    comparative: str  # "older", "more expensive", or "" where it is not compared
+    comparative: str  # "older", "more expensive"; "" for none
     german: str
     german_stem: str
     german_comparative: str
     french: tuple[str, str, str, str, str]
     french_before: bool
     classes: frozenset[str]
-    place: str  # "outer" stands first of two, "inner" second, "alone" has no second beside it
+    place: str  # of two: "outer" first, "inner" second; "alone" never with another one
 
 
 @dataclass(frozen=True)
 class EnglishVerb:
+    """Base form, third person singular and past, with a particle and the object's preposition."""
+
     base: str
     third: str
     past: str
@@ -56,7 +60,7 @@ class EnglishVerb:
 
 @dataclass(frozen=True)
 class GermanVerb:
-    """Present forms for I / he / we, past forms for he / we; the separable prefix apart."""
+    """Present forms for ich, er, wir and past forms for er, wir, without the separable prefix."""
 
     infinitive: str
     first: str
@@ -71,7 +75,7 @@ class GermanVerb:
 
 @dataclass(frozen=True)
 class FrenchVerb:
-    """Present forms for je / il / nous / ils, the past participle and the stem of the future."""
+    """Present forms for je, il, nous, ils, the past participle and the stem of the future."""
 
     infinitive: str
     first: str
@@ -83,7 +87,7 @@ class FrenchVerb:
     be: bool = False  # passé composé with être
     reflexive: bool = False
     preposition: str = ""
-    tail: str = ""  # words that belong to the verb, as "les courses" in "faire les courses"
+    tail: str = ""  # fixed words after the verb, such as "les courses" in "faire les courses"
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ class Verb:
     """A verb with the classes of its subjects and objects.
 
     Attributes:
-        name: base form with its particle or preposition, as "wait for"; identifies the verb.
-        recipients: classes of the indirect object; empty where there is none.
+        name: base form with its particle or preposition, such as "wait for"; unique.
+        recipients: classes of the indirect object; empty if there is none.
         notes: "state" (past is the French imparfait, no indefinite generic objects), "manner", "place",
             "company", "benefit" (what may modify it), "clause" (takes a that-clause).
     """
@@ -108,17 +112,17 @@ class Verb:
 
     @property
     def plain(self) -> bool:
-        """Whether the object stands without a preposition in all three languages."""
+        """True if the object has no preposition in any of the languages."""
         return not (self.english.preposition or self.german.preposition or self.french.preposition)
 
 
 def read_rows(table: str) -> list[list[str]]:
-    """The cells of each line of a table with `|` between cells."""
+    """Splits a table into lines and cells, which are separated by `|`."""
     return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
 
 
 def read_noun(row: list[str]) -> Noun:
-    """English [plural] | gender noun [+genitive] plural | gender noun [plural] | classes.
+    """Reads English [plural] | gender noun [+genitive] plural | gender noun [plural] | classes.
 
     German: `+x` appends to the noun, `=` repeats it; "w" is a weak masculine, followed by its oblique form.
     """
@@ -146,7 +150,7 @@ def read_noun(row: list[str]) -> Noun:
 
 
 def read_adjective(row: list[str]) -> Adjective:
-    """English [comparative] | German[/stem] comparative | [<] m f [m plural [m vowel]] | classes | place."""
+    """Reads English [comparative] | German[/stem] comparative | [<] m f [m pl. [vowel]] | classes | place."""
     english, german, french, classes, place = row
     name, _, comparative = english.partition(" ")
     german_word, _, german_comparative = german.partition(" ")
@@ -169,7 +173,7 @@ def read_adjective(row: list[str]) -> Adjective:
 
 
 def read_verb(row: list[str]) -> Verb:
-    """English | German | French | subjects [: objects [: recipients]] | notes; see `verbs` for the cells."""
+    """Reads English | German | French | subjects [: objects [: recipients]] | notes; see `verbs`."""
     english_cell, german_cell, french_cell, roles, notes = row
     english = _read_english_verb(english_cell)
     subjects, objects, recipients = (*roles.split(":"), "", "")[:3]
@@ -210,7 +214,7 @@ def _read_english_verb(cell: str) -> EnglishVerb:
 
 
 def english_third(base: str) -> str:
-    """Third person singular present of a regular English verb."""
+    """Returns the third person singular present of a regular English verb."""
     if base.endswith(("s", "x", "ch", "sh")):
         return f"{base}es"
     if base.endswith("y") and base[-2] not in "aeiou":
@@ -219,7 +223,7 @@ def english_third(base: str) -> str:
 
 
 def english_past(base: str) -> str:
-    """Past tense of a regular English verb that doubles no consonant."""
+    """Returns the past tense of a regular English verb that doubles no consonant."""
     if base.endswith("e"):
         return f"{base}d"
     if base.endswith("y") and base[-2] not in "aeiou":

@@ -1,4 +1,4 @@
-"""Asks an exported model: by TensorFlow Serving over gRPC or REST; `folder_model` asks the folder itself."""
+"""Client of exported models that TensorFlow Serving serves, over gRPC or REST."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from t2t_revival.errors import T2TError
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
-USUAL, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
-NO_OUTPUT = -1e9  # the score where a line has fewer outputs than others
+DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
+NO_OUTPUT = -1e9  # score of the padding of a line that has fewer outputs than others
 DTYPES = {"inputs": "string", "beam_size": "int32", "alpha": "float32", "extra_length": "int32", "n": "int32"}
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
-MOST_RETRIES = 4  # gRPC allows no more
-BACKOFF = 0.5  # seconds before the first retry; each further pause is twice as long
-RECONNECT_MS = 200  # well below the pauses, so that each retry is a new connection
-MOST_BYTES = 2**31 - 1  # of an answer, and of a request that is kept for a retry
-MOST_SAID = 500  # characters of a server's message that are shown
+MAX_RETRIES = 4  # of gRPC
+BACKOFF = 0.5  # seconds before the first retry; doubles with each
+RECONNECT_MS = 200  # well below BACKOFF, so that each retry opens a new connection
+MAX_BYTES = 2**31 - 1  # of a response, and of a request that can be retried
+MAX_MESSAGE = 500  # characters of a server's message that are shown
 ADDRESS = re.compile(r"(\[[\da-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}")
-CODES = {  # what TensorFlow Serving says over REST for a code of gRPC
+GRPC_CODES = {  # by TensorFlow Serving's HTTP status
     400: "INVALID_ARGUMENT",
     404: "NOT_FOUND",
     429: "RESOURCE_EXHAUSTED",
@@ -50,22 +50,22 @@ Inputs = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Output:
-    """One output. `score` is log-probability / length penalty; that of an empty input's output is 0."""
+    """One output; `score` is log-probability / length penalty, and 0 for the output of an empty input."""
 
     text: str
     score: float
 
 
 class Model(Protocol):
-    """An exported model, wherever it runs."""
+    """An exported model, on a server or in this process."""
 
-    where: str  # names it in errors
+    where: str  # address or folder, for messages
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """Calls a signature once: lists [batch] by name to nested lists by name, whose strings may be bytes.
+        """Calls a signature with lists, [batch], by name; returns nested lists, whose strings may be bytes.
 
         Raises:
-            T2TError: there is no answer; says why and the way out.
+            T2TError: there is no response; the message has the reason and a hint.
         """
 
 
@@ -76,80 +76,82 @@ def query(
     batch_size: int = BATCH_SIZE,
     filled: bool = False,
 ) -> list[list[Output]]:
-    """The outputs of each line, best first; at least one.
+    """Returns the outputs of each line, best first; at least one.
 
     Args:
-        model: what is asked.
+        model: an exported model.
         lines: any text.
-        options: how to decode; None: as the model was exported.
-        batch_size: lines of one request.
-        filled: whether a line with fewer outputs than others has empty ones of score -inf behind them.
+        options: how to decode. `None` uses the options of the export.
+        batch_size: lines per request.
+        filled: whether lines with fewer outputs than others are filled up with empty ones of score -inf.
 
     Raises:
-        T2TError: a line cannot be UTF-8; no answer, or none of a model of this project.
+        T2TError: a line is no valid Unicode; there is no response, or one that is not of such a model.
     """
-    found = []
+    results = []
     for start in range(0, len(lines), batch_size):
         batch = lines[start : start + batch_size]
-        answer = model.predict(*_request(batch, options))
-        found += _outputs(answer, len(batch), model.where)
+        response = model.predict(*_request(batch, options))
+        results += _outputs(response, len(batch), model.where)
     if filled:
-        return found
-    return [[output for output in outputs if output.score > NO_OUTPUT] for outputs in found]
+        return results
+    return [[output for output in outputs if output.score > NO_OUTPUT] for outputs in results]
 
 
 def connect(
     server: str, servable_name: str, timeout_secs: float = TIMEOUT_SECS, retries: int = RETRIES
 ) -> Model:
-    """A model of a running TensorFlow Serving; nothing is sent before it is asked.
+    """Returns a model that TensorFlow Serving serves; the first request opens the connection.
 
     Args:
         server: host:port for gRPC, http://host:port or https://host:port for REST.
-        servable_name: the model's name there.
-        timeout_secs: how long an answer may take: with all retries (gRPC), or each time (REST).
-        retries: further tries where a server is not available, after 0.5, 1, 2 and 4 s; at most 4.
+        servable_name: name of the model at the server.
+        timeout_secs: time limit of a request, with all retries (gRPC) or of each try (REST).
+        retries: retries if the server is unavailable, after 0.5, 1, 2 and 4 s; at most 4.
 
     Raises:
-        T2TError: `server` is no address.
+        T2TError: `server` is not an address.
     """
     if is_rest(server):
         return RestModel(server, servable_name, timeout_secs, retries)
     if not ADDRESS.fullmatch(server):
-        raise T2TError(f"server {server!r}: give host:port for gRPC or http://host:port for REST")
+        raise T2TError(
+            f"server {server!r} is not an address: give host:port for gRPC or http://host:port for REST"
+        )
     return GrpcModel(server, servable_name, timeout_secs, retries)
 
 
 def is_rest(server: str) -> bool:
-    """Whether an address is that of a REST server, for which TensorFlow is not needed."""
+    """Returns whether an address is that of a REST server, which needs no TensorFlow here."""
     return server.startswith(("http://", "https://"))
 
 
 class _Servable:
-    """What both protocols have in common: a name at a server, and what its errors mean."""
+    """Base of both protocols: address, model name and error messages."""
 
     def __init__(self, server: str, name: str, timeout_secs: float) -> None:
         self.where = server
         self._name = name
         self._timeout = timeout_secs
 
-    def _fail(self, code: str, said: str = "") -> NoReturn:
-        """Raises the error that stands for a code of gRPC."""
-        said = plain(said)
-        meant = {
-            "UNAVAILABLE": f"not available: {said}; is TensorFlow Serving running there, and the port right "
-            "(host:port is for gRPC, http://host:port for REST)?",
-            "NOT_FOUND": f"{said}; does it serve a model with --servable_name={self._name}?",
-            "INVALID_ARGUMENT": f"refused: {said}",
-            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if it is running there, give a larger "
+    def _fail(self, code: str, message: str = "") -> NoReturn:
+        """Raises the error of a gRPC code."""
+        message = plain(message)
+        errors = {
+            "UNAVAILABLE": f"not available: {message}; is TensorFlow Serving running there, and is the port "
+            "right (host:port is for gRPC, http://host:port for REST)?",
+            "NOT_FOUND": f"{message}; does it serve a model with --servable_name={self._name}?",
+            "INVALID_ARGUMENT": f"invalid request: {message}",
+            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running, give a larger "
             "--timeout_secs or a smaller --batch_size",
-            "RESOURCE_EXHAUSTED": f"too much at once: {said}; give a smaller --batch_size",
-            "UNIMPLEMENTED": f"a gRPC server, but no TensorFlow Serving: {said}",
+            "RESOURCE_EXHAUSTED": f"too large a request or too many: {message}; give a smaller --batch_size",
+            "UNIMPLEMENTED": f"a gRPC server, but not TensorFlow Serving: {message}",
         }
-        raise T2TError(f"{self.where}: {meant.get(code, f'{code}: {said}')}")
+        raise T2TError(f"{self.where}: {errors.get(code, f'{code}: {message}')}")
 
 
 class GrpcModel(_Servable):
-    """A model of a running TensorFlow Serving, over gRPC. Imports TensorFlow."""
+    """A served model over gRPC. Imports TensorFlow."""
 
     def __init__(self, server: str, servable_name: str, timeout_secs: float, retries: int) -> None:
         import grpc
@@ -159,7 +161,7 @@ class GrpcModel(_Servable):
         self._stub = PredictionServiceStub(grpc.insecure_channel(server, _channel_options(retries)))
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """As `Model.predict`."""
+        """Calls a signature; see `Model.predict`."""
         import grpc
         import tensorflow as tf
         from tensorflow_serving.apis.predict_pb2 import PredictRequest
@@ -177,7 +179,7 @@ class GrpcModel(_Servable):
 
 
 class RestModel(_Servable):
-    """A model of a running TensorFlow Serving, over REST."""
+    """A served model over REST."""
 
     def __init__(self, server: str, servable_name: str, timeout_secs: float, retries: int) -> None:
         super().__init__(server.rstrip("/"), servable_name, timeout_secs)
@@ -185,7 +187,7 @@ class RestModel(_Servable):
         self._session = requests.Session()
         retry = _Retry(
             retries,
-            allowed_methods=None,  # POST too: a question changes nothing at the server
+            allowed_methods=None,  # POST too: predictions change nothing at the server
             status_forcelist=[503],
             backoff_factor=BACKOFF,
             raise_on_status=False,
@@ -194,7 +196,7 @@ class RestModel(_Servable):
         self._session.mount(self.where, HTTPAdapter(max_retries=retry))
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """As `Model.predict`."""
+        """Calls a signature; see `Model.predict`."""
         body: dict[str, Any] = {"signature_name": signature, "inputs": dict(inputs)}
         try:
             response = self._session.post(self._url, json=body, timeout=self._timeout, allow_redirects=False)
@@ -204,21 +206,21 @@ class RestModel(_Servable):
             self._fail("UNAVAILABLE", _root(error))
         except requests.RequestException as error:
             self._fail("failed", str(error))
-        answer = None
+        content = None
         with suppress(requests.JSONDecodeError):
-            answer = response.json()
+            content = response.json()
         if response.status_code != requests.codes.ok:
-            said = answer.get("error") if isinstance(answer, dict) else None
-            code = CODES.get(response.status_code, f"HTTP {response.status_code}")
-            self._fail(code, str(said or response.reason))
-        outputs = answer.get("outputs") if isinstance(answer, dict) else None
+            message = content.get("error") if isinstance(content, dict) else None
+            code = GRPC_CODES.get(response.status_code, f"HTTP {response.status_code}")
+            self._fail(code, str(message or response.reason))
+        outputs = content.get("outputs") if isinstance(content, dict) else None
         if not isinstance(outputs, dict):
-            raise T2TError(f"{self.where}: not an answer of TensorFlow Serving: {response.text[:80]!r}")
+            raise T2TError(f"{self.where}: not a response of TensorFlow Serving: {response.text[:80]!r}")
         return outputs
 
 
 class _Retry(Retry):
-    """Retries, but not what took too long: it would take as long again."""
+    """Retries that stop at a timeout: another try would take as long."""
 
     def increment(self, *place: Any, **named: Any) -> Any:
         error = named.get("error")
@@ -229,7 +231,7 @@ class _Retry(Retry):
         return super().increment(*place, **named)
 
     def get_backoff_time(self) -> float:
-        """Seconds before the next try, as gRPC waits: also before the first."""
+        """Returns the seconds before the next retry: those of gRPC, which also waits before the first."""
         return BACKOFF * 2 ** (len(self.history) - 1) if self.history else 0
 
 
@@ -237,7 +239,7 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
     policy = {
         "maxAttempts": retries + 1,
         "initialBackoff": f"{BACKOFF}s",
-        "maxBackoff": f"{BACKOFF * 2**MOST_RETRIES}s",
+        "maxBackoff": f"{BACKOFF * 2**MAX_RETRIES}s",
         "backoffMultiplier": 2,
         "retryableStatusCodes": ["UNAVAILABLE"],
     }
@@ -245,47 +247,47 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
     config = json.dumps({"methodConfig": [method] if retries else []})
     return [
         ("grpc.service_config", config),
-        ("grpc.max_receive_message_length", MOST_BYTES),
-        ("grpc.per_rpc_retry_buffer_size", MOST_BYTES),  # what is larger is not tried again
+        ("grpc.max_receive_message_length", MAX_BYTES),
+        ("grpc.per_rpc_retry_buffer_size", MAX_BYTES),  # larger requests are not retried
         ("grpc.max_reconnect_backoff_ms", RECONNECT_MS),
     ]
 
 
 def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, Inputs]:
-    """The signature and what it is called with: each option once for each line."""
+    """Returns the signature and its inputs: each option is repeated for each line."""
     try:
         "".join(lines).encode()
     except UnicodeEncodeError as error:
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
-        return USUAL, {"inputs": lines}
-    asked = {
+        return DEFAULT, {"inputs": lines}
+    values = {
         "beam_size": options.beam_size,
         "alpha": float(options.alpha),
         "extra_length": options.extra_length,
         "n": options.outputs,
     }
-    return WITH_OPTIONS, {"inputs": lines, **{name: [value] * len(lines) for name, value in asked.items()}}
+    return WITH_OPTIONS, {"inputs": lines, **{name: [value] * len(lines) for name, value in values.items()}}
 
 
-def _outputs(answer: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
-    """Reads "outputs" and "scores", both [batch, n]; what stands for no output gets a score of -inf."""
-    texts, scores = answer.get("outputs", ()), answer.get("scores", ())
+def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
+    """Converts "outputs" and "scores", both [batch, n]; the score of padding becomes -inf."""
+    texts, scores = response.get("outputs", ()), response.get("scores", ())
     if not (_is_table(texts, (str, bytes)) and _is_table(scores, (int, float))):
-        names = ", ".join(sorted(answer)) or "nothing"
-        raise T2TError(f"{where}: an answer of {names}, not of a model that t2t-exporter wrote")
+        names = ", ".join(sorted(response)) or "nothing"
+        raise T2TError(f"{where}: the response has {names}: not a model that t2t-exporter wrote")
     if not len(texts) == len(scores) == lines or [*map(len, texts)] != [*map(len, scores)]:
         raise T2TError(f"{where}: {len(texts)} outputs and {len(scores)} scores for {lines} lines")
-    found = [
+    results = [
         [
             Output(_text(text), score if score > NO_OUTPUT else -math.inf)
             for text, score in zip(*row, strict=True)
         ]
         for row in zip(texts, scores, strict=True)
     ]
-    if not all(any(output.score > NO_OUTPUT for output in outputs) for outputs in found):
-        raise T2TError(f"{where}: the model finds no output: its weights are not numbers; export another")
-    return found
+    if not all(any(output.score > NO_OUTPUT for output in outputs) for outputs in results):
+        raise T2TError(f"{where}: no output: the model's weights contain NaN; export another checkpoint")
+    return results
 
 
 def _is_table(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -298,18 +300,18 @@ def _text(text: str | bytes) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
-def plain(said: str) -> str:
-    """A message of TensorFlow without the nodes of its graph, on one line."""
-    if found := ASSERTION.search(said):
-        said = f"{found[1]} {found[2]}"
-    said = " ".join(NODES.sub(" ", said).split())
-    return said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}..."
+def plain(message: str) -> str:
+    """Returns a message of TensorFlow on one line, without the nodes of the graph."""
+    if match := ASSERTION.search(message):
+        message = f"{match[1]} {match[2]}"
+    message = " ".join(NODES.sub(" ", message).split())
+    return message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}..."
 
 
 def _root(error: BaseException) -> str:
-    """What the innermost cause of an error says."""
+    """Returns the message of the innermost cause of an error."""
     while inner := error.__cause__ or error.__context__:
         error = inner
-    if error.args and isinstance(error.args[-1], Exception):  # as urllib3 has it
+    if error.args and isinstance(error.args[-1], Exception):  # in urllib3
         error = error.args[-1]
     return getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"

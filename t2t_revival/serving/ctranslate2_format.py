@@ -1,4 +1,4 @@
-"""A trained model as a CTranslate2 model, for those who want that engine."""
+"""Trained models in the format of CTranslate2."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
     from t2t_revival.model.attention import MultiHeadAttention
-    from t2t_revival.model.embedding import Positions
+    from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.feed_forward import FeedForward
 
-LEAST_POSITIONS = 1024  # CTranslate2 refuses a position that is not in its table
-NEVER = -1e4  # bias of PAD, so that it is never produced; within the range of float16
-VOCABULARY = "vocabulary"  # the file's name without its suffix, which tells its kind
+MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
+NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
+VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 
 
 def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "none") -> None:
-    """Writes what `ctranslate2.Translator(folder)` loads, and the vocabulary beside it.
+    """Writes a folder for `ctranslate2.Translator`, with the vocabulary.
 
-    That engine takes and gives pieces of the vocabulary; the EOS of its inputs is added by it. Its length
-    penalty is another: log-probability / length^alpha.
+    CTranslate2 translates from pieces to pieces of the vocabulary, and adds EOS to its inputs. Its length
+    penalty differs: log-probability / length^alpha.
 
     Args:
-        translator: its model, vocabulary and options.
-        folder: made here; must not exist.
-        quantize: "none" (float32), "bfloat16" or "int8", of CTranslate2's own scheme.
+        translator: model, vocabulary and options.
+        folder: must not exist.
+        quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
 
     Raises:
-        T2TError: the package `ctranslate2` is missing, or has no place for such a model.
+        T2TError: the package `ctranslate2` is missing, or does not support the model.
     """
     vocabulary = translator.vocabulary
     spec = _spec(translator.model, translator.max_length + translator.options.extra_length)
@@ -56,35 +56,39 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
 
 
 def _spec(model: Transformer, positions: int) -> Any:
-    """The weights in CTranslate2's places, float32."""
+    """Returns the weights as CTranslate2's specification, float32."""
     try:
         from ctranslate2.specs import transformer_spec
     except ImportError as error:
-        raise T2TError("--format=ctranslate2 needs one more package: pip install -U ctranslate2") from error
+        raise T2TError(
+            "--format=ctranslate2 needs a package that is not installed: pip install -U ctranslate2"
+        ) from error
 
     h = model.hparams
     if h.key_channels != h.value_channels:
         sizes = f"{h.key_channels} and {h.value_channels}"
-        raise T2TError(f"CTranslate2 has one size for keys and values, this model {sizes} channels")
+        raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
     if h.deterministic_attention:
-        raise T2TError("CTranslate2 has no deterministic attention, which this model has")
+        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
     if h.attention_window:
-        raise T2TError("CTranslate2 has no restricted attention, which this model has (attention_window)")
+        raise T2TError(
+            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
+        )
     kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),
         transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **kind),
     )
     encoder, decoder = spec.encoder, spec.decoder
-    length = max(positions, LEAST_POSITIONS)
+    length = max(positions, MIN_POSITIONS)
     encoder.embeddings[0].weight = _array(model.source_embedding.embeddings)
-    encoder.position_encodings.encodings = _signal(model.source_positions, length)
+    encoder.position_encodings.encodings = _encodings(model.source_positions, length)
     decoder.embeddings.weight = _array(model.target_embedding.embeddings)
-    decoder.position_encodings.encodings = _signal(model.target_positions, length)
-    decoder.start_from_zero_embedding = True  # and not from a token
+    decoder.position_encodings.encodings = _encodings(model.target_positions, length)
+    decoder.start_from_zero_embedding = True  # instead of a start token
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
     decoder.projection.bias = np.zeros(model.vocab_size, np.float32)
-    decoder.projection.bias[PAD] = NEVER
+    decoder.projection.bias[PAD] = NEG_INF
     for to, layer in zip(encoder.layer, model.encoder.layers, strict=True):
         _self_attention(to.self_attention, layer.self_attention, layer.self_attention_residual)
         _feed_forward(to.ffn, layer.feed_forward, layer.feed_forward_residual)
@@ -118,7 +122,7 @@ def _feed_forward(to: Any, feed_forward: FeedForward, residual: Any) -> None:
 
 
 def _linear(to: Any, kernel: Any, bias: Any = None) -> None:
-    """Our kernels are [in, out], CTranslate2's [out, in]."""
+    """Copies a linear layer; kernels are [in, out] here, [out, in] in CTranslate2."""
     to.weight = np.ascontiguousarray(_array(kernel).T)
     if bias is not None:
         to.bias = _array(bias)
@@ -128,9 +132,9 @@ def _norm(to: Any, norm: Any) -> None:
     to.gamma, to.beta = _array(norm.gamma), _array(norm.beta)
 
 
-def _signal(positions: Positions, length: int) -> np.ndarray:
-    """[length, hidden]."""
-    return np.asarray(positions.signal(np.arange(length)), np.float32)
+def _encodings(positions: PositionalEncoding, length: int) -> np.ndarray:
+    """Returns the encodings of the first positions, [length, hidden]."""
+    return np.asarray(positions.encode(np.arange(length)), np.float32)
 
 
 def _array(variable: Any) -> np.ndarray:

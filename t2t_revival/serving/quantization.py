@@ -1,4 +1,4 @@
-"""Weights of a served model in fewer bits; it computes in bfloat16 then."""
+"""Served weights in int8; the model computes in bfloat16."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import cast_weights
+from t2t_revival.decoding.tf_workarounds import cast_weights
 
 if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
-# For each scheme the Keras precision of its model: the types of its variables and of its computations.
+# Keras dtype policy of the model for each scheme.
 PRECISIONS = {"none": "float32", "bfloat16": "bfloat16", "int8": "mixed_bfloat16"}
-LARGEST = 127  # the largest int8 that has its negative
+MAX_INT8 = 127  # the range is symmetric
 
 
 class Int8Weights:
     """A model's matrices as int8 with a scale for each output channel; biases and norms stay as they are.
 
     Args:
-        model: of mixed precision. Its other variables are used, its matrices are copied.
+        model: a model in mixed precision. Its matrices are copied, its other variables are shared.
 
     Attributes:
-        variables: what a SavedModel of the weights must hold.
+        variables: variables that a SavedModel must hold.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -34,35 +34,35 @@ class Int8Weights:
         self.variables = [weight.value for weight in self._others]
         for matrix in filter(_is_matrix, model.weights):
             # A row of an embedding is a token; a column of any other matrix is an output.
-            integers, scales = quantized(np.asarray(matrix), 0 if matrix.name == "embeddings" else 1)
+            integers, scales = quantize_int8(np.asarray(matrix), 0 if matrix.name == "embeddings" else 1)
             pair = tf.Variable(integers, trainable=False), tf.Variable(scales, trainable=False)
             self._matrices.append((matrix, *pair))
             self.variables.extend(pair)
 
     def __call__(self) -> list[tuple[Any, Any]]:
-        """Weights of the model with the values that stand for them, in the type that it computes in."""
-        whole = [
+        """Returns pairs of a variable of the model and its value in the compute dtype."""
+        matrices = [
             (matrix, tf.cast(tf.cast(integers, tf.float32) * scales, self._dtype))
             for matrix, integers, scales in self._matrices
         ]
-        return [*whole, *cast_weights(self._others, self._dtype)]
+        return [*matrices, *cast_weights(self._others, self._dtype)]
 
 
 def _is_matrix(weight: Any) -> bool:
     return weight.trainable and len(weight.shape) == 2
 
 
-def quantized(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest multiples of a scale.
+def quantize_int8(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds a matrix to multiples of a scale per row or column.
 
     Args:
         matrix: float32, rank 2.
-        axis: what has a scale for each index.
+        axis: axis along which scales differ.
 
     Returns:
-        int8 of the matrix's shape, and float32 scales, of size 1 along the other axis. What is no number
-        makes its scale none.
+        int8 of the matrix's shape, and float32 scales, of size 1 along the other axis. NaN makes its scale
+        NaN.
     """
-    steps = np.abs(matrix).max(axis=1 - axis, keepdims=True) / LARGEST
+    steps = np.abs(matrix).max(axis=1 - axis, keepdims=True) / MAX_INT8
     scales = np.where(steps == 0, 1, steps).astype(np.float32)
     return np.nan_to_num(np.rint(matrix / scales)).astype(np.int8), scales

@@ -1,4 +1,4 @@
-"""What TensorFlow Serving reads besides a SavedModel: warm-up requests, batching and model configuration."""
+"""Configuration of TensorFlow Serving, and warm-up requests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from t2t_revival.files import writing
+from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabularies import TextEncoder
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.options import DecodeHParams
 
 WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
-WARMUP_PIECES, WARMUP_LINES = (8, 32), (1, 8)  # of a line; of a request
+WARMUP_PIECES, WARMUP_LINES = (8, 32), (1, 8)  # per line; per request
 FIRST_PIECE = 259  # after PAD, EOS, UNK and the bytes
 
 MODELS_CONFIG = """\
@@ -28,7 +29,7 @@ model_config_list {{
 }}
 """
 
-# Requests that arrive together are decoded together; a request of more lines than a batch is cut up.
+# Requests that arrive together are decoded together; larger ones than a batch are split.
 BATCHING_PARAMETERS = """\
 max_batch_size { value: 1024 }
 enable_large_batch_splitting { value: true }
@@ -37,8 +38,8 @@ batch_timeout_micros { value: 2000 }
 max_enqueued_batches { value: 1000 }
 """
 
-# One thread for each operation, as in t2t-decoder: batches run side by side. The image must not be of an
-# older version than the TensorFlow that exported.
+# One thread per operation, as in t2t-decoder: batches run in parallel. The image must not be older than the
+# TensorFlow of the export.
 COMPOSE = """\
 services:
   {name}:
@@ -57,11 +58,11 @@ services:
 
 
 def write_configuration(export_dir: Path, name: str) -> None:
-    """Writes what serves `export_dir` as model `name`: `docker compose up` there. What is there stays.
+    """Writes the files for `docker compose up` in `export_dir`; files that exist are kept.
 
     Args:
-        export_dir: the folder of the versions.
-        name: of the served model.
+        export_dir: folder of the versions.
+        name: name of the served model.
     """
     for file_name, text in (
         ("models.config", MODELS_CONFIG.format(name=name)),
@@ -69,18 +70,18 @@ def write_configuration(export_dir: Path, name: str) -> None:
         ("compose.yaml", COMPOSE.format(name=name, tensorflow=tf.__version__)),
     ):
         if not (export_dir / file_name).exists():
-            with writing(export_dir / file_name) as file:
+            with atomic_write(export_dir / file_name) as file:
                 file.write(text.encode())
 
 
 def write_warmup(folder: Path, name: str, vocabulary: TextEncoder, options: DecodeHParams) -> None:
-    """Writes requests that TensorFlow Serving answers itself before it says that it is ready.
+    """Writes requests that TensorFlow Serving runs before it reports that it is ready.
 
     Args:
-        folder: of a version.
-        name: of the served model.
+        folder: folder of a version.
+        name: name of the served model.
         vocabulary: lines are made of its pieces.
-        options: what `translate_with_options` is asked for.
+        options: options of the requests to `translate_with_options`.
     """
     path = folder / WARMUP
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,19 +89,17 @@ def write_warmup(folder: Path, name: str, vocabulary: TextEncoder, options: Deco
         for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
-            asked: dict[str, list[Any]] = {
+            values: dict[str, list[Any]] = {
                 "beam_size": [options.beam_size] * lines,
                 "alpha": [float(options.alpha)] * lines,
                 "extra_length": [options.extra_length] * lines,
                 "n": [options.outputs] * lines,
             }
             records.write(_prediction_log(name, "serving_default", inputs))
-            records.write(_prediction_log(name, "translate_with_options", {**inputs, **asked}))
+            records.write(_prediction_log(name, "translate_with_options", {**inputs, **values}))
 
 
 def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:
-    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
-
     request = predict_pb2.PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = signature

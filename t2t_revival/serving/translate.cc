@@ -3,11 +3,11 @@
 //   translate TEXT_OPS_LIBRARY SAVED_MODEL_DIR < lines > translations
 //
 // TEXT_OPS_LIBRARY is python/ops/_sentencepiece_tokenizer.so in the folder of
-// the installed tensorflow_text, or, for a model that was imported from
-// tensor2tensor, _wordpiece_tokenizer.so there; SAVED_MODEL_DIR is the folder of a version
-// that t2t-exporter wrote. Each line of the standard input, UTF-8, becomes its
-// best translation on the standard output. TF_CPP_MIN_LOG_LEVEL=3 in the
-// environment keeps most of TensorFlow's own messages away.
+// the installed tensorflow_text, or _wordpiece_tokenizer.so there for a model
+// that was imported from tensor2tensor. SAVED_MODEL_DIR is the folder of a
+// version that t2t-exporter wrote. For each line of the standard input, UTF-8,
+// the best translation is written to the standard output. TF_CPP_MIN_LOG_LEVEL=3 in the
+// environment suppresses most of TensorFlow's own messages.
 //
 // To build, with the TensorFlow that `python` has:
 //
@@ -42,18 +42,18 @@ constexpr std::size_t kBatch = 32;  // Lines that are translated together.
 constexpr char kTag[] = "serve";
 constexpr char kSignature[] = "serving_default";
 
-// A loaded model, with the graph's names of the signature's tensors.
+// A loaded model, and the names of the signature's tensors in the graph.
 struct Translator {
   tensorflow::SavedModelBundleLite model;
   std::string inputs;
   std::string outputs;
 };
 
-// The graph holds SentencePiece's ops, which TensorFlow alone does not know.
+// Registers the ops of TensorFlow Text that the graph has.
 absl::Status LoadTextOps(const std::string& library) {
   const std::unique_ptr<TF_Status, decltype(&TF_DeleteStatus)> status(
       TF_NewStatus(), TF_DeleteStatus);
-  // Of a name without a folder, the loader would search the system's folders.
+  // The loader searches the system's folders for a name without a folder.
   const std::string path = std::filesystem::absolute(library).string();
   TF_DeleteLibraryHandle(TF_LoadLibrary(path.c_str(), status.get()));
   if (TF_GetCode(status.get()) == TF_OK) return absl::OkStatus();
@@ -63,7 +63,7 @@ absl::Status LoadTextOps(const std::string& library) {
 absl::Status LoadModel(const std::string& folder, Translator* translator) {
   if (!tensorflow::MaybeSavedModelDirectory(folder)) {
     return absl::NotFoundError(absl::StrCat(
-        folder, ": holds no saved_model.pb: give the folder of a version"));
+        folder, ": no saved_model.pb there; give the folder of a version"));
   }
   const absl::Status status = tensorflow::LoadSavedModel(
       {}, {}, folder, {kTag}, &translator->model);
@@ -76,7 +76,7 @@ absl::Status LoadModel(const std::string& folder, Translator* translator) {
   if (found == signatures.end() || !found->second.inputs().contains("inputs") ||
       !found->second.outputs().contains("outputs")) {
     return absl::InvalidArgumentError(
-        absl::StrCat(folder, ": is no translator that t2t-exporter wrote"));
+        absl::StrCat(folder, ": not a model that t2t-exporter wrote"));
   }
   translator->inputs = found->second.inputs().at("inputs").name();
   translator->outputs = found->second.outputs().at("outputs").name();
@@ -109,7 +109,7 @@ absl::Status TranslateBatch(const Translator& translator,
     std::cout << std::string_view(outputs(row, 0)) << '\n';
   }
   if (!std::cout.flush()) {
-    return absl::UnavailableError("the translations cannot be written");
+    return absl::UnavailableError("cannot write the translations");
   }
   return absl::OkStatus();
 }

@@ -1,1 +1,1 @@
-"""What tensor2tensor 1.15 left in an output_dir, as an output_dir of this project."""
+"""Import of tensor2tensor 1.15 checkpoints into an output_dir of this project."""

@@ -1,4 +1,4 @@
-"""An output_dir of tensor2tensor: how it is recognised, and what lies in it."""
+"""Files of a tensor2tensor output_dir."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.data.vocabularies import SUBWORDS
+from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_names import problem_here
 from t2t_revival.training.run import FILE_NAME
 
 FLAGS = "flags.txt"
-T2T_HPARAM = "symbol_modality_num_shards"  # which all of its versions have
+T2T_HPARAM = "symbol_modality_num_shards"  # in the hparams.json of every version of T2T
 STATE = "checkpoint"  # names the newest checkpoint
 FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
 def t2t_checkpoint(path: Path) -> Path | None:
-    """The checkpoint of tensor2tensor that a path names.
+    """Finds the tensor2tensor checkpoint that a path names.
 
     Args:
         path: an output_dir, a checkpoint's prefix, or one of its files.
 
     Returns:
-        As `t2t-import-checkpoint` takes it: the folder, or a prefix where the folder does not say which
-        checkpoint is the newest; None: there is none, or the folder holds a model of this project.
+        The argument for `t2t-import-checkpoint`: the folder, or the newest prefix where the folder has no
+        `checkpoint` file. `None` where there is no checkpoint, or the folder holds a model of this project.
     """
     if not path.is_dir():
         prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
@@ -41,7 +41,7 @@ def t2t_checkpoint(path: Path) -> Path | None:
 
 
 def has_t2t_hparams(folder: Path) -> bool:
-    """Whether the hparams.json in a folder is tensor2tensor's."""
+    """Returns whether the hparams.json of a folder is tensor2tensor's."""
     try:
         values = json.loads((folder / HPARAMS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -50,12 +50,12 @@ def has_t2t_hparams(folder: Path) -> bool:
 
 
 def index_file(prefix: Path) -> Path:
-    """The file of a checkpoint that lists its variables."""
+    """Returns the index file of a checkpoint."""
     return prefix.with_name(f"{prefix.name}.index")
 
 
 def training_flags(folder: Path) -> dict[str, str]:
-    """The flags of the training, from flags.txt; none where there is no file."""
+    """Returns the training's flags from flags.txt, an empty dict without that file."""
     path = folder / FLAGS
     if not path.is_file():
         return {}
@@ -68,38 +68,43 @@ def training_flags(folder: Path) -> dict[str, str]:
 
 
 def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
-    """The only vocabulary beside the checkpoint; else the one of T2T's problem in T2T's data_dir.
+    """Finds the vocabulary beside the checkpoint or, failing that, in the training's data_dir.
+
+    Among several, it is the one named after T2T's problem.
 
     Args:
-        folder: where the checkpoint is.
+        folder: folder of the checkpoint.
         flags: of the training.
 
     Raises:
-        T2TError: there is none, or there are several.
+        T2TError: there is no vocabulary, or several.
     """
-    places = [folder]
+    folders = [folder]
     if data_dir := flags.get("data_dir"):
-        places.append(Path(data_dir).expanduser())
-    name = flags.get("problem", "").removesuffix(registry.REVERSED)
-    for place in places:
-        found = sorted(place.glob(f"vocab.*{SUBWORDS}"))
-        own = [path for path in found if path.name.startswith(f"vocab.{name}.")]
-        if len(own or found) == 1:
-            return (own or found)[0]
-        if found:
-            names = ", ".join(path.name for path in found)
-            raise T2TError(f"{place} holds several vocabularies ({names}): give one as --vocab_file")
-    looked = " nor in ".join(map(str, places))
-    raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {looked}: give --vocab_file, from T2T's data_dir")
+        folders.append(Path(data_dir).expanduser())
+    problem = flags.get("problem", "").removesuffix(registry.REVERSED)
+    for folder in folders:
+        paths = sorted(folder.glob(f"vocab.*{SUBWORDS}"))
+        of_problem = [path for path in paths if path.name.startswith(f"vocab.{problem}.")]
+        if len(of_problem or paths) == 1:
+            return (of_problem or paths)[0]
+        if paths:
+            names = ", ".join(path.name for path in paths)
+            raise T2TError(f"{folder} holds several vocabularies ({names}): select one by --vocab_file")
+    searched = " nor in ".join(map(str, folders))
+    raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {searched}: give --vocab_file, from T2T's data_dir")
 
 
 def import_command(checkpoint: Path, problem: str | None, data_dir: str | None) -> tuple[Path, list[str]]:
-    """The command that imports a checkpoint, and the output_dir that it makes.
+    """Returns the command that imports a checkpoint, and the output_dir that it creates.
 
     Args:
-        checkpoint: what `t2t_checkpoint` gave.
-        problem: the problem that was asked for, under its name here or T2T's; None: what the training says.
-        data_dir: where to look for the vocabulary besides the places that the import knows.
+        checkpoint: returned by `t2t_checkpoint`.
+        problem: the user's --problem, under its name here or T2T's. `None` uses the training's flags.
+        data_dir: another folder to search for the vocabulary.
+
+    Returns:
+        The output_dir, and the words of the command.
     """
     folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
     output_dir = folder.absolute().with_name(f"{folder.absolute().name}_imported")

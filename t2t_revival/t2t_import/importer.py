@@ -1,4 +1,4 @@
-"""From a T2T checkpoint to an output_dir."""
+"""Import of a T2T checkpoint into a new output_dir."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.subwords import SubwordVocabulary
-from t2t_revival.data.vocabularies import SUBWORDS
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
-from t2t_revival.files import check_file_name, writing
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_import.folder import vocab_file
 from t2t_revival.t2t_import.settings import NOT_T2TS, T2TSettings
-from t2t_revival.t2t_import.variables import Checkpoint, places, vocab_size, weights
+from t2t_revival.t2t_import.variables import T2TCheckpoint, variable_names, vocab_size, weights
 from t2t_revival.t2t_names import registered_name
-from t2t_revival.training import checkpoints
-from t2t_revival.training.compiling import build_model, compile_model
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
 from t2t_revival.training.state import TrainingState
+from t2t_revival.utils.files import atomic_write, check_file_name
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-T2T_SETS = "transformer_"  # how the names of T2T's sets begin
+T2T_SETS = "transformer_"  # prefix of the names of T2T's sets
 RECIPES = ("transformer_base", "transformer_base_v2", "transformer_base_v1")
-EXTRA_LENGTH = 100  # T2T's default, where the paper has 50
+EXTRA_LENGTH = 100  # T2T's default; the paper's is 50
 EMPTY_SUBTOKEN = b"''\n"
 SCOPE = "transformer/"
 
 
 @dataclass(frozen=True)
-class Source:
-    """What to import.
+class ImportSource:
+    """A T2T checkpoint, and the options of its import.
 
     Attributes:
-        checkpoint: prefix, or folder of it.
-        vocab_file: T2T's vocabulary; None: the only one beside the checkpoint, or in the training's data_dir.
-        problem: name of the problem here; None: what T2T's name begins with.
-        hparams_set: name of an hparams set here; None: T2T's own name where it is known, or the nearest of
-            its sets.
+        checkpoint: prefix or folder.
+        vocab_file: T2T's vocabulary. `None` uses the only one beside the checkpoint or in the training's
+            data_dir.
+        problem: name of a problem. `None` uses the registered problem whose name begins T2T's.
+        hparams_set: name of an hparams set. `None` uses T2T's own if registered, else the nearest T2T set.
         target_space: T2T's `target_space_id` of the problem; 0 for all of T2T's translation problems.
-        ignored_hparams: settings of hparams.json that are not looked at.
+        ignored_hparams: names in hparams.json to ignore.
     """
 
     checkpoint: Path
@@ -56,16 +56,16 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Imported:
-    """What was imported.
+class ImportResult:
+    """An imported model.
 
     Attributes:
-        run: as run.json has it.
-        hparams: as hparams.json has them.
-        step: updates that the model was trained for.
-        parameters: numbers in the model.
-        vocab_size: ids, padding included.
-        notes: settings of the training that could not be taken over, a line each.
+        run: content of run.json.
+        hparams: content of hparams.json.
+        step: number of updates of the training.
+        parameters: number of parameters.
+        vocab_size: number of ids, padding included.
+        notes: one line for each setting that could not be imported.
     """
 
     run: Run
@@ -76,31 +76,31 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
 
-def import_checkpoint(source: Source, output_dir: Path) -> Imported:
-    """Makes `output_dir` what a training here would have left there.
+def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
+    """Writes an output_dir as this project's trainer does.
 
-    Weights, hparams and vocabulary come from T2T; Adam's moments are zero and the place in the data is the
-    beginning, so that a training goes on at the step, but not as if it had never stopped.
+    Weights, hparams and vocabulary are T2T's. Adam's moments are zero and the training data starts at its
+    beginning, so a training resumes at the same step, but not bit for bit.
 
     Args:
-        source: what to import.
+        source: the checkpoint and options.
         output_dir: must not hold a run.
 
     Raises:
-        T2TError: something of it is missing, damaged, or of another model than T2T's `transformer`;
-            output_dir is in use. Nothing is written then.
+        T2TError: a file is missing or corrupt, the model is not T2T's `transformer`, or output_dir is in
+            use. Nothing is written then.
     """
     _check_free(output_dir)
-    checkpoint = Checkpoint(source.checkpoint)
+    checkpoint = T2TCheckpoint(source.checkpoint)
     settings = T2TSettings.load(checkpoint.prefix.parent)
     size = vocab_size(checkpoint)
     hparams, notes = settings.hparams(source.ignored_hparams)
-    names = places(checkpoint, hparams)
+    names = variable_names(checkpoint, hparams)
     vocabulary = SubwordVocabulary(source.vocab_file or vocab_file(checkpoint.prefix.parent, settings.flags))
     check_file_name(vocabulary.path)
     padding = _padding(vocabulary, size, settings.vocab_divisor)
     problem = _problem(source, settings, vocabulary.path)
-    hparams_set = source.hparams_set or set_of(hparams, settings.flags.get("hparams_set", ""))
+    hparams_set = source.hparams_set or nearest_set(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
     check_place(output_dir, problem.name, hparams_set)
     model = compile_model(build_model(hparams, size), hparams)  # as the trainer's, with Adam's moments
@@ -111,7 +111,7 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
 
     output_dir.mkdir(parents=True, exist_ok=True)
     copy = output_dir / f"{vocabulary.path.name.removesuffix(SUBWORDS)}{SUBWORDS}"
-    with writing(copy) as file:
+    with atomic_write(copy) as file:
         file.write(vocabulary.content + padding)
     _save(model, checkpoint.step, output_dir)
     run = Run(
@@ -123,11 +123,11 @@ def import_checkpoint(source: Source, output_dir: Path) -> Imported:
         decode_hparams={**problem.decode_hparams(), "extra_length": EXTRA_LENGTH},
     )
     save_run(output_dir, run, hparams, copy)
-    return Imported(run, hparams, checkpoint.step, model.count_params(), size, notes)
+    return ImportResult(run, hparams, checkpoint.step, model.count_params(), size, notes)
 
 
 def _save(model: Any, step: int, output_dir: Path) -> None:
-    """Writes the checkpoint that a training goes on from."""
+    """Saves a checkpoint from which a training resumes."""
     arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
     meta = {**asdict(TrainingState(step=step)), "architecture": model.hparams.architecture()}
     checkpoints.save(output_dir / checkpoints.file_name(step), arrays, meta)
@@ -135,52 +135,52 @@ def _save(model: Any, step: int, output_dir: Path) -> None:
 
 def _check_free(output_dir: Path) -> None:
     names = (FILE_NAME, HPARAMS_FILE, "checkpoint")
-    there = [name for name in names if (output_dir / name).exists()]
-    there += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
-    if there:
-        raise T2TError(f"--output_dir={output_dir} is in use: it holds {there[0]}; give another")
+    existing = [name for name in names if (output_dir / name).exists()]
+    existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
+    if existing:
+        raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
 
 
 def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
-    """What fills a vocabulary up to the rows of the embeddings: subtokens that no text has.
+    """Returns lines of empty subtokens that pad a vocabulary to the rows of the embeddings.
 
     Raises:
-        T2TError: the vocabulary is of another model.
+        T2TError: the vocabulary belongs to another model.
     """
     missing = size - vocabulary.size
     if missing != -vocabulary.size % max(divisor, 1):
         raise T2TError(
-            f"{vocabulary.path}: {vocabulary.size} subtokens, and the checkpoint's embeddings have {size} "
-            "rows: the vocabulary of another model"
+            f"{vocabulary.path}: {vocabulary.size} subtokens, but the checkpoint's embeddings have {size} "
+            "rows: this is the vocabulary of another model"
         )
     newline = b"" if not missing or vocabulary.content.endswith(b"\n") else b"\n"
     return newline + EMPTY_SUBTOKEN * missing
 
 
-def _problem(source: Source, settings: T2TSettings, vocab_file: Path) -> Problem:
-    """The problem here that T2T's is one of: `translate_ende` for `translate_ende_wmt32k`; so for `_rev`."""
+def _problem(source: ImportSource, settings: T2TSettings, vocab_file: Path) -> Problem:
+    """Returns the registered problem of T2T's: `translate_ende` for `translate_ende_wmt32k`, also `_rev`."""
     if source.problem:
         return registry.problem(registered_name(source.problem, registry.list_problems()))
-    theirs = settings.flags.get("problem") or vocab_file.name.removeprefix("vocab.").partition(".")[0]
-    forward = theirs.removesuffix(registry.REVERSED)
+    t2t_name = settings.flags.get("problem") or vocab_file.name.removeprefix("vocab.").partition(".")[0]
+    forward = t2t_name.removesuffix(registry.REVERSED)
     known = [name for name in registry.list_problems() if f"{forward}_".startswith(f"{name}_")]
     try:
-        return registry.problem(max(known, key=len, default=forward) + theirs[len(forward) :])
+        return registry.problem(max(known, key=len, default=forward) + t2t_name[len(forward) :])
     except T2TError as error:
-        raise T2TError(f"T2T's problem is {theirs}, which is none of those here: give --problem") from error
+        raise T2TError(f"T2T's problem {t2t_name} is not registered here: give --problem") from error
 
 
-def set_of(hparams: HParams, theirs: str) -> str:
-    """The hparams set that the training started from, or else T2T's that is nearest to what it became.
+def nearest_set(hparams: HParams, t2t_name: str) -> str:
+    """Returns the training's hparams set or, if it is not registered, the nearest of T2T's sets.
 
     Args:
         hparams: of the model.
-        theirs: T2T's name of the set; empty where it is not known. It counts where its norms are the model's:
-            what a name meant has changed between T2T's versions.
+        t2t_name: T2T's name of the set, or "". It is ignored if its norms differ from the model's, since
+            T2T's versions changed the meaning of names.
     """
     sets = {name: registry.hparams(name) for name in registry.list_hparams()}
-    if theirs in sets and sets[theirs].pre_norm == hparams.pre_norm:
-        return theirs
+    if t2t_name in sets and sets[t2t_name].pre_norm == hparams.pre_norm:
+        return t2t_name
     fields = [field.name for field in dataclasses.fields(HParams) if field.name not in NOT_T2TS]
 
     def likeness(name: str) -> tuple[int, int]:

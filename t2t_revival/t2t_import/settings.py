@@ -1,4 +1,4 @@
-"""T2T's `hparams.json` and `flags.txt`, and what they are here."""
+"""T2T's `hparams.json` and `flags.txt`, translated to this project's hparams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME
 from t2t_revival.t2t_import.folder import FLAGS, training_flags
 
-AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages where nothing else is said
+AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages by default
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
 NOT_T2TS = (  # fields that T2T has as flags, or not at all
     "attention_window",
@@ -24,7 +24,7 @@ NOT_T2TS = (  # fields that T2T has as flags, or not at all
     "train_steps",
 )
 
-# What a model has to have that can be imported: setting -> values.
+# Values of settings that the importer supports.
 SUPPORTED: dict[str, tuple[Any, ...]] = {
     "attention_variables_3d": (False,),
     "bottom": ("{}", {}),
@@ -50,9 +50,9 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "top": ("{}", {}),
     "unidirectional_encoder": (False,),
 }
-# What T2T 1.4 to 1.15 writes besides: flags of its trainer, and what is about training, data, sampling and
-# other models, or of no effect where the settings above are as they have to be. A name that ends in "_"
-# stands for all that begin so.
+# Other settings that T2T 1.4 to 1.15 writes: flags of its trainer, settings of training, data, sampling and
+# other models, and settings without effect beside the supported values above. "_" at the end of a name is a
+# wildcard.
 OTHERS = """
 activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
 clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
@@ -70,12 +70,12 @@ vocab_divisor warm_start_from warm_start_from_second weight_ weights_fn
 
 @dataclasses.dataclass(frozen=True)
 class T2TSettings:
-    """What stands beside a T2T checkpoint.
+    """Settings of a T2T training.
 
     Attributes:
-        path: of hparams.json.
-        values: what is in it.
-        flags: of the training, from flags.txt; empty where there is none.
+        path: hparams.json.
+        values: content of hparams.json.
+        flags: the training's flags from flags.txt, if there is one.
     """
 
     path: Path
@@ -87,19 +87,17 @@ class T2TSettings:
         """Reads both files.
 
         Raises:
-            T2TError: hparams.json is missing or damaged, or the model is not T2T's `transformer`.
+            T2TError: hparams.json is missing or corrupt, or the model is not T2T's `transformer`.
         """
         path = folder / FILE_NAME
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise T2TError(
-                f"{path}: missing: copy it from the output_dir that tensor2tensor trained in"
-            ) from error
+            raise T2TError(f"{path} is missing: copy it from tensor2tensor's output_dir") from error
         except ValueError as error:
-            raise T2TError(f"{path}: not JSON: {error}") from error
+            raise T2TError(f"{path} is not valid JSON: {error}") from error
         if not isinstance(values, dict):
-            raise T2TError(f"{path}: not a JSON object")
+            raise T2TError(f"{path} is not a JSON object")
         flags = training_flags(folder)
         if flags.get("model", "transformer") != "transformer":
             raise T2TError(f"{folder / FLAGS}: --model={flags['model']}: only `transformer` can be imported")
@@ -107,32 +105,32 @@ class T2TSettings:
 
     @property
     def vocab_divisor(self) -> int:
-        """T2T pads a vocabulary to a multiple of this."""
+        """T2T pads the vocabulary to a multiple of this number."""
         return int(self.values.get("vocab_divisor", 1))
 
     def hparams(self, ignored: tuple[str, ...] = ()) -> tuple[HParams, list[str]]:
-        """The hparams here, and a line for each setting of the training that could not be taken over.
+        """Returns the hparams, and a line for each setting that could not be imported.
 
         Args:
-            ignored: settings that are not looked at.
+            ignored: names of settings to ignore.
 
         Raises:
-            T2TError: a setting is unknown, or makes another model; all of these are named.
+            T2TError: settings are unknown or unsupported; the message names all of them.
         """
         values = {name: value for name, value in self.values.items() if name not in ignored}
         self._check(values)
         fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
-        taken = {name: value for name, value in values.items() if name in fields}
-        taken["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
-        taken["average_checkpoints"] = AVERAGED
-        taken["effective_batch_size"] = 0  # T2T's batch_size is of one update of a replica
-        notes = [*_schedule(values, taken), *_batches(taken)]
+        imported = {name: value for name, value in values.items() if name in fields}
+        imported["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
+        imported["average_checkpoints"] = AVERAGED
+        imported["effective_batch_size"] = 0  # T2T's batch_size is per replica and update
+        notes = [*_schedule(values, imported), *_batches(imported)]
         if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):
-            taken["train_steps"] = steps
+            imported["train_steps"] = steps
         if values.get("optimizer", "adam").lower() != "adam":
-            notes.append(f"optimizer={values['optimizer']}: training would go on with Adam")
+            notes.append(f"optimizer={values['optimizer']}: a resumed training uses Adam")
         try:
-            return HParams.from_json(json.dumps(taken), str(self.path)), notes
+            return HParams.from_json(json.dumps(imported), str(self.path)), notes
         except OverflowError as error:
             raise T2TError(f"{self.path}: {error}") from error
 
@@ -146,8 +144,8 @@ class T2TSettings:
         ]
         if wrong:
             raise T2TError(
-                f"{self.path}: {', '.join(wrong)}: not supported, or not known to tensor2tensor 1.4 to 1.15; "
-                "--ignored_hparams=NAME,... if that changes nothing in the model"
+                f"{self.path}: {', '.join(wrong)}: not supported, or unknown to tensor2tensor 1.4 to 1.15; "
+                "give --ignored_hparams=NAME,... if the model does not depend on it"
             )
 
 
@@ -155,27 +153,27 @@ def _is_other(name: str) -> bool:
     return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
 
 
-def _schedule(values: Mapping[str, Any], taken: dict[str, Any]) -> list[str]:
-    """Puts the schedule of the learning rate into `taken`."""
+def _schedule(values: Mapping[str, Any], imported: dict[str, Any]) -> list[str]:
+    """Sets the learning rate schedule in `imported`, and returns notes."""
     schedule = values.get("learning_rate_schedule", "legacy")
     if schedule == "legacy" and values.get("learning_rate_decay_scheme", "noam") == "noam":
-        taken["learning_rate_schedule"] = "constant*legacy"
-        taken["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
+        imported["learning_rate_schedule"] = "constant*legacy"
+        imported["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
         return []
     known = registry.list_schedule_factors()
     if schedule != "legacy" and all(factor.strip() in known for factor in schedule.split("*")):
         return []
-    taken.pop("learning_rate_schedule", None)
-    return [f"learning_rate_schedule={schedule}: not known here: training would go on with the paper's"]
+    imported.pop("learning_rate_schedule", None)
+    return [f"learning_rate_schedule={schedule}: unknown here: a resumed training uses the paper's"]
 
 
-def _batches(taken: dict[str, Any]) -> list[str]:
-    """Puts sizes into `taken` that a batch can have here."""
+def _batches(imported: dict[str, Any]) -> list[str]:
+    """Sets valid batch sizes in `imported`, and returns notes."""
     defaults = HParams()
-    if taken.get("max_length") == 0:  # T2T: as long as a batch is large
-        taken["max_length"] = defaults.max_length
-    batch_size = taken.get("batch_size", defaults.batch_size)
-    if batch_size >= taken.get("max_length", defaults.max_length):
+    if imported.get("max_length") == 0:  # T2T: no limit but batch_size
+        imported["max_length"] = defaults.max_length
+    batch_size = imported.get("batch_size", defaults.batch_size)
+    if batch_size >= imported.get("max_length", defaults.max_length):
         return []
-    taken["batch_size"] = max(defaults.batch_size, taken["max_length"])
-    return [f"batch_size={batch_size} is no number of tokens: {taken['batch_size']} here"]
+    imported["batch_size"] = max(defaults.batch_size, imported["max_length"])
+    return [f"batch_size={batch_size} is not a number of tokens: {imported['batch_size']} is used"]

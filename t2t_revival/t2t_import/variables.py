@@ -1,4 +1,4 @@
-"""The variables of T2T's `transformer` model, as TensorFlow 1 wrote them, under this project's names."""
+"""Variables of T2T's `transformer` in TensorFlow 1 checkpoints, mapped to this project's weights."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ PARTS: dict[str, Names] = {
 NORM = {"gamma": "layer_norm_scale", "beta": "layer_norm_bias"}
 
 
-class Checkpoint:
-    """The variables of a TensorFlow 1 checkpoint.
+class T2TCheckpoint:
+    """Variables of a TensorFlow 1 checkpoint.
 
     Args:
-        path: its prefix, such as `model.ckpt-1000`, one of its files, or the folder that it is the newest of.
+        path: a prefix such as `model.ckpt-1000`, one of its files, or a folder, for its newest checkpoint.
 
     Attributes:
-        prefix: as a path.
-        shapes: of each variable of the model, by name; optimizer and counters are left out.
+        prefix: the checkpoint's prefix.
+        shapes: shape of each of the model's variables, by name; without optimizer and counters.
 
     Raises:
-        T2TError: there is none, or it is damaged.
+        T2TError: there is no checkpoint, or it is corrupt.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +66,7 @@ class Checkpoint:
         try:
             self._reader = tf.train.load_checkpoint(str(self.prefix))
         except (tf.errors.OpError, ValueError) as error:
-            raise T2TError(f"{self.prefix}: damaged checkpoint: {error}") from error
+            raise T2TError(f"{self.prefix}: corrupt checkpoint: {error}") from error
         everything = self._reader.get_variable_to_shape_map()
         self._has_step = "global_step" in everything
         self.shapes = {
@@ -76,7 +76,7 @@ class Checkpoint:
         }
 
     def read(self, name: str) -> np.ndarray:
-        """A variable, as float32.
+        """Reads a variable as float32.
 
         Raises:
             T2TError: it cannot be read.
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """How many updates it was trained for; 0 if neither a variable nor its name says."""
+        """Number of updates, from the variable `global_step` or the checkpoint's name; 0 without either."""
         if self._has_step:
             return int(self._tensor("global_step"))
         found = STEP.search(self.prefix.name)
@@ -95,7 +95,7 @@ class Checkpoint:
         try:
             return self._reader.get_tensor(name)
         except (tf.errors.OpError, ValueError) as error:
-            raise T2TError(f"{self.prefix}: damaged checkpoint: {name} cannot be read: {error}") from error
+            raise T2TError(f"{self.prefix}: corrupt checkpoint: {name} cannot be read: {error}") from error
 
 
 def _prefix(path: Path) -> Path:
@@ -103,15 +103,15 @@ def _prefix(path: Path) -> Path:
         return _newest(path)
     prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
     if not index_file(prefix).is_file():
-        raise T2TError(f"no tensor2tensor checkpoint {prefix}: there is no {prefix.name}.index")
+        raise T2TError(f"no tensor2tensor checkpoint {prefix}: {prefix.name}.index is missing")
     return prefix
 
 
 def _newest(folder: Path) -> Path:
-    """What the folder's file `checkpoint` names, in this folder: paths there may be of another machine."""
+    """Returns the prefix in `folder` that the file `checkpoint` names, perhaps with another folder."""
     try:
         state = tf.train.get_checkpoint_state(str(folder))
-    except ValueError:  # it names nothing
+    except ValueError:  # the file names no checkpoint
         state = None
     if state is None:
         raise T2TError(
@@ -126,11 +126,11 @@ def _newest(folder: Path) -> Path:
     return prefix
 
 
-def vocab_size(checkpoint: Checkpoint) -> int:
-    """Rows of the embeddings; T2T may have padded it.
+def vocab_size(checkpoint: T2TCheckpoint) -> int:
+    """Returns the rows of the embeddings, T2T's padding included.
 
     Raises:
-        T2TError: there are no embeddings of one vocabulary for inputs and targets.
+        T2TError: there are no embeddings, or inputs and targets have separate vocabularies.
     """
     scopes: dict[str, dict[str, int]] = {}
     for name, shape in checkpoint.shapes.items():
@@ -146,113 +146,114 @@ def vocab_size(checkpoint: Checkpoint) -> int:
     sizes = {size for tables in scopes.values() for size in tables.values()}
     if len(scopes) > 1 or len(sizes) > 1:
         raise T2TError(
-            f"{checkpoint.prefix}: inputs and targets have vocabularies of their own ({', '.join(scopes)}); "
-            "here they share one"
+            f"{checkpoint.prefix}: inputs and targets have separate vocabularies ({', '.join(scopes)}): "
+            "only shared ones are supported"
         )
     return sizes.pop()
 
 
-def places(checkpoint: Checkpoint, hparams: HParams) -> Names:
-    """For each weight here, without "transformer/" before its name, the variables that it is made of.
+def variable_names(checkpoint: T2TCheckpoint, hparams: HParams) -> Names:
+    """Returns T2T's variables for each weight, whose name is without its prefix "transformer/".
 
     Raises:
-        T2TError: a variable is missing or left over; names the first.
+        T2TError: a variable is missing or unknown; the message names the first one.
     """
-    found, another = _places(checkpoint, hparams), f"{checkpoint.prefix}: a checkpoint of another model"
-    used = {name for names in found.values() for name in names}
+    expected, mismatch = _variable_names(checkpoint, hparams), f"{checkpoint.prefix} is of another model"
+    used = {name for names in expected.values() for name in names}
     for name in sorted(used.difference(checkpoint.shapes)):
-        raise T2TError(f"{another}: it has no {name}")
+        raise T2TError(f"{mismatch}: it has no {name}")
     for name in checkpoint.shapes:
         if name not in used:
-            raise T2TError(f"{another}: it has {name}, unknown here")
-    return found
+            raise T2TError(f"{mismatch}: it has an unknown variable {name}")
+    return expected
 
 
 def weights(
-    checkpoint: Checkpoint, places: Names, shapes: Mapping[str, tuple[int, ...]], target_space: int
+    checkpoint: T2TCheckpoint, names: Names, shapes: Mapping[str, tuple[int, ...]], target_space: int
 ) -> dict[str, np.ndarray]:
-    """All weights of the model.
+    """Reads all weights of the model.
 
     Args:
         checkpoint: of T2T's `transformer`.
-        places: what `places` gave.
-        shapes: of the weights.
-        target_space: which row of the target-space embedding the problem uses.
+        names: returned by `variable_names`.
+        shapes: shapes of the weights.
+        target_space: row of the target-space embedding that the problem uses.
 
     Raises:
-        T2TError: a variable is of another shape; names the first.
+        T2TError: a variable has another shape; the message names the first one.
     """
-    arrays = {ours: _joined(checkpoint, names, target_space) for ours, names in places.items()}
-    for ours, array in arrays.items():
-        if array.shape != shapes[ours]:
-            names = " and ".join(places[ours][:3])
+    arrays = {weight: _read_weight(checkpoint, names[weight], target_space) for weight in names}
+    for weight, array in arrays.items():
+        if array.shape != shapes[weight]:
+            variables = " and ".join(names[weight][:3])
             raise T2TError(
-                f"{checkpoint.prefix}: a checkpoint of another model: {names}: {array.shape} together, "
-                f"where hparams.json says {shapes[ours]}"
+                f"{checkpoint.prefix} is of another model: {variables} have the shape {array.shape}, "
+                f"hparams.json requires {shapes[weight]}"
             )
     return arrays
 
 
-def _joined(checkpoint: Checkpoint, names: tuple[str, ...], target_space: int) -> np.ndarray:
-    """Shards of an embedding one below the other, kernels of an attention side by side."""
+def _read_weight(checkpoint: T2TCheckpoint, names: tuple[str, ...], target_space: int) -> np.ndarray:
+    """Concatenates the shards of an embedding by rows, the kernels of an attention by columns."""
     arrays = [checkpoint.read(name) for name in names]
     if names == (TARGET_SPACE,):
         if not 0 <= target_space < len(arrays[0]):
             raise T2TError(
-                f"--target_space_id={target_space}: {TARGET_SPACE} has the rows 0 to {len(arrays[0]) - 1}"
+                f"--target_space_id={target_space}: {TARGET_SPACE} has rows 0 to {len(arrays[0]) - 1}"
             )
         return arrays[0][target_space]
     try:
         return np.concatenate(arrays, axis=0 if EMBEDDING.fullmatch(names[0]) or arrays[0].ndim == 1 else 1)
     except ValueError as error:
-        raise T2TError(f"{checkpoint.prefix}: {names[0]} does not fit {names[1]}: {error}") from error
+        raise T2TError(
+            f"{checkpoint.prefix}: shapes of {names[0]} and {names[1]} do not match: {error}"
+        ) from error
 
 
-def _places(checkpoint: Checkpoint, h: HParams) -> Names:
-    """All weights of the model."""
-    made = _embeddings(checkpoint, h)
+def _variable_names(checkpoint: T2TCheckpoint, h: HParams) -> Names:
+    names = _embeddings(checkpoint, h)
     if h.use_target_space_embedding:
-        made["source_positions/target_space"] = (TARGET_SPACE,)
+        names["source_positions/target_space"] = (TARGET_SPACE,)
     if h.pos == "emb":
-        made["source_positions/embeddings"] = (f"{BODY}/inputs_positional_embedding",)
-        made["target_positions/embeddings"] = (f"{BODY}/targets_positional_embedding",)
+        names["source_positions/embeddings"] = (f"{BODY}/inputs_positional_embedding",)
+        names["target_positions/embeddings"] = (f"{BODY}/targets_positional_embedding",)
     norm = "layer_prepostprocess" if h.pre_norm else "layer_postprocess"
     for stack, layers in (("encoder", h.encoder_layers), ("decoder", h.decoder_layers)):
         for layer, (ours, theirs) in product(range(layers), SUBLAYERS[stack].items()):
-            here, there = f"{stack}/layer_{layer}/{ours}", f"{BODY}/{stack}/layer_{layer}/{theirs}"
+            path, t2t_path = f"{stack}/layer_{layer}/{ours}", f"{BODY}/{stack}/layer_{layer}/{theirs}"
             for weight, variables in PARTS[ours].items():
-                made[f"{here}/{weight}"] = tuple(f"{there}/{name}" for name in variables)
-            made |= _norm(f"{here}_residual/norm", f"{there}/{norm}")
+                names[f"{path}/{weight}"] = tuple(f"{t2t_path}/{name}" for name in variables)
+            names |= _norm(f"{path}_residual/norm", f"{t2t_path}/{norm}")
         if h.pre_norm:
-            made |= _norm(f"{stack}/final_norm", f"{BODY}/{stack}/{norm}")
-    return made
+            names |= _norm(f"{stack}/final_norm", f"{BODY}/{stack}/{norm}")
+    return names
 
 
-def _norm(here: str, there: str) -> Names:
-    return {f"{here}/{ours}": (f"{there}/layer_norm/{theirs}",) for ours, theirs in NORM.items()}
+def _norm(path: str, t2t_path: str) -> Names:
+    return {f"{path}/{ours}": (f"{t2t_path}/layer_norm/{theirs}",) for ours, theirs in NORM.items()}
 
 
-def _embeddings(checkpoint: Checkpoint, h: HParams) -> Names:
-    """Embeddings, each of them cut into `symbol_modality_num_shards` there."""
+def _embeddings(checkpoint: T2TCheckpoint, h: HParams) -> Names:
+    """Returns the variables of the embeddings; T2T splits each into `symbol_modality_num_shards`."""
     shards: dict[str, dict[int, str]] = {}
     for name in checkpoint.shapes:
         if match := EMBEDDING.fullmatch(name):
             shards.setdefault(match[2], {})[int(match[3])] = name
     return {
-        f"{here}/embeddings": _in_order(there, shards.get(there, {}))
-        for here, there in _tables(h, "shared" in shards).items()
+        f"{embedding}/embeddings": _in_order(table, shards.get(table, {}))
+        for embedding, table in _tables(h, "shared" in shards).items()
     }
 
 
 def _in_order(table: str, shards: Mapping[int, str]) -> tuple[str, ...]:
-    """The shards' names by number; where one is missing, the name that it should have."""
+    """Returns the names of all shards by number, of missing ones too."""
     first = next(iter(shards.values()), f"transformer/symbol_modality_*/{table}/weights_0")
     missing = f"{first.rpartition('_')[0]}_{{}}".format
     return tuple(shards.get(number, missing(number)) for number in range(max(shards, default=0) + 1))
 
 
 def _tables(h: HParams, shared: bool) -> dict[str, str]:
-    """Which matrix is which; "shared" beside a softmax of its own is T2T's `shared_embedding`."""
+    """Returns T2T's table for each embedding; "shared" beside a softmax is T2T's `shared_embedding`."""
     if h.shared_embedding_and_softmax_weights:
         return {"target_embedding": "shared"}
     return {

@@ -1,4 +1,4 @@
-"""A model that is ready to be trained, as every training has it; under any Keras backend."""
+"""Building and compiling a model for training, under any Keras backend."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import keras
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.model.building import precision_policy
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.loss_scale import LossScaledAdam
 from t2t_revival.training.model import TrainingTransformer
@@ -16,17 +15,16 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def build_model(
-    hparams: HParams, vocab_size: int, precision: str = "float32", streams: int = 1
+    hparams: HParams, vocab_size: int, precision: str = "float32", num_parallel_batches: int = 1
 ) -> TrainingTransformer:
-    """A `TrainingTransformer` that computes in `precision`; weights stay float32.
+    """Returns a `TrainingTransformer` that computes in `precision`; its weights are float32.
 
     Raises:
-        T2TError: not one of `PRECISIONS`.
+        T2TError: `precision` is not one of `PRECISIONS`.
     """
     if precision not in PRECISIONS:
         raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
-    with precision_policy(precision):
-        return TrainingTransformer(hparams, vocab_size, streams=streams)
+    return TrainingTransformer(hparams, vocab_size, num_parallel_batches, dtype=precision)
 
 
 def compile_model(
@@ -35,24 +33,23 @@ def compile_model(
     """Compiles as the trainer does: the paper's loss and optimizer; in float16, with `LossScaledAdam`.
 
     Args:
-        model: to be compiled.
+        model: compiled in place.
         hparams: reads `label_smoothing` and what `make_optimizer` reads.
-        accumulate: micro-batches of one update.
+        accumulate: number of micro-batches of an update.
         xla: whether XLA compiles the training step.
 
     Returns:
-        The model.
+        `model`.
     """
-    kind = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
+    adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(
-        optimizer=make_optimizer(hparams, accumulate, kind),
+        optimizer=make_optimizer(hparams, accumulate, adam),
         loss=TokenCrossEntropy(hparams.label_smoothing),
         jit_compile=xla,
         auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)
-    # Keras builds a loss that it has not seen yet by drawing a batch, and guesses its types wrong for
-    # several replicas.
+    # Keras would build the loss by drawing a batch, and infers its types wrong for several replicas.
     logits = keras.ops.zeros((1, 1, model.vocab_size))
     keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model

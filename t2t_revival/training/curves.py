@@ -1,7 +1,7 @@
-"""Curves of a training: CSV files for any tool, events for TensorBoard.
+"""Curves of a training: CSV files, see `curve_files`, and the same scores as events for TensorBoard.
 
-output_dir/train.csv, dev.csv        step, target tokens and seconds so far, and the scores
-output_dir/events.*, eval/events.*   the same scores by step
+output_dir/events.*       scores of train.csv by step
+output_dir/eval/events.*  scores of dev.csv by step
 """
 
 from __future__ import annotations
@@ -14,26 +14,19 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import (
-    DEV,
-    TRAIN,
-    append_row,
-    csv_path,
-    drop_after,
-    rename_smoothed_losses,
-)
+from t2t_revival.training.curve_files import DEV, TRAIN, csv_path, drop_after, rename_smoothed_losses
 from t2t_revival.training.state import Seen
+from t2t_revival.utils.csv_table import CsvTable
 
 EVENT_FOLDERS = {TRAIN: "", DEV: "eval"}
 
 
 class Curves:
-    """Writes scores by step; a context manager that closes its files.
+    """Writer of scores by step; a context manager that closes its files.
 
     Args:
-        output_dir: where they go.
-        start_step: rows of later updates are dropped, since a training that goes on from there does them
-            again.
+        output_dir: folder of the curves.
+        start_step: rows of later updates are dropped, since a training that resumes there repeats them.
         labels: fingerprints for the rows of each curve, by column; empty ones are not written.
     """
 
@@ -54,7 +47,7 @@ class Curves:
 
     def __exit__(self, *error: object) -> None:
         for writer in self._writers.values():
-            with suppress(tf.errors.OpError):  # what there was to write, `add` has written
+            with suppress(tf.errors.OpError):  # `add` has flushed everything
                 writer.close()
 
     def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
@@ -71,7 +64,7 @@ class Curves:
             reason = "No space left on device" if full else getattr(error, "strerror", None) or error
             raise T2TError(
                 f"cannot write curves in {self._output_dir}: {reason}; the checkpoints there are untouched: "
-                "put that right, and start the same command again"
+                "fix that, and start the same command again"
             ) from error
 
     def _add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
@@ -86,4 +79,4 @@ class Curves:
             **{name: f"{value:.6g}" for name, value in scores.items()},
             **{name: label for name, label in self._labels.get(curve, {}).items() if label},
         }
-        append_row(csv_path(self._output_dir, curve), row)
+        CsvTable(csv_path(self._output_dir, curve)).append(row)

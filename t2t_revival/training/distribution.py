@@ -1,4 +1,4 @@
-"""Section 5.2: on which devices a model trains."""
+"""Section 5.2: the devices on which a model trains."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
     Args:
         name: "default" for one device, "mirrored" for all GPUs (without any: all logical CPUs), "auto" for
             "mirrored" where there are several GPUs and "default" elsewhere; "multi_worker" for all GPUs of
-            the machines that `TF_CONFIG` names, which must be asked for before TensorFlow computes anything.
+            the machines that `TF_CONFIG` names, to be made before TensorFlow computes anything.
 
     Raises:
-        T2TError: there is no such strategy, or `TF_CONFIG` is not as it must be.
+        T2TError: there is no such strategy, or `TF_CONFIG` is invalid.
     """
     if name not in STRATEGIES:
         raise T2TError(f"--strategy={name} is not one of {', '.join(STRATEGIES)}")
@@ -41,13 +41,14 @@ def accumulation(hparams: HParams, replicas: int) -> int:
     """Micro-batches of one update, so that it sees about `effective_batch_size` tokens.
 
     Args:
-        hparams: reads `batch_size` (tokens per replica) and `effective_batch_size` (0: no accumulation).
-        replicas: how many replicas share each micro-batch.
+        hparams: reads `batch_size` (tokens per replica) and `effective_batch_size`, which is 0 without
+            accumulation.
+        replicas: number of replicas that share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
 
 
 def replica_number() -> Any:
-    """Of the replica that computes, among those of all workers: an int or an int scalar; 0 outside of any."""
+    """Number of the current replica among those of all workers, an int or int scalar; 0 outside of any."""
     context = tf.distribute.get_replica_context()
     return context.replica_id_in_sync_group if context else 0

@@ -1,7 +1,7 @@
-"""One trainer for each output_dir.
+"""The lock of an output_dir, which one trainer at a time holds.
 
-The lock is the kernel's: it ends with the process that holds it, whatever ends that. Over NFS it holds
-between machines where the server has locks (version 4 does); a file system without any refuses nobody.
+It is a lock of the kernel, so it ends with its process, also when that is killed. Over NFS it holds between
+machines if the server has locks, as version 4 does; on a file system without locks it rejects nobody.
 """
 
 from __future__ import annotations
@@ -12,64 +12,64 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import lock
+from t2t_revival.utils.files import lock
 
-FILE_NAME = ".training.lock"  # stays where it is; it means nothing unless a process holds it
+FILE_NAME = ".training.lock"  # is never removed after a training; without a process it locks nothing
 
 
 @contextmanager
-def only_trainer(output_dir: Path) -> Iterator[None]:
-    """Inside, no other trainer works in `output_dir`; commands that read it do.
+def output_dir_lock(output_dir: Path) -> Iterator[None]:
+    """Holds the lock of `output_dir` against other trainers; commands that only read may run meanwhile.
 
-    The folder is made where it is missing, and goes again if nothing came into it.
+    A missing folder is created, and removed again if nothing was written into it.
 
     Raises:
-        T2TError: another trainer works there, or the folder cannot be written.
+        T2TError: another trainer holds the lock, or the folder cannot be written.
     """
-    made = [folder for folder in (output_dir, *output_dir.parents) if not folder.exists()]
+    created = [folder for folder in (output_dir, *output_dir.parents) if not folder.exists()]
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(output_dir / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
     try:
-        lock(descriptor, _refusal(output_dir))
+        lock(descriptor, _rejection(output_dir))
         try:
             yield
         finally:
-            if made:
-                _remove_empty(output_dir, made)
+            if created:
+                _remove_empty(output_dir, created)
     finally:
         os.close(descriptor)
 
 
 def check_free(output_dir: Path) -> None:
-    """Checks that no trainer works in `output_dir` now; many may check it at the same time.
+    """Checks that no trainer holds the lock of `output_dir`; many processes may check at the same time.
 
     Raises:
         T2TError: one does.
     """
     try:
         descriptor = os.open(output_dir / FILE_NAME, os.O_RDWR)
-    except OSError:  # never trained there, or not to be written: the trainer says so
+    except OSError:  # not there yet, or not writable, which `output_dir_lock` reports
         return
     try:
-        lock(descriptor, _refusal(output_dir), shared=True)
+        lock(descriptor, _rejection(output_dir), shared=True)
     finally:
         os.close(descriptor)
 
 
-def _refusal(output_dir: Path) -> str:
+def _rejection(output_dir: Path) -> str:
     return (
         f"{output_dir}: another t2t-trainer is at work there; wait for it, or give another --output_dir "
-        "(t2t-decoder and all else may use it meanwhile)"
+        "(t2t-decoder and the other commands may use it meanwhile)"
     )
 
 
-def _remove_empty(output_dir: Path, made: list[Path]) -> None:
+def _remove_empty(output_dir: Path, created: list[Path]) -> None:
     if os.listdir(output_dir) != [FILE_NAME]:
         return
     (output_dir / FILE_NAME).unlink()
-    with suppress(OSError):  # not empty: somebody else put something there
-        for folder in made:
+    with suppress(OSError):  # not empty: another process wrote something there
+        for folder in created:
             folder.rmdir()

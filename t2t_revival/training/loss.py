@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-LEAST = 1e-37  # what a float32 softmax still tells from 0
+LEAST = 1e-37  # smallest probability that a float32 softmax tells from 0
 
 
 def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> Any:
@@ -35,24 +35,23 @@ def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> 
 def linear_cross_entropy(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> tuple[Any, Any]:
     """`smoothed_cross_entropy` of the logits x E^T, with a gradient that is never spread over the vocabulary.
 
-    The plain cross-entropy is a by-product: minus the logarithm of a probability that is computed anyway.
-
-    Smoothed labels are the same for all tokens of the vocabulary but one. So their part of the gradient is
-    a sum over embeddings, and only the softmax itself passes through products of matrices: after the
-    softmax nothing else reads [tokens, vocab], where the plain formula makes six passes more.
+    Smoothed labels are equal for all tokens of the vocabulary but one, so their part of the gradient is a sum
+    over embeddings, and only the softmax itself takes part in matrix products: nothing else reads
+    [tokens, vocab] afterwards, where the plain formula makes six more passes. The plain cross-entropy is a
+    by-product, minus the logarithm of a probability that is computed anyway.
 
     Args:
         x: the decoder's output, [tokens, hidden], float32, bfloat16 or float16. Products and softmax are
-            computed in its type, but for the softmax of float16, whose least number is too large for one:
-            under bfloat16 a token's value is off by up to 0.004, either way.
+            computed in its type, except for float16, whose softmax is computed in float32 since small
+            probabilities would underflow. In bfloat16 a token's value is off by up to 0.004 either way.
         embeddings: float32 [vocab, hidden].
         labels: int [tokens].
         label_smoothing: epsilon_ls, at least 0 and below 1.
 
     Returns:
         The smoothed and the plain cross-entropy, float32 [tokens] each, in nats; too low where the right
-        token's probability is below `LEAST`. The gradient of the smoothed is right there too; the plain, for
-        reports, has none.
+        token's probability is below `LEAST`, while the gradient of the smoothed one is right there too. The
+        plain one has no gradient.
     """
     vocab = embeddings.shape[0]
     right, wrong, entropy = _smoothed(label_smoothing, vocab)
@@ -108,7 +107,7 @@ class TokenCrossEntropy(keras.losses.Loss):
     """Sum over all tokens of smoothed cross-entropy times the token's weight.
 
     With weights of mask / (number of tokens of the global batch), as `data.batching` makes them, this is
-    the loss per token, and N replicas together compute what one would: a sum of sums.
+    the mean loss per token, and N replicas compute the same sum as one.
 
     Args:
         label_smoothing: epsilon_ls.

@@ -1,8 +1,8 @@
-"""Loss scaling, which float16 needs, whose small numbers are not small enough for gradients.
+"""Loss scaling for float16, whose smallest numbers are too large for gradients.
 
 The loss is multiplied by a scale, and the gradients divided by it before the update. An update whose
-gradients overflow is left out and the scale halved; after many without one it is doubled (Micikevicius et
-al., 2018, "Mixed Precision Training").
+gradients overflow is skipped, and the scale halved; after `UPDATES_TO_GROW` updates without an overflow it is
+doubled (Micikevicius et al., 2018, "Mixed Precision Training").
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
 from t2t_revival.training.optimizer import FusedAdam
 
@@ -19,7 +20,7 @@ UPDATES_TO_GROW = 2000
 
 
 class LossScale(NamedTuple):
-    """What the loss is multiplied by, and how many updates were done since that changed."""
+    """The factor of the loss, and the updates done since it changed."""
 
     scale: float
     updates: int
@@ -29,8 +30,8 @@ class LossScale(NamedTuple):
 class LossScaledAdam(FusedAdam):
     """`FusedAdam` for a model that computes in float16; under TensorFlow, without Keras's extras.
 
-    Keras's `LossScaleOptimizer` decides for each micro-batch, and from what one replica sees. Here one
-    decision is made for each update, of all its replicas and micro-batches, as `FusedAdam` makes it anyway.
+    Keras's `LossScaleOptimizer` decides for each micro-batch, by the gradients of one replica. Here one
+    decision is made for each update, by the gradients of all replicas and micro-batches, as in `FusedAdam`.
     """
 
     def build(self, var_list: Any) -> None:
@@ -48,35 +49,31 @@ class LossScaledAdam(FusedAdam):
     def loss_scale(self) -> LossScale:
         return LossScale(float(self._scale.numpy()), int(self._since_change.numpy()))
 
-    def continue_with_scale(self, scale: float, updates: int) -> None:
+    def set_loss_scale(self, scale: float, updates: int) -> None:
         self._scale.assign(scale)
         self._since_change.assign(updates)
 
     def scale_loss(self, loss: Any) -> Any:
-        """What Keras asks for before it takes gradients."""
+        """The loss times the scale; Keras calls this before it computes gradients."""
         return loss * self._scale
 
+    def gradient_divisor(self) -> Any:
+        return self._scale.value * self.micro_batches
+
+    def after_update(self) -> None:
+        updates = self._since_change.value + 1
+        grows = updates >= UPDATES_TO_GROW
+        self._scale.value.assign(ops.where(grows, 2.0, 1.0) * self._scale.value)
+        self._since_change.value.assign(ops.where(grows, ops.zeros_like(updates), updates))
+
+    def after_skipped_update(self) -> None:
+        super().after_skipped_update()
+        self._scale.value.assign(ops.maximum(self._scale.value / 2, LEAST))
+        self._since_change.value.assign(ops.zeros_like(self._since_change.value))
+
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
-        if not self._is_plain:
+        if not self._uses_fused_kernel:
             raise ValueError(
-                "LossScaledAdam works under TensorFlow, without clipping, decay, EMA and amsgrad"
+                "LossScaledAdam needs the TensorFlow backend, without clipping, weight decay, EMA and amsgrad"
             )
         super()._backend_apply_gradients(grads, trainable_variables)
-
-    def _divisor(self) -> Any:
-        return self._scale.value * self._micro_batches
-
-    def _note_update(self) -> None:
-        import tensorflow as tf
-
-        done = self._since_change.value + 1
-        grows = done >= UPDATES_TO_GROW
-        self._scale.value.assign(tf.where(grows, 2.0, 1.0) * self._scale.value)
-        self._since_change.value.assign(tf.where(grows, tf.zeros_like(done), done))
-
-    def _note_left_out(self) -> None:
-        import tensorflow as tf
-
-        super()._note_left_out()
-        self._scale.value.assign(tf.maximum(self._scale.value / 2, LEAST))
-        self._since_change.value.assign(tf.zeros_like(self._since_change.value))

@@ -1,4 +1,4 @@
-"""The model as it is trained: decoder and loss in one piece, parts of a batch side by side."""
+"""`TrainingTransformer`: the decoder's output and the loss in one step, parts of a batch side by side."""
 
 from __future__ import annotations
 
@@ -13,56 +13,63 @@ from keras import ops
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.model.regularization import replica
+from t2t_revival.model.dropout import replica
 from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
+from t2t_revival.utils.keras_hooks import WithoutSymbolicBuild, has_metrics
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
-class TrainingTransformer(Transformer):
+class TrainingTransformer(WithoutSymbolicBuild, Transformer):
     """A `Transformer` whose training step goes from the decoder's output to the loss without logits between.
 
     Weights, names and all else are those of `Transformer`. Only `call` with `training=True` differs: it
-    gives the decoder's output, and `compute_loss` takes that. Compiled with a `TokenCrossEntropy`, beside
-    which the metric "cross_entropy" is measured: the plain cross-entropy, which can be compared with that of
-    other data as the smoothed loss cannot.
+    returns the decoder's output. `compute_loss` takes that to the loss, a `TokenCrossEntropy`, and
+    `compute_metrics` to logits, if the model was compiled with metrics. The metric "cross_entropy" is the
+    plain cross-entropy, which can be compared with that of other data as the smoothed loss cannot.
 
     Args:
         hparams: see `Transformer`.
         vocab_size: see `Transformer`.
-        streams: parts that a batch is cut into while training. They depend on each other only in the sum of
-            their losses, so that a CPU with several cores computes them side by side.
+        num_parallel_batches: parts that a batch is split into while training. They depend on each other only
+            in the sum of their losses, so that a CPU with several cores computes them side by side.
+        **kwargs: see `Transformer`.
 
     Attributes:
         several_workers: whether it is trained under a strategy of several processes.
-        replica: gives the number of the replica that computes; None: there is one.
-        replicas: how many there are.
+        replica: returns the number of the replica that computes; `None` where there is one.
+        replicas: number of replicas.
+
+    Example:
+        model = TrainingTransformer(registry.hparams("base"), vocab_size=37000)
+        model.compile(optimizer="adam", loss=TokenCrossEntropy(label_smoothing=0.1))
     """
 
     def __init__(
-        self, hparams: HParams, vocab_size: int, name: str = "transformer", streams: int = 1
+        self, hparams: HParams, vocab_size: int, num_parallel_batches: int = 1, **kwargs: Any
     ) -> None:
-        super().__init__(hparams, vocab_size, name)
-        self.streams = streams
+        super().__init__(hparams, vocab_size, **kwargs)
+        self.num_parallel_batches = num_parallel_batches
         self.several_workers = False
         self.replica: Callable[[], Any] | None = None
         self.replicas = 1
+        self._logits: Any = None  # of the batch at hand, for metrics
         metric = keras.metrics.Mean(name="cross_entropy")
         self._cross_entropy = lambda: metric  # an attribute would be stored with the weights
 
     @property
     def metrics(self) -> list[Any]:
-        """Those of Keras, and the plain cross-entropy."""
+        """Keras's metrics, and the plain cross-entropy."""
         return [*super().metrics, self._cross_entropy()]
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """Logits, [batch, target, vocab]; while training, the decoder's output of each part of the batch.
+        """Returns logits, [batch, target, vocab]; while training, the decoder's output.
 
         Args:
             inputs: see `Transformer.call`.
             training: whether the model is trained, and dropout active.
 
         Returns:
-            While training, a list of [rows of the part, target, hidden].
+            While training, a list of [rows of the part, target, hidden], one for each part of the batch.
         """
         if not training:
             return super().call(inputs)
@@ -81,59 +88,67 @@ class TrainingTransformer(Transformer):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Sum over tokens of smoothed cross-entropy times weight; updates the metric of the plain one.
+        """Returns the sum over tokens of smoothed cross-entropy times weight; updates "cross_entropy".
 
         While training, all gradients of a loss that is not finite are NaN, for the optimizer to see.
 
         Args:
-            x: not looked at.
+            x: not used.
             y: labels, int [batch, target].
-            y_pred: what `call` gave for the same `training`.
-            sample_weight: float [batch, target]; None: 1 for each token, padding too.
+            y_pred: output of `call` with the same `training`.
+            sample_weight: float [batch, target]; `None` weighs each token 1, padding too.
             training: whether `y_pred` is the decoder's output.
 
         Returns:
             float32 scalar.
 
         Raises:
-            TypeError: the model was compiled with another loss than a `TokenCrossEntropy`.
+            TypeError: the model was compiled with a loss that is not a `TokenCrossEntropy`.
         """
         if not training:
-            self._note_cross_entropy(TokenCrossEntropy()(y, y_pred, sample_weight), y)
+            self._update_cross_entropy(TokenCrossEntropy()(y, y_pred, sample_weight), y)
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         if not isinstance(self.loss, TokenCrossEntropy):
-            raise TypeError(f"a TrainingTransformer trains with TokenCrossEntropy, not {self.loss}")
+            raise TypeError(f"loss={self.loss}: a TrainingTransformer trains with TokenCrossEntropy")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
+        if has_metrics(self):  # now, since Keras asks for them after the update
+            self._logits = self.softmax_embedding(ops.concatenate(y_pred), reverse=True)
         parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
         losses = [self._losses_of_part(*part) for part in parts]
         loss = sum(smoothed for smoothed, _ in losses)
-        self._note_cross_entropy(sum(plain for _, plain in losses), y)
+        self._update_cross_entropy(sum(plain for _, plain in losses), y)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
 
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Updates the metrics that the model was compiled with, and returns all.
+
+        Args:
+            x: not used.
+            y: labels, int [batch, target].
+            y_pred: logits, or the decoder's output as `call` returns it while training.
+            sample_weight: float [batch, target], or `None`.
+        """
+        if isinstance(y_pred, list):
+            y_pred, self._logits = self._logits, None
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
     def get_metrics_result(self) -> dict[str, Any]:
-        """Metrics by name. Of several workers Keras takes the mean over axis 0, which scalars do not have."""
+        """Returns metrics by name; of several workers with an axis 0, over which Keras averages them."""
         metrics = super().get_metrics_result()
         if not self.several_workers:
             return metrics
         return {name: ops.reshape(value, (1,)) for name, value in metrics.items()}
 
-    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Keras would build by a batch what `compile_model` has built; over several workers it cannot."""
-
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "streams": self.streams}
+        return {**super().get_config(), "num_parallel_batches": self.num_parallel_batches}
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TrainingTransformer:
-        return cls(HParams(**config["hparams"]), config["vocab_size"], config["name"], config["streams"])
-
-    def _note_cross_entropy(self, plain: Any, labels: Any) -> None:
-        """Updates the metric as Keras does that of the loss, which this replica has a part of."""
+    def _update_cross_entropy(self, plain: Any, labels: Any) -> None:
+        """Updates the metric as Keras does that of the loss, of which this replica has a part."""
         self._cross_entropy().update_state(plain * self.replicas, sample_weight=ops.shape(labels)[0])
 
     def _losses_of_part(self, hidden: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
-        """The weighted sums of smoothed and of plain cross-entropy."""
+        """Returns the weighted sums of smoothed and of plain cross-entropy."""
         both = linear_cross_entropy(
             ops.reshape(hidden, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
             ops.copy(self.softmax_embedding.embeddings),
@@ -145,7 +160,7 @@ class TrainingTransformer(Transformer):
         return smoothed, plain
 
     def _parts(self, x: Any) -> list[Any]:
-        """[batch, ...] -> a list of `streams` parts, [rows, ...]."""
+        """[batch, ...] -> a list of `num_parallel_batches` parts, [rows, ...]."""
         rows = ops.shape(x)[0]
-        borders = [rows * part // self.streams for part in range(self.streams + 1)]
+        borders = [rows * part // self.num_parallel_batches for part in range(self.num_parallel_batches + 1)]
         return [x[start:end] for start, end in pairwise(borders)]

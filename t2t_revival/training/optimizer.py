@@ -15,180 +15,85 @@ class FusedAdam(keras.optimizers.Adam):
     """Keras's Adam, with TensorFlow's fused kernel where TensorFlow is the backend.
 
     The same update in one pass over memory; Keras's own makes a dozen, which is a tenth of a training step
-    of a base model on a CPU. An update whose gradients are not all finite numbers is left out: weights,
-    moments and the number of updates stay as they are. Gradients so large that their squares, which Adam's
-    moments hold, are not finite count as such. What Keras's Adam has besides (`clipnorm`, `weight_decay`,
-    `use_ema`, `amsgrad` ...) is done by Keras, and no update is left out then.
+    of a base model on a CPU. An update whose gradients are not all finite is skipped: weights, moments and
+    the number of updates stay as they are. Gradients whose squares, which Adam's moments hold, overflow
+    count as not finite. With Keras's further options (`clipnorm`, `weight_decay`, `use_ema`, `amsgrad` ...)
+    Keras makes the update, and none is skipped.
     """
 
     def learning_rate_at(self, step: int) -> Any:
         """The learning rate of update number `step`, counted from 1."""
         if not callable(self._learning_rate):
             return self._learning_rate
-        return self._learning_rate((step - 1) * self._micro_batches)
+        return self._learning_rate((step - 1) * self.micro_batches)
 
     @property
     def moments(self) -> list[Any]:
-        """Adam's moments: what a checkpoint must hold of the optimizer besides the number of updates.
+        """Adam's moments: with the number of updates, all of the optimizer that a checkpoint must hold.
 
-        Accumulated gradients are zero between two updates, so that a training may go on with another
+        Accumulated gradients are zero between two updates, so that a training may resume with another
         number of micro-batches for each.
         """
         return [*self._momentums, *self._velocities]
 
     @property
     def updates(self) -> int:
-        """Updates done; what was left out does not count."""
-        return int(self._iterations.numpy()) // self._micro_batches
+        """Updates done, without those skipped."""
+        return int(self._iterations.numpy()) // self.micro_batches
 
     @property
-    def loss_scale(self) -> Any:
-        """A `LossScale`; None where losses are not scaled."""
-        return None
-
-    def continue_after(self, step: int) -> None:
-        """Sets the number of updates done."""
-        self._iterations.assign(step * self._micro_batches)
-
-    def continue_with_scale(self, scale: float, updates: int) -> None:
-        """Sets the `LossScale`, where losses are scaled."""
-
-    @property
-    def _micro_batches(self) -> int:
-        """Of one update."""
+    def micro_batches(self) -> int:
+        """Micro-batches of one update."""
         return self.gradient_accumulation_steps or 1
 
     @property
-    def _is_plain(self) -> bool:
-        clips = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
-        extras = self.amsgrad or self.use_ema or any(clip is not None for clip in clips)
-        return keras.backend.backend() == "tensorflow" and not extras
+    def loss_scale(self) -> Any:
+        """The `LossScale`; `None` where losses are not scaled."""
+        return None
+
+    def set_updates(self, updates: int) -> None:
+        """Sets the number of updates done."""
+        self._iterations.assign(updates * self.micro_batches)
+
+    def set_loss_scale(self, scale: float, updates: int) -> None:
+        """Sets the `LossScale`, where losses are scaled."""
+
+    def gradient_divisor(self) -> Any:
+        """Divisor of the sum of an update's gradients; `None` stands for 1."""
+        return self.micro_batches if self.micro_batches > 1 else None
+
+    def after_update(self) -> None:
+        """Hook of subclasses, called in the graph of the training step after each update."""
+
+    def after_skipped_update(self) -> None:
+        """Takes a skipped update back from `iterations`, to which Keras adds 1 for each micro-batch."""
+        self._iterations.value.assign_sub(self.micro_batches)
+
+    @property
+    def _uses_fused_kernel(self) -> bool:
+        options = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
+        needs_keras = self.amsgrad or self.use_ema or any(option is not None for option in options)
+        return keras.backend.backend() == "tensorflow" and not needs_keras
 
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
-        if not self._is_plain:
+        if self._uses_fused_kernel:
+            self._apply_fused(grads, trainable_variables)
+        else:
             super()._backend_apply_gradients(grads, trainable_variables)
-            return
-        import tensorflow as tf
 
-        # All that depends on a condition happens outside of the replicas, which could not wait for each other
-        # inside of one.
-        indices = [self._get_variable_index(variable) for variable in trainable_variables]
-        weights = [
-            weight.value if isinstance(weight, keras.Variable) else weight for weight in trainable_variables
-        ]
-        replica = tf.distribute.get_replica_context()
-        replica.merge_call(self._with_all_replicas, args=(list(grads), weights, indices))
+    def _apply_fused(self, gradients: Any, variables: Any) -> None:
+        from t2t_revival.training.fused_update import FusedUpdate  # TensorFlow only
 
-    def _with_all_replicas(
-        self, strategy: Any, gradients: list[Any], weights: list[Any], indices: list[int]
-    ) -> None:
-        """Takes note of the gradients of a micro-batch; after the last one of an update, updates."""
-        import tensorflow as tf
-
-        if not self.gradient_accumulation_steps:
-            self._update_if_finite(strategy, gradients, weights, indices)
-            return
-        sums = [self._accumulated_gradients[index].value for index in indices]
-        for total, gradient in zip(sums, gradients, strict=True):
-            strategy.extended.update(total, _add, args=(gradient,), group=False)
-
-        def update() -> None:
-            self._update_if_finite(strategy, sums, weights, indices)
-            for total in sums:
-                strategy.extended.update(total, _clear, group=False)
-
-        tf.cond((self._iterations.value + 1) % self._micro_batches == 0, update, lambda: None)
-
-    def _update_if_finite(
-        self, strategy: Any, gradients: list[Any], weights: list[Any], indices: list[int]
-    ) -> None:
-        """One decision for all replicas, from the sums of their gradients over replicas and micro-batches."""
-        import tensorflow as tf
-
-        pairs = list(zip(gradients, weights, strict=True))
-        reduced = strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, pairs)
-        own = [strategy.experimental_local_results(gradient)[0] for gradient in reduced]
-        squares = tf.add_n([tf.nn.l2_loss(_values(gradient)) for gradient in own])
-
-        def update() -> None:
-            numbers, divisor = self._numbers_of_update(), self._divisor()
-            for gradient, weight, index in zip(reduced, weights, indices, strict=True):
-                state = (self._momentums[index].value, self._velocities[index].value, numbers, divisor)
-                strategy.extended.update(weight, self._fused, args=(gradient, *state), group=False)
-            self._note_update()
-
-        tf.cond(tf.math.is_finite(squares), update, self._note_left_out)
-
-    def _divisor(self) -> Any:
-        """Of the sum of an update's gradients; None for 1."""
-        return self._micro_batches if self._micro_batches > 1 else None
-
-    def _note_update(self) -> None:
-        """What a subclass does after an update, besides."""
-
-    def _note_left_out(self) -> None:
-        self._iterations.value.assign_sub(self._micro_batches)  # Keras adds 1 for each micro-batch
-
-    def _numbers_of_update(self) -> dict[str, Any]:
-        """What `ResourceApplyAdam` needs besides a weight, its moments and its gradient; float32."""
-        import tensorflow as tf
-
-        step = tf.cast(self.iterations + 1, tf.float32)
-        beta_1, beta_2, epsilon, rate = (
-            tf.cast(value, tf.float32)
-            for value in (self.beta_1, self.beta_2, self.epsilon, self.learning_rate)
-        )
-        powers = {"beta1_power": tf.pow(beta_1, step), "beta2_power": tf.pow(beta_2, step)}
-        return {**powers, "lr": rate, "beta1": beta_1, "beta2": beta_2, "epsilon": epsilon}
-
-    def _fused(
-        self,
-        weight: Any,
-        gradient: Any,
-        momentum: Any,
-        velocity: Any,
-        numbers: dict[str, Any],
-        divisor: Any,
-    ) -> None:
-        import tensorflow as tf
-
-        gradient = tf.cast(tf.convert_to_tensor(gradient), weight.dtype)
-        tf.raw_ops.ResourceApplyAdam(
-            var=weight.handle,
-            m=momentum.handle,
-            v=velocity.handle,
-            grad=gradient if divisor is None else gradient / divisor,
-            use_locking=True,
-            **{name: tf.cast(number, weight.dtype) for name, number in numbers.items()},
-        )
-
-
-def _add(total: Any, gradient: Any) -> None:
-    import tensorflow as tf
-
-    total.assign_add(tf.convert_to_tensor(gradient))
-
-
-def _clear(total: Any) -> None:
-    import tensorflow as tf
-
-    total.assign(tf.zeros_like(total))
-
-
-def _values(gradient: Any) -> Any:
-    """The numbers of a gradient, which for an embedding may be those of some rows."""
-    import tensorflow as tf
-
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        FusedUpdate(self, variables).apply(gradients)
 
 
 def make_optimizer(hparams: HParams, accumulate: int = 1, kind: type[FusedAdam] = FusedAdam) -> FusedAdam:
     """Adam with the learning rate of `Schedule`.
 
     Args:
-        hparams: reads `optimizer_adam_*` and what `Schedule` reads.
+        hparams: reads `optimizer_adam_*` and the fields that `Schedule` reads.
         accumulate: micro-batches whose gradients make one update.
-        kind: of Adam.
+        kind: class of the optimizer.
     """
     return kind(
         learning_rate=Schedule(hparams, accumulate),

@@ -1,8 +1,8 @@
-"""What a training leaves in its output_dir besides checkpoints: all that is needed to use the model.
+"""The files of an output_dir besides checkpoints: all that is needed to use the model.
 
 hparams.json     the resolved hyperparameters
 run.json         problem, hparams set, vocabulary
-vocab.*.spm      a copy of the vocabulary; vocab.*.subwords, where it is T2T's
+vocab.*.spm      a copy of the vocabulary; vocab.*.subwords if it is T2T's
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import checked_json
-from t2t_revival.data.vocabularies import TextEncoder, open_vocabulary
-from t2t_revival.data.vocabulary import fingerprint
+from t2t_revival.data.vocabulary.sentencepiece import fingerprint
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.files import is_file_name, writing
 from t2t_revival.hparams import HParams
 from t2t_revival.training.lock import check_free
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import atomic_write, is_file_name
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
 FILE_NAME = "run.json"
+IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
 FIELDS = {
     "problem": "str",
     "hparams_set": "str",
@@ -33,7 +34,8 @@ FIELDS = {
     "fingerprint": "str",
     "decode_hparams": "dict",
 }
-WAY_OUT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
+ANOTHER = "give another --output_dir"
+HINT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ class Run:
         data_dir: where the training data was.
         vocabulary: file name of the vocabulary inside output_dir.
         fingerprint: sha256 of the vocabulary.
-        decode_hparams: how the problem is decoded if nobody says otherwise.
+        decode_hparams: the problem's defaults for decoding.
 
     Raises:
-        T2TError: a name is not one that stays inside a folder.
+        T2TError: a name is not a plain file name.
     """
 
     problem: str
@@ -62,7 +64,9 @@ class Run:
     def __post_init__(self) -> None:
         for kind in ("problem", "hparams_set", "vocabulary"):
             if not is_file_name(getattr(self, kind)):
-                raise T2TError(f"{kind}: {getattr(self, kind)!r} can be no part of a file's name")
+                raise T2TError(
+                    f"{kind}: {getattr(self, kind)!r} is not valid: it becomes part of a file name"
+                )
 
     @classmethod
     def load(cls, output_dir: Path) -> Run:
@@ -76,16 +80,16 @@ class Run:
             raise T2TError(
                 f"no trained model in {output_dir}: train one with t2t-trainer, or give --output_dir"
             )
-        values = checked_json.load(path, WAY_OUT)
+        values = checked_json.load(path, HINT)
         if {name: type(value).__name__ for name, value in values.items()} != FIELDS:
-            raise T2TError(f"{path}: damaged, its fields are not {', '.join(FIELDS)}; {WAY_OUT}")
+            raise T2TError(f"{path}: damaged, its fields are not {', '.join(FIELDS)}; {HINT}")
         try:
             return cls(**values)
         except T2TError as error:
-            raise T2TError(f"{path}: damaged, {error}; {WAY_OUT}") from error
+            raise T2TError(f"{path}: damaged, {error}; {HINT}") from error
 
     def save(self, output_dir: Path) -> None:
-        """Writes run.json, whole or not at all."""
+        """Writes run.json atomically."""
         checked_json.save(output_dir / FILE_NAME, dataclasses.asdict(self))
 
 
@@ -93,7 +97,7 @@ def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output
     """The run.json of a training in `output_dir`; one that is resumed keeps its `decode_hparams`.
 
     Raises:
-        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json that is there is damaged.
+        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is damaged.
     """
     vocabulary = problem.vocabulary(data_dir)
     stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
@@ -123,7 +127,7 @@ def load_vocabulary(output_dir: Path) -> TextEncoder:
     """The vocabulary that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the vocabulary is missing, damaged or another one.
+        T2TError: there is no trained model, or the vocabulary is missing, damaged or not the model's own.
     """
     run = Run.load(output_dir)
     path = Path(output_dir) / run.vocabulary
@@ -133,60 +137,58 @@ def load_vocabulary(output_dir: Path) -> TextEncoder:
 
 
 def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
-    """Checks, before anything is done, that a run can go to `output_dir`.
+    """Checks, before anything is written, that `output_dir` is free for a run of a problem and hparams set.
 
     Raises:
         T2TError: it cannot be written, a trainer works there, or it holds a run of another problem or hparams
             set.
     """
-    place = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise T2TError(f"cannot write to output_dir {output_dir}: {place} is no folder that you may write to")
+    existing = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise T2TError(
+            f"cannot write to output_dir {output_dir}: {existing} is not a folder that you may write to"
+        )
     check_free(output_dir)
     if not (output_dir / FILE_NAME).exists():
         return
-    found = Run.load(output_dir)
+    stored = Run.load(output_dir)
     for what, old, new in (
-        ("problem", found.problem, problem),
-        ("hparams set", found.hparams_set, hparams_set),
+        ("problem", stored.problem, problem),
+        ("hparams set", stored.hparams_set, hparams_set),
     ):
         if old != new:
-            raise T2TError(
-                f"{output_dir} holds a run with {what} {old}, not {new}: give another --output_dir"
-            )
+            raise T2TError(f"{output_dir} holds a run with {what} {old}, not {new}: {ANOTHER}")
 
 
 def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
-    """Checks that a run in `output_dir`, if there is one, is of this vocabulary and model.
+    """Checks that a run in `output_dir`, if there is one, has the same vocabulary and model.
 
     Args:
         output_dir: of the run.
-        run: what is to be trained.
-        hparams: a run that goes on may change how it trains, but not its model.
+        run: the run that is to start or resume.
+        hparams: of that run, which may train differently, but not another model.
 
     Raises:
-        T2TError: it is not.
+        T2TError: it has not.
     """
     if not (output_dir / FILE_NAME).exists():
         return
     if Run.load(output_dir).fingerprint != run.fingerprint:
-        raise T2TError(f"{output_dir} holds a run with another vocabulary: give another --output_dir")
-    stored, wanted = load_hparams(output_dir).architecture(), hparams.architecture()
-    for field, new in wanted.items():
+        raise T2TError(f"{output_dir} holds a run with another vocabulary: {ANOTHER}")
+    stored = load_hparams(output_dir).architecture()
+    for field, new in hparams.architecture().items():
         old = stored.get(field, new)
         if old != new:
-            raise T2TError(
-                f"{output_dir} holds a model with {field}={old}, not {new}: give another --output_dir"
-            )
+            raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
 
 
 def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
-    """Writes what `output_dir` has to hold besides checkpoints; each file whole or not at all.
+    """Writes the files of `output_dir` besides checkpoints, each atomically.
 
     Args:
-        output_dir: made if missing.
-        run: goes to run.json.
-        hparams: goes to hparams.json.
+        output_dir: created if missing.
+        run: written to run.json.
+        hparams: written to hparams.json.
         vocabulary: file to copy.
 
     Raises:
@@ -195,7 +197,7 @@ def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> 
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         if not (output_dir / run.vocabulary).exists():
-            with writing(output_dir / run.vocabulary) as file:
+            with atomic_write(output_dir / run.vocabulary) as file:
                 file.write(vocabulary.read_bytes())
         hparams.save(output_dir)
         run.save(output_dir)

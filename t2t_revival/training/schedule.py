@@ -20,14 +20,14 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
 
     Args:
         hparams: reads `learning_rate_schedule`, a product of factors' names as in T2T
-            (`utils/learning_rate.py`), and what these factors read.
+            (`utils/learning_rate.py`), and the fields that these factors read.
         step: number of the update, counted from 1; a scalar, or several of any shape.
 
     Returns:
         float32, of the step's shape.
 
     Raises:
-        T2TError: a factor is unknown, or returns something else than a number.
+        T2TError: a factor is unknown, or does not return a number.
     """
     step = ops.cast(step, "float32")
     rate = ops.ones_like(step)
@@ -37,7 +37,7 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
 
 
 def _number(factor: registry.ScheduleFactor, value: Any, step: Any) -> Any:
-    """The value of a factor as float32, a scalar or of the step's shape."""
+    """Casts the value of a factor to float32, and checks that it is a scalar or of the step's shape."""
     if value is None:
         raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: it lacks a return")
     value = ops.cast(value, "float32")
@@ -59,7 +59,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, hparams: HParams, accumulate: int = 1) -> None:
-        learning_rate(hparams, 1)  # a mistake in a factor shows here, and not inside the training graph
+        learning_rate(hparams, 1)  # a faulty factor fails here, and not inside the training graph
         self.hparams = hparams
         self.accumulate = accumulate
 

@@ -1,7 +1,7 @@
 """The factors of `learning_rate_schedule` that are built in: all of T2T's, under its names.
 
-Each takes the number of the update, float32 and counted from 1, and the hyperparameters. Names can be checked
-without the second or more that importing Keras takes, so each function imports it when it is called.
+Each takes the number of the update, float32 and counted from 1, and the hyperparameters. Each imports Keras
+when it is called, so that names can be checked without the second or more that this takes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def exp_decay(step: Any, h: HParams) -> Any:
 
 @register_schedule_factor
 def rsqrt_decay(step: Any, h: HParams) -> Any:
-    """1 / sqrt(step), and during the warm-up what that is at its end."""
+    """1 / sqrt(step); during the warm-up, the value at its end."""
     from keras import ops
 
     return ops.rsqrt(ops.maximum(step, float(h.learning_rate_warmup_steps)))
@@ -107,7 +107,7 @@ def _after_warmup(step: Any, h: HParams) -> Any:
 
 
 def _half_cosine(share: Any) -> Any:
-    """From 1 at a share of 0 to 0 at a share of 1."""
+    """Half a cosine, from 1 at a share of 0 to 0 at a share of 1."""
     from keras import ops
 
     return 0.5 * (1.0 + ops.cos(math.pi * share))

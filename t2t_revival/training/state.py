@@ -1,14 +1,20 @@
-"""Where a training stands, apart from its weights: what a checkpoint's meta data holds."""
+"""State of a training besides its weights, in a checkpoint's meta data and while it runs."""
 
 from __future__ import annotations
 
+import dataclasses
+import operator
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.position import Position
+from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.errors import T2TError
 from t2t_revival.training.curve_files import DATA, DECODING, TRAIN
+
+if TYPE_CHECKING:
+    from t2t_revival.data.batching import TrainingBatches
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Fingerprints of what a training learns from and is measured on; an empty one is unknown.
+    """Fingerprints of a training's data; an empty one is unknown.
 
     Attributes:
         train: of the training split; stored in each checkpoint and in train.csv.
-        dev: of the dev split; stored in dev.csv, as what loss, perplexity and accuracy depend on.
-        decoding: of the way in which dev sentences are decoded, for BLEU and F1.
+        dev: of the dev split, on which loss, perplexity and accuracy depend; stored in dev.csv.
+        decoding: of the way in which dev sentences are decoded, on which BLEU and F1 depend, too.
     """
 
     train: str = ""
@@ -43,40 +49,105 @@ class Fingerprints:
     decoding: str = ""
 
     def labels(self, curve: str) -> dict[str, str]:
-        """The columns of train.csv or dev.csv that say what a row was measured on."""
+        """The columns of train.csv or dev.csv that name the data of a row."""
         return {DATA: self.train} if curve == TRAIN else {DATA: self.dev, DECODING: self.decoding}
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Where a training stands.
+    """State of a training after an update.
 
     Attributes:
         step: updates done.
-        position: the next batch.
-        seen: data consumed, that of left out updates too.
-        left_out: updates that were not done because loss or gradients were not finite.
+        position: of the next batch in the data.
+        seen: data consumed, also by skipped updates.
+        skipped_updates: updates that were not done because loss or gradients were not finite.
         overflows: updates that were not done because scaled gradients overflowed float16.
         data: fingerprint of the training data; empty in checkpoints of earlier versions, and imported ones.
     """
 
     step: int = 0
-    position: Position = field(default_factory=Position)
+    position: IteratorState = field(default_factory=IteratorState)
     seen: Seen = field(default_factory=Seen)
-    left_out: int = 0
+    skipped_updates: int = 0
     overflows: int = 0
     data: str = ""
 
+    def to_meta(self) -> dict[str, Any]:
+        """Fields of a checkpoint's meta data, in which `skipped_updates` is called "left_out"."""
+        fields = dataclasses.asdict(self)
+        fields["left_out"] = fields.pop("skipped_updates")
+        return fields
+
     @classmethod
     def from_meta(cls, meta: dict[str, Any], path: Path) -> TrainingState:
-        """From a checkpoint's meta data.
+        """Reads a checkpoint's meta data.
 
         Raises:
-            T2TError: `path` is an average, from which no training goes on, or its meta data is damaged.
+            T2TError: `path` is an average, from which no training resumes, or its meta data is corrupt.
         """
         try:
-            position, seen = Position(**meta["position"]), Seen(**meta["seen"])
+            position, seen = IteratorState(**meta["position"]), Seen(**meta["seen"])
             counts = meta.get("left_out", 0), meta.get("overflows", 0)
             return cls(meta["step"], position, seen, *counts, meta.get("data", ""))
         except (KeyError, TypeError) as error:
-            raise T2TError(f"{path}: no checkpoint that a training can go on from ({error})") from error
+            raise T2TError(f"{path}: not a checkpoint from which a training can resume ({error})") from error
+
+
+@dataclass
+class TrainingProgress:
+    """Counts of a training, continued from where it resumed.
+
+    Attributes:
+        start: state that it resumed from.
+        batches: its data.
+        accumulate: micro-batches of one update.
+        train_steps: number of the last update.
+        step: updates done.
+        skipped_updates: updates not done, in all sessions, since loss or gradients were not finite.
+        overflows: updates not done, in all sessions, since scaled gradients overflowed float16.
+    """
+
+    start: TrainingState
+    batches: TrainingBatches
+    accumulate: int
+    train_steps: int
+    step: int = field(init=False)
+    skipped_updates: int = field(init=False)
+    overflows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.step = self.start.step
+        self.skipped_updates, self.overflows = self.start.skipped_updates, self.start.overflows
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time since this session began."""
+        return time.monotonic() - self._began
+
+    @property
+    def is_first(self) -> bool:
+        """True after the session's first update, which traces the graph."""
+        return self.step == self.start.step + 1
+
+    @property
+    def is_done(self) -> bool:
+        """True after the update of `train_steps`."""
+        return self.step == self.train_steps
+
+    def is_every(self, steps: int) -> bool:
+        """Returns whether the update is one of every `steps`, or the very last; 0 selects the very last."""
+        return self.is_done or bool(steps and self.step % steps == 0)
+
+    @property
+    def state(self) -> TrainingState:
+        """State after the last update."""
+        start = self.start
+        updates = self.step - start.step
+        skipped = self.skipped_updates + self.overflows - start.skipped_updates - start.overflows
+        consumed = (updates + skipped) * self.accumulate
+        counts = (*self.batches.tokens(consumed), self.seconds)
+        seen = Seen(*map(operator.add, dataclasses.astuple(start.seen), counts))
+        position = self.batches.position(consumed)
+        return TrainingState(self.step, position, seen, self.skipped_updates, self.overflows, start.data)

@@ -1,4 +1,4 @@
-"""Trainings of several processes, each on a machine of its own (`--strategy=multi_worker`)."""
+"""Training by several processes, each on its own machine (`--strategy=multi_worker`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HELP = "t2t-make-tf-configs prints it for each machine"
 
 
 def check_tf_config() -> None:
-    """Checks what TensorFlow will read of the environment variable `TF_CONFIG`.
+    """Checks the environment variable `TF_CONFIG`, which TensorFlow will read.
 
     Raises:
-        T2TError: it is missing, or does not say which of which workers this process is.
+        T2TError: it is missing, or does not name the workers and the index of this one.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -31,7 +31,7 @@ def check_tf_config() -> None:
         kind, index = config["task"]["type"], int(config["task"]["index"])
         jobs = sorted(config["cluster"])
     except (ValueError, KeyError, TypeError) as error:
-        raise T2TError(f"{VARIABLE} is not of the form that is needed ({error!r}): {HELP}") from error
+        raise T2TError(f"{VARIABLE} does not have the form that is needed ({error!r}): {HELP}") from error
     if jobs != ["worker"] or kind != "worker":
         raise T2TError(f'{VARIABLE}: a cluster of the job "worker" alone is needed, not {jobs}: {HELP}')
     if not 0 <= index < len(workers):
@@ -42,11 +42,11 @@ class Workers:
     """The processes that train one model together.
 
     Args:
-        strategy: what they train under; where it is not of several processes, this is the only one.
+        strategy: of distribution; unless it is of several workers, this process is the only one.
 
     Attributes:
-        chief: whether this process reports, evaluates and writes; the others only compute.
-        several: whether there are others.
+        chief: whether this process reports, evaluates and saves; the others only compute.
+        several: whether there are other workers.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None = None) -> None:
@@ -55,10 +55,10 @@ class Workers:
         self._mean = tf.function(self._mean_of_workers, autograph=False)
         self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
 
-    def share(self, batches: tf.data.Dataset) -> Any:
-        """Batches of all workers, the same in each of them -> what `fit` takes.
+    def distribute(self, batches: tf.data.Dataset) -> Any:
+        """Distributes global batches, equal on all workers, as `fit` needs them: a part for each replica.
 
-        TensorFlow's own way to share them out would give a batch to each worker, and not a part of it.
+        TensorFlow's own distribution would give each worker other batches, and not its part of each.
 
         Args:
             batches: nested tensors, whose first dimension is a multiple of the number of replicas.
@@ -67,50 +67,50 @@ class Workers:
             return batches
         replicas = self._strategy.num_replicas_in_sync
 
-        def of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            own = replicas // context.num_input_pipelines
-            first = own * context.input_pipeline_id
+        def dataset_of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            count = replicas // context.num_input_pipelines
+            first = count * context.input_pipeline_id
 
-            def parts(*batch: Any) -> tf.data.Dataset:
-                split = tf.nest.map_structure(lambda x: _split(x, replicas)[first : first + own], batch)
-                return tf.data.Dataset.from_tensor_slices(split)
+            def parts_of_worker(*batch: Any) -> tf.data.Dataset:
+                parts = tf.nest.map_structure(lambda x: _split(x, replicas)[first : first + count], batch)
+                return tf.data.Dataset.from_tensor_slices(parts)
 
-            return batches.flat_map(parts)
+            return batches.flat_map(parts_of_worker)
 
-        return self._strategy.distribute_datasets_from_function(of_worker)
+        return self._strategy.distribute_datasets_from_function(dataset_of_worker)
 
-    def largest(self, value: int) -> int:
-        """The largest that any of them gives; all must ask."""
+    def all_reduce_max(self, value: int) -> int:
+        """All-reduce maximum of an int; every worker must call it."""
         if not self.several:
             return value
         resolver = self._strategy.cluster_resolver
         tasks = resolver.cluster_spec().num_tasks("worker")
-        own = tf.one_hot(resolver.task_id, tasks, on_value=float(value), off_value=0.0)
-        with self.together():
-            found = self._mean(own) * tasks
-        return round(float(tf.reduce_max(found)))
+        value_at_own_place = tf.one_hot(resolver.task_id, tasks, on_value=float(value), off_value=0.0)
+        with self.translate_worker_errors():
+            values = self._mean(value_at_own_place) * tasks  # [tasks]
+        return round(float(tf.reduce_max(values)))
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Inside, the loss of another process is an error that says what to do; see `lost_worker`."""
+    def translate_worker_errors(self) -> Iterator[None]:
+        """Translates TensorFlow errors in the block by `lost_worker`."""
         try:
             yield
         except tf.errors.OpError as error:
             raise (lost_worker(error) if self.several else error) from None
 
     def _mean_of_workers(self, value: Any) -> Any:
-        told = self._strategy.run(lambda own: own, args=(value,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, told, axis=None)
+        per_replica = self._strategy.run(lambda x: x, args=(value,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, per_replica, axis=None)
 
 
 def _split(x: Any, parts: int) -> Any:
-    """[rows, ...] -> [parts, rows / parts, ...]."""
+    """Splits the rows: [rows, ...] -> [parts, rows / parts, ...]."""
     shape = tf.shape(x)
     return tf.reshape(x, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0))
 
 
 def lost_worker(error: Exception) -> Exception:
-    """What a user can do where an error says that another process is gone; else the error itself."""
+    """The error for a user if another worker is gone; any other error as it is."""
     kinds = (
         tf.errors.UnavailableError,
         tf.errors.AbortedError,
@@ -120,6 +120,6 @@ def lost_worker(error: Exception) -> Exception:
     if not isinstance(error, kinds):
         return error
     return T2TError(
-        "a worker is gone: start the same command again on all machines, and training goes on from the last "
+        "a worker is gone: start the same command again on all machines, and training resumes from the last "
         "checkpoint"
     )

@@ -1,4 +1,4 @@
-"""JSON files with a checksum of what they say: a digit that changed on the disk is found, not believed."""
+"""JSON files with a checksum of their values, by which corrupt files are found."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.utils.files import atomic_write
 
 CHECKSUM = "checksum"
 
 
 def save(path: Path, values: Mapping[str, Any], indent: int = 2) -> None:
-    """Writes an object and its checksum, whole or not at all.
+    """Writes an object and its checksum, completely or not at all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     checked = {**values, CHECKSUM: _checksum(values)}
-    with writing(path) as file:
+    with atomic_write(path) as file:
         file.write((json.dumps(checked, indent=indent) + "\n").encode())
 
 
-def load(path: Path, way_out: str) -> dict[str, Any]:
-    """Reads what `save` wrote. A file without a checksum is taken as it is: somebody may have written it.
+def load(path: Path, hint: str) -> dict[str, Any]:
+    """Reads a file of `save`. A file without a checksum is accepted, since it may be written by hand.
 
     Args:
         path: the file.
-        way_out: ends the error, as in "generate it anew".
+        hint: end of the error, as in "generate it again".
 
     Raises:
-        T2TError: it is no JSON object, or not what was written; names the file.
-        OSError: it cannot be read.
+        T2TError: the file is not a JSON object, or its checksum is wrong.
+        OSError: the file cannot be read.
     """
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: damaged, not UTF-8 text ({error}); {way_out}") from error
+        raise T2TError(f"{path}: damaged, not UTF-8 text ({error}); {hint}") from error
     except (ValueError, RecursionError) as error:
-        raise T2TError(f"{path}: damaged, not JSON ({error}); {way_out}") from error
+        raise T2TError(f"{path}: damaged, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
-        raise T2TError(f"{path}: damaged, not a JSON object; {way_out}")
+        raise T2TError(f"{path}: damaged, not a JSON object; {hint}")
     if values.pop(CHECKSUM, checksum := _checksum(values)) != checksum:
         raise T2TError(
-            f"{path}: damaged, its checksum does not fit; {way_out}. If you changed it yourself, remove the "
+            f"{path}: damaged, its checksum does not fit; {hint}. If you changed it yourself, remove the "
             f'line "{CHECKSUM}"'
         )
     return values
 
 
 def _checksum(values: Mapping[str, Any]) -> str:
-    """CRC-32 of the values, however they are laid out."""
+    """CRC-32 of the values, independent of their layout in the file."""
     plain = json.loads(json.dumps(values))  # whose names are strings
     plain.pop(CHECKSUM, None)
     return f"{zlib.crc32(json.dumps(plain, sort_keys=True).encode()):08x}"

@@ -1,4 +1,4 @@
-"""Meanings of the hyperparameters, read from the comments of `HParams` in hparams.py."""
+"""Descriptions of a dataclass's fields, read from the comments behind them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import inspect
 import io
 import tokenize
 
-from t2t_revival.hparams.hparams import HParams
 
+def field_comments(owner: type) -> dict[str, dict[str, str]]:
+    """Reads the comment behind each field of a dataclass, by group and name, in their order.
 
-def meanings() -> dict[str, dict[str, str]]:
-    """The comment behind each field of `HParams`, by group and name, in their order.
-
-    A group's title is the comment that stands on a line of its own above it, such as "Model (section 3)".
+    A group's title is the comment on a line of its own above it, such as "Model (section 3)"; it is empty
+    where there is none.
     """
-    names = {field.name for field in dataclasses.fields(HParams)}
+    names = {field.name for field in dataclasses.fields(owner)}
     groups: dict[str, dict[str, str]] = {}
     title = ""
-    for token in tokenize.generate_tokens(io.StringIO(inspect.getsource(HParams)).readline):
+    for token in tokenize.generate_tokens(io.StringIO(inspect.getsource(owner)).readline):
         if token.type != tokenize.COMMENT:
             continue
         text = token.string.lstrip("# ")

@@ -1,4 +1,4 @@
-"""Files that appear while a training goes on, each with a step: checkpoints, translations."""
+"""Files that appear during a training, each with a step: checkpoints, translations."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from typing import Protocol, TypeVar
 SECONDS_BETWEEN_LOOKS = 10.0
 
 
-class Stepped(Protocol):
+class StepFile(Protocol):
     """A file with a step."""
 
     @property
     def step(self) -> int:
-        """Updates that it stands for."""
+        """Number of updates."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The file."""
 
 
-File = TypeVar("File", bound=Stepped)
+File = TypeVar("File", bound=StepFile)
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The time; tests have one of their own."""
+    """The time; tests replace it."""
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
 
-def follow(
-    listed: Callable[[], Iterable[File]],
+def stepfiles_iterator(
+    list_files: Callable[[], Iterable[File]],
     wait_seconds: float = 0.0,
     min_steps: int = 0,
     clock: Clock | None = None,
     on_wait: Callable[[float], None] | None = None,
 ) -> Iterator[File]:
-    """Gives each file once, the lowest step first, and then those that appear (T2T's `stepfiles_iterator`).
+    """Yields each file once, the lowest step first, and then those that appear (T2T's `stepfiles_iterator`).
 
-    A file of a lower step than one that was given is passed over; so is one that is gone when its turn comes.
+    Files of a lower step than one that was yielded are skipped, and files that were removed meanwhile.
 
     Args:
-        listed: the files that are there now; of those of one step the first is given first.
-        wait_seconds: how long to wait for the next one, counted from when the last given one was written,
-            or from the start where there is none; 0: what is there is all.
-        min_steps: files of lower steps are passed over.
-        clock: what says the time, and sleeps.
-        on_wait: is told, once for each wait, the time in seconds since 1970 at which it ends.
+        list_files: lists the files that exist now; those of one step are yielded in its order.
+        wait_seconds: time to wait for the next file, counted from when the last one was written, or from the
+            start where there is none. With 0 only existing files are yielded.
+        min_steps: files of lower steps are skipped.
+        clock: the time.
+        on_wait: called once for each wait, with the time in seconds since 1970 at which it ends.
     """
     clock = clock or Clock()
-    given: set[Path] = set()
-    until, least, waits = clock.now() + wait_seconds, min_steps, False
+    yielded: set[Path] = set()
+    deadline, min_step, waits = clock.now() + wait_seconds, min_steps, False
     while True:
-        files = [file for file in listed() if file.step >= least and file.path not in given]
+        files = [file for file in list_files() if file.step >= min_step and file.path not in yielded]
         if files:
             file = min(files, key=lambda file: file.step)
-            given.add(file.path)
+            yielded.add(file.path)
             try:
                 written = file.path.stat().st_ctime
             except FileNotFoundError:
                 continue
-            until, least, waits = written + wait_seconds, file.step, False
+            deadline, min_step, waits = written + wait_seconds, file.step, False
             yield file
             continue
-        left = until - clock.now()
+        left = deadline - clock.now()
         if left <= 0:
             return
         if on_wait and not waits:
-            on_wait(until)
+            on_wait(deadline)
         waits = True
         clock.sleep(min(left, SECONDS_BETWEEN_LOOKS))

@@ -1,9 +1,10 @@
-"""Files that are there whole or not at all, locks, and lines of text."""
+"""Files that are written completely or not at all, locks, and lines of text."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -18,16 +19,16 @@ NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTS
 
 
 def temporary_name(path: Path) -> Path:
-    """What a file is called while it is written: hidden, in the same folder."""
+    """The hidden name of a file while it is written, in the same folder."""
     return path.with_name(f".{path.name}.tmp")
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """Opens `path` for writing under a temporary name; it gets its own name when all is on the disk.
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Opens `path` for writing under a temporary name; it gets its own name when everything is on the disk.
 
     Raises:
-        OSError: it cannot be written; what was there before is untouched, and nothing is left behind.
+        OSError: the file cannot be written; an earlier one is untouched, and nothing is left behind.
     """
     temporary = temporary_name(path)
     try:
@@ -39,17 +40,41 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def buffered_write(path: Path) -> Iterator[io.BytesIO]:
+    """Opens a file that is written when the block ends; fails at once where it cannot be written.
+
+    An `OSError` of the block passes through, since it is of another file.
+
+    Raises:
+        T2TError: the file cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        raise T2TError(f"cannot write {path}: not a file")
+    content, in_block = io.BytesIO(), False
+    try:
+        with atomic_write(path) as file:
+            in_block = True
+            yield content
+            in_block = False
+            file.write(content.getvalue())
+    except OSError as error:
+        if in_block:
+            raise
+        raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:
-    """Gives a file its name when its content is on the disk.
+    """Renames a file when its content is on the disk.
 
     Args:
         file: open for writing.
         written: its name until now, in the same folder.
-        path: its name from now on; what was there before is replaced.
-        mtime_ns: its modification time, nanoseconds since 1970; None: stays as it is.
+        path: its new name; an earlier file of this name is replaced.
+        mtime_ns: its modification time in nanoseconds since 1970. `None` leaves it unchanged.
 
     Raises:
-        OSError: it cannot be written; what was there before is untouched.
+        OSError: the file cannot be written; an earlier one is untouched.
     """
     file.flush()
     if mtime_ns is not None:
@@ -70,15 +95,15 @@ def _sync_folder(folder: Path) -> None:
 def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
-    Where the file system has no locks, or none for folders as NFS, nothing is locked and nobody refused.
+    On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
 
     Args:
-        descriptor: of what is locked.
-        refusal: what is said where that cannot be.
-        shared: whether others may lock it too, if they share it.
+        descriptor: of the open file or folder.
+        refusal: the error's message.
+        shared: whether other processes can hold a shared lock too.
 
     Raises:
-        T2TError: another process holds the lock; says `refusal`.
+        T2TError: another process holds the lock.
     """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -90,11 +115,11 @@ def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
 
 
 @contextmanager
-def only_one(folder: Path, refusal: str) -> Iterator[None]:
-    """Inside, no other process is inside for the same folder; see `lock`.
+def exclusive_lock(folder: Path, refusal: str) -> Iterator[None]:
+    """Locks a folder for the block; see `lock`.
 
     Raises:
-        T2TError: one is; says `refusal`.
+        T2TError: another process holds the lock; the message is `refusal`.
         OSError: there is no such folder.
     """
     descriptor = os.open(folder, os.O_RDONLY)
@@ -109,8 +134,8 @@ def check_apart(inputs: Mapping[str, Path | int], outputs: Mapping[str, Path | i
     """Checks that no output is an input, however it is spelt, and through symbolic and hard links.
 
     Args:
-        inputs: paths, or descriptors of open files, by the name that an error gives them, as in
-            "--decode_from_file=in.en". What does not exist, or is not a regular file, cannot be overwritten.
+        inputs: paths, or descriptors of open files, by their names for errors, as in
+            "--decode_from_file=in.en". Only regular files are checked.
         outputs: likewise.
 
     Raises:
@@ -133,29 +158,29 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name that was read somewhere stays in the folder where it is put, and on its line."""
+    """Checks that a name from outside is a plain file name, without a folder or a line end."""
     return name.isprintable() and name not in ("", ".", "..") and not set(name) & set('/\\"')
 
 
 def check_file_name(path: Path) -> None:
-    """Checks that a file may lie under its own name in another folder, and be named in a file there.
+    """Checks that a copy of a file can have the same name; see `is_file_name`.
 
     Raises:
-        T2TError: see `is_file_name`.
+        T2TError: it cannot.
     """
     if not is_file_name(path.name):
-        raise T2TError(f"{path}: {path.name!r} cannot be the name of a copy of it; rename it")
+        raise T2TError(f"{path}: {path.name!r} is not a valid name for a copy of it: rename it")
 
 
 def text_lines(content: bytes, where: str) -> list[str]:
-    """The lines of UTF-8 text, without line ends and byte order mark; only a line feed ends a line.
+    """Splits UTF-8 text into lines, without line ends and byte order mark; only a line feed ends a line.
 
     Args:
         content: the text.
-        where: names it in an error.
+        where: its name for errors.
 
     Raises:
-        T2TError: it is not UTF-8; names the line.
+        T2TError: a line is not UTF-8.
     """
     try:
         text = content.decode("utf-8")

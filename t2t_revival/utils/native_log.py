@@ -1,7 +1,7 @@
-"""Silences chatter that libraries in C++ write to the file descriptor of stderr, past their log levels.
+"""Filters log messages that C++ libraries write to the file descriptor of stderr, past their log levels.
 
 TensorFlow writes before its log level is read: which CPU it was built for, that there is no GPU. TensorFlow
-Text's SentencePiece has a log level that nobody can set. Lines that are no such chatter are passed on.
+Text's SentencePiece has a log level that cannot be set. Other lines are kept.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ GPU_DRIVERS = (Path("/proc/driver/nvidia"), Path("/dev/dxg"), Path("/dev/kfd")) 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Drops lines of `CHATTER` that are written to stderr meanwhile, unless the log level is 0 or 1.
+    """Drops lines of `CHATTER` written to stderr in the block, unless the log level is 0 or 1.
 
-    All other lines are written when the block ends; where it ends with an exception, the chatter too.
+    Other lines are written when the block ends; after an exception all lines are.
     """
     if os.environ.get(LEVEL, DEFAULT_LEVEL) in ("0", "1"):
         yield
@@ -55,7 +55,7 @@ def quiet() -> Iterator[None]:
 
 
 def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
-    """Gives stderr its descriptor back, and the lines that are no chatter."""
+    """Restores stderr's descriptor, and writes the lines that are kept."""
     sys.stderr.flush()
     os.dup2(stderr, 2)
     os.close(stderr)
@@ -66,9 +66,9 @@ def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
 
 
 def quiet_tensorflow() -> None:
-    """Sets TensorFlow's log level, where the environment has none, and silences its import.
+    """Sets TensorFlow's log level, where the environment has none, and filters the messages of its import.
 
-    Without a GPU's driver, the search for GPUs is part of the import: later its failure would be shown.
+    Without a GPU's driver, GPUs are searched during the import: later, the failure would be logged.
     """
     os.environ.setdefault(LEVEL, DEFAULT_LEVEL)
     if "tensorflow" not in sys.modules and not any(isinstance(known, _Finder) for known in sys.meta_path):
@@ -81,7 +81,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See `importlib.abc.MetaPathFinder.find_spec`."""
+        """Finds TensorFlow once, as `importlib.abc.MetaPathFinder.find_spec`."""
         if fullname != "tensorflow":
             return None
         sys.meta_path.remove(self)

@@ -2,10 +2,10 @@
 "use strict";
 
 const ROW = 26; // pixels, as --row
-const LEAST = 5; // of 255: lines that are fainter are not drawn
-const MOST_SAID = 5; // tokens that are named below the figure
+const MIN_LEVEL = 5; // of 255; fainter lines are not drawn
+const MAX_LISTED = 5; // tokens listed below the figure
 const SPREAD = 12; // pixels over which the lines of a token's heads are spread
-const MARK = "\u2581"; // SentencePiece writes a space so
+const MARK = "\u2581"; // SentencePiece's mark of a space
 const SVG = "http://www.w3.org/2000/svg";
 
 const byId = (id) => document.getElementById(id);
@@ -16,31 +16,31 @@ for (const kind of kinds.values()) {
 }
 const SIDES = { from: "queries", at: "memory" };
 
-// What is shown: a token is {side: "from" or "at", place: counted from 0}, or null.
-const chosen = { kind: data.kinds[0], layer: 0, heads: new Set(), token: null };
-let pointed = null;
-let keeping = 0;
+// A token is {side: "from" or "at", place: its index}, or null.
+const selection = { kind: data.kinds[0], layer: 0, heads: new Set(), token: null };
+let hovered = null;
+let timer = 0;
 
 const colour = (head) => data.colours[(head - 1) % data.colours.length];
-const headsShown = () => chosen.kind.heads.filter((head) => chosen.heads.has(head));
+const selectedHeads = () => selection.kind.heads.filter((head) => selection.heads.has(head));
 
-/** The weight, 0 to 255, of what a query gives to a place in memory. */
+/** Returns the attention weight, 0 to 255, of a query for a memory position. */
 function weight(head, query, memory) {
-  const { kind, layer } = chosen;
+  const { kind, layer } = selection;
   const map = kind.layers.indexOf(layer) * kind.heads.length + kind.heads.indexOf(head);
   return kind.bytes[(map * kind.queries.length + query) * kind.memory.length + memory];
 }
 
 function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
 }
 
-/** The weights of one token, each [weight, place on the other side]. */
-function ofToken(head, token) {
-  const others = token.side === "from" ? chosen.kind.memory : chosen.kind.queries;
+/** Returns the weights of one token, each [weight, index on the other side]. */
+function weightsOf(head, token) {
+  const others = token.side === "from" ? selection.kind.memory : selection.kind.queries;
   return others.map((_, other) => [
     token.side === "from" ? weight(head, token.place, other) : weight(head, other, token.place),
     other,
@@ -48,18 +48,18 @@ function ofToken(head, token) {
 }
 
 function drawKinds() {
-  for (const input of byId("kinds").querySelectorAll("input")) input.checked = input.value === chosen.kind.name;
+  for (const input of byId("kinds").querySelectorAll("input")) input.checked = input.value === selection.kind.name;
 }
 
 function drawLayersAndHeads() {
   byId("layer").replaceChildren(
-    ...chosen.kind.layers.map((layer) => element("option", { value: layer }, String(layer))),
+    ...selection.kind.layers.map((layer) => element("option", { value: layer }, String(layer))),
   );
-  byId("layer").value = chosen.layer;
+  byId("layer").value = selection.layer;
   byId("boxes").replaceChildren(
-    ...chosen.kind.heads.map((head) => {
+    ...selection.kind.heads.map((head) => {
       const input = element("input", { type: "checkbox", name: "head", value: head });
-      input.checked = chosen.heads.has(head);
+      input.checked = selection.heads.has(head);
       const label = element("label", { "data-head": head }, input, ` ${head}`);
       label.style.setProperty("--head", colour(head));
       return label;
@@ -67,8 +67,8 @@ function drawLayersAndHeads() {
   );
 }
 
-/** A piece whose mark for a space is fainter than its letters. */
-function marked(text) {
+/** Returns a piece with a fainter mark for a space. */
+function withMarks(text) {
   return text.split(MARK).flatMap((part, number) => [
     ...(number ? [element("span", { class: "mark" }, MARK)] : []),
     part,
@@ -77,10 +77,10 @@ function marked(text) {
 
 function drawTokens() {
   for (const [side, name] of Object.entries(SIDES)) {
-    byId(`${name}-title`).textContent = chosen.kind[`${name}Title`];
+    byId(`${name}-title`).textContent = selection.kind[`${name}Title`];
     byId(name).replaceChildren(
-      ...chosen.kind[name].map((text, place) => {
-        const label = element("bdi", { dir: "auto" }, ...marked(text));
+      ...selection.kind[name].map((text, place) => {
+        const label = element("bdi", { dir: "auto" }, ...withMarks(text));
         const attributes = { class: "token", role: "option", tabindex: -1, title: text };
         const token = element("div", attributes, element("span", { class: "strips" }), label);
         token.dataset.side = side;
@@ -93,13 +93,13 @@ function drawTokens() {
 
 function drawLines(active) {
   const svg = byId("lines");
-  const heads = headsShown();
+  const heads = selectedHeads();
   const step = Math.min(3, SPREAD / heads.length);
   const lines = [];
   heads.forEach((head, number) => {
     const middle = ROW / 2 + (number - (heads.length - 1) / 2) * step;
     const draw = (strength, query, memory) => {
-      if (strength < LEAST) return;
+      if (strength < MIN_LEVEL) return;
       const line = document.createElementNS(SVG, "line");
       const ends = { x1: 0, y1: query * ROW + middle, x2: "100%", y2: memory * ROW + middle };
       for (const [key, value] of Object.entries(ends)) line.setAttribute(key, value);
@@ -108,27 +108,27 @@ function drawLines(active) {
       line.style.setProperty("--head", colour(head));
       lines.push(line);
     };
-    const tokens = active ? [active] : chosen.kind.queries.map((_, place) => ({ side: "from", place }));
+    const tokens = active ? [active] : selection.kind.queries.map((_, place) => ({ side: "from", place }));
     for (const token of tokens) {
-      for (const [strength, other] of ofToken(head, token)) {
+      for (const [strength, other] of weightsOf(head, token)) {
         if (token.side === "from") draw(strength, token.place, other);
         else draw(strength, other, token.place);
       }
     }
   });
-  svg.setAttribute("height", ROW * Math.max(chosen.kind.queries.length, chosen.kind.memory.length));
+  svg.setAttribute("height", ROW * Math.max(selection.kind.queries.length, selection.kind.memory.length));
   svg.replaceChildren(...lines);
 }
 
-/** Marks the active token, and colours those on the other side by what it gives them or they give it. */
-function drawMarks(active) {
-  const heads = headsShown();
-  const weights = active ? heads.map((head) => ofToken(head, active)) : [];
+/** Highlights the active token, and colours the tokens on the other side by their weights. */
+function drawStrips(active) {
+  const heads = selectedHeads();
+  const weights = active ? heads.map((head) => weightsOf(head, active)) : [];
   for (const token of document.querySelectorAll(".token")) {
     const place = Number(token.dataset.place);
     const own = { side: token.dataset.side, place };
     token.classList.toggle("active", same(own, active));
-    token.setAttribute("aria-selected", same(own, chosen.token));
+    token.setAttribute("aria-selected", same(own, selection.token));
     const isOther = active && active.side !== token.dataset.side;
     token.firstChild.replaceChildren(
       ...(isOther ? heads : []).map((head, number) => {
@@ -140,86 +140,86 @@ function drawMarks(active) {
     );
   }
   for (const [side, name] of Object.entries(SIDES)) {
-    const there = chosen.token && chosen.token.side === side ? chosen.token.place : 0;
-    byId(name).childNodes.forEach((token, place) => (token.tabIndex = place === there ? 0 : -1));
+    const focusable = selection.token && selection.token.side === side ? selection.token.place : 0;
+    byId(name).childNodes.forEach((token, place) => (token.tabIndex = place === focusable ? 0 : -1));
   }
 }
 
-/** Says in words what the active token looks at, on average over the heads that are shown. */
-function say(active) {
-  const heads = headsShown();
-  if (!heads.length) return byId("said").replaceChildren("No head is chosen.");
-  if (!active) return byId("said").replaceChildren();
-  const { queries, memory } = chosen.kind;
+/** Lists the strongest weights of the active token, averaged over the selected heads. */
+function showStatus(active) {
+  const heads = selectedHeads();
+  if (!heads.length) return byId("status").replaceChildren("No head is selected.");
+  if (!active) return byId("status").replaceChildren();
+  const { queries, memory } = selection.kind;
   const [own, others] = active.side === "from" ? [queries, memory] : [memory, queries];
-  const weights = heads.map((head) => ofToken(head, active));
+  const weights = heads.map((head) => weightsOf(head, active));
   const means = others.map((_, other) => [
     weights.reduce((sum, ofHead) => sum + ofHead[other][0], 0) / heads.length / 255,
     other,
   ]);
   const named = means.filter(([mean]) => mean >= 0.005).sort((a, b) => b[0] - a[0]);
-  const parts = named.slice(0, MOST_SAID).flatMap(([mean, other], number) => [
+  const parts = named.slice(0, MAX_LISTED).flatMap(([mean, other], number) => [
     number ? ", " : " ",
     element("bdi", {}, others[other]),
     ` ${Math.round(100 * mean)} %`,
   ]);
-  const verb = active.side === "from" ? " looks at" : " is looked at by";
+  const verb = active.side === "from" ? " attends to" : " is attended to by";
   const average = heads.length > 1 ? ` (mean of ${heads.length} heads)` : "";
-  return byId("said").replaceChildren(element("bdi", {}, own[active.place]), verb, ...parts, average);
+  return byId("status").replaceChildren(element("bdi", {}, own[active.place]), verb, ...parts, average);
 }
 
 function drawAttention() {
-  const active = pointed || chosen.token;
+  const active = hovered || selection.token;
   drawLines(active);
-  drawMarks(active);
-  say(active);
+  drawStrips(active);
+  showStatus(active);
 }
 
 function draw() {
-  pointed = null;
+  hovered = null;
   drawKinds();
   drawLayersAndHeads();
   drawTokens();
   drawAttention();
 }
 
-/** What is chosen as the address keeps it, such as #kind=cross&layer=2&heads=1,3&from=4. */
+/** Returns the selection as the address stores it, such as #kind=cross&layer=2&heads=1,3&from=4. */
 function toHash() {
-  const { kind, layer, token } = chosen;
-  const parts = [`kind=${kind.name}`, `layer=${layer}`, `heads=${headsShown().join(",")}`];
+  const { kind, layer, token } = selection;
+  const parts = [`kind=${kind.name}`, `layer=${layer}`, `heads=${selectedHeads().join(",")}`];
   if (token) parts.push(`${token.side}=${token.place + 1}`);
   return `#${parts.join("&")}`;
 }
 
 function fromHash() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const kind = kinds.get(asked.get("kind")) || data.kinds[0];
-  const heads = (asked.get("heads") ?? kind.heads.join(",")).split(",").map(Number);
-  chosen.kind = kind;
-  chosen.layer = kind.layers.includes(Number(asked.get("layer"))) ? Number(asked.get("layer")) : kind.layers.at(-1);
-  chosen.heads = new Set(heads.filter((head) => kind.heads.includes(head)));
-  chosen.token = null;
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  const kind = kinds.get(parameters.get("kind")) || data.kinds[0];
+  const heads = (parameters.get("heads") ?? kind.heads.join(",")).split(",").map(Number);
+  selection.kind = kind;
+  selection.layer = kind.layers.includes(Number(parameters.get("layer"))) ? Number(parameters.get("layer")) : kind.layers.at(-1);
+  selection.heads = new Set(heads.filter((head) => kind.heads.includes(head)));
+  selection.token = null;
   for (const [side, name] of Object.entries(SIDES)) {
-    const place = Number(asked.get(side)) - 1;
-    if (kind[name][place] !== undefined) chosen.token = { side, place };
+    const place = Number(parameters.get(side)) - 1;
+    if (kind[name][place] !== undefined) selection.token = { side, place };
   }
 }
 
-/** Once for many changes in a row: browsers limit how often an address may change. */
-function keep() {
-  clearTimeout(keeping);
-  keeping = setTimeout(() => history.replaceState(null, "", toHash()), 150);
+/** Stores the selection in the address, delayed, since browsers limit how often an address may change. */
+function updateHash() {
+  clearTimeout(timer);
+  timer = setTimeout(() => history.replaceState(null, "", toHash()), 150);
 }
 
-function choose(change) {
-  Object.assign(chosen, change);
-  keep();
+function select(change) {
+  Object.assign(selection, change);
+  updateHash();
   drawAttention();
 }
 
-function chooseHeads(heads) {
-  choose({ heads: new Set(heads) });
-  byId("boxes").querySelectorAll("input").forEach((box) => (box.checked = chosen.heads.has(Number(box.value))));
+function selectHeads(heads) {
+  select({ heads: new Set(heads) });
+  byId("boxes").querySelectorAll("input").forEach((box) => (box.checked = selection.heads.has(Number(box.value))));
 }
 
 const tokenOf = (node) => {
@@ -228,17 +228,17 @@ const tokenOf = (node) => {
 };
 const same = (one, other) => one?.side === other?.side && one?.place === other?.place;
 
-function point(token) {
-  if (same(token, pointed)) return;
-  pointed = token;
+function hover(token) {
+  if (same(token, hovered)) return;
+  hovered = token;
   drawAttention();
 }
 
-const toggle = (token) => choose({ token: same(token, chosen.token) ? null : token });
+const toggle = (token) => select({ token: same(token, selection.token) ? null : token });
 
-/** The token to which a key leads, or undefined. */
+/** Returns the token that a key moves to, or undefined. */
 function next(token, key) {
-  const last = (side) => chosen.kind[SIDES[side]].length - 1;
+  const last = (side) => selection.kind[SIDES[side]].length - 1;
   const at = (side, place) => ({ side, place: Math.max(0, Math.min(place, last(side))) });
   const steps = {
     ArrowUp: () => at(token.side, token.place - 1),
@@ -259,33 +259,33 @@ byId("source").textContent = data.source;
 byId("target").textContent = data.target;
 byId("kinds").addEventListener("change", (event) => {
   const kind = kinds.get(event.target.value);
-  const layer = kind.layers.includes(chosen.layer) ? chosen.layer : kind.layers.at(-1);
-  Object.assign(chosen, { kind, layer, token: null });
-  keep();
+  const layer = kind.layers.includes(selection.layer) ? selection.layer : kind.layers.at(-1);
+  Object.assign(selection, { kind, layer, token: null });
+  updateHash();
   draw();
 });
-byId("layer").addEventListener("change", (event) => choose({ layer: Number(event.target.value) }));
+byId("layer").addEventListener("change", (event) => select({ layer: Number(event.target.value) }));
 byId("boxes").addEventListener("change", () => {
-  chooseHeads([...byId("boxes").querySelectorAll(":checked")].map((box) => Number(box.value)));
+  selectHeads([...byId("boxes").querySelectorAll(":checked")].map((box) => Number(box.value)));
 });
 byId("boxes").addEventListener("dblclick", (event) => {
   const label = event.target.closest("label");
-  if (label) chooseHeads([Number(label.dataset.head)]);
+  if (label) selectHeads([Number(label.dataset.head)]);
 });
-byId("all").addEventListener("click", () => chooseHeads(chosen.kind.heads));
-byId("none").addEventListener("click", () => chooseHeads([]));
+byId("all").addEventListener("click", () => selectHeads(selection.kind.heads));
+byId("none").addEventListener("click", () => selectHeads([]));
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 
 const figure = byId("figure");
-figure.addEventListener("pointerover", (event) => point(tokenOf(event.target)));
-figure.addEventListener("pointerleave", () => point(null));
+figure.addEventListener("pointerover", (event) => hover(tokenOf(event.target)));
+figure.addEventListener("pointerleave", () => hover(null));
 figure.addEventListener("click", (event) => {
   const token = tokenOf(event.target);
   if (token) toggle(token);
 });
 figure.addEventListener("focusin", (event) => {
   const token = tokenOf(event.target);
-  if (token && event.target.matches(":focus-visible") && !same(token, chosen.token)) choose({ token });
+  if (token && event.target.matches(":focus-visible") && !same(token, selection.token)) select({ token });
 });
 figure.addEventListener("keydown", (event) => {
   const token = tokenOf(event.target);
@@ -298,12 +298,12 @@ figure.addEventListener("keydown", (event) => {
   const to = next(token, event.key);
   if (!to) return;
   event.preventDefault();
-  pointed = null;
-  choose({ token: to });
+  hovered = null;
+  select({ token: to });
   byId(SIDES[to.side]).childNodes[to.place].focus();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") choose({ token: null });
+  if (event.key === "Escape") select({ token: null });
 });
 window.addEventListener("hashchange", () => {
   if (location.hash === toHash()) return;

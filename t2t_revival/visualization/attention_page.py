@@ -1,4 +1,4 @@
-"""Attention as one page of HTML, which needs nothing else: figures 3 to 5 of the paper, to play with."""
+"""Attention weights as a self-contained, interactive HTML page, after figures 3 to 5 of the paper."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, ENCODER, Attended, Attention
+from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, ENCODER, Attention, AttentionWeights
 
 FOLDER = Path(__file__).parent
-LARGEST = 255  # stands for the weight 1
-TITLES = {
-    ENCODER: ("encoder", "each token of the input", "tokens of the input that it looks at"),
-    DECODER: ("decoder", "token that is written", "tokens before it that it looks at"),
-    CROSS: ("decoder over encoder", "token that is written", "tokens of the input that it looks at"),
+MAX_LEVEL = 255  # stands for the weight 1
+TITLES = {  # of the kind, of its queries, of its memory
+    ENCODER: ("encoder self-attention", "query: input token", "attends to: input tokens"),
+    DECODER: ("decoder self-attention", "query: output token", "attends to: earlier output tokens"),
+    CROSS: ("encoder-decoder attention", "query: output token", "attends to: input tokens"),
 }
 
 
 def page(attention: Attention, about: str) -> str:
-    """The page: style, script and weights are in it, and it may load nothing and run nothing else.
+    """Returns the page with its style, script and weights; it loads nothing and runs no other script.
 
     Args:
-        attention: what is drawn; each weight is rounded to the nearest 255th.
-        about: a line that says of which model it is.
+        attention: the weights, which are rounded to multiples of 1/255.
+        about: one line that names the model.
     """
     style, script = (
         FOLDER.joinpath(f"attention.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
@@ -44,36 +44,36 @@ def page(attention: Attention, about: str) -> str:
 
 
 def data(attention: Attention) -> dict[str, Any]:
-    """What the page's script is given, as JSON has it."""
+    """Returns the JSON data of the page's script."""
     return {
         "source": attention.source,
         "target": attention.target,
         "colours": COLOURS,
-        "kinds": [_kind(attended) for attended in attention.kinds],
+        "kinds": [_kind(weights) for weights in attention.kinds],
     }
 
 
-def _kind(attended: Attended) -> dict[str, Any]:
-    title, queries_title, memory_title = TITLES[attended.kind]
-    weights = np.rint(attended.weights * LARGEST).astype(np.uint8)
+def _kind(attention: AttentionWeights) -> dict[str, Any]:
+    title, queries_title, memory_title = TITLES[attention.kind]
+    weights = np.rint(attention.weights * MAX_LEVEL).astype(np.uint8)
     return {
-        "name": attended.kind,
+        "name": attention.kind,
         "title": title,
         "queriesTitle": queries_title,
         "memoryTitle": memory_title,
-        "queries": attended.queries,
-        "memory": attended.memory,
-        "layers": attended.layers,
-        "heads": attended.heads,
+        "queries": attention.queries,
+        "memory": attention.memory,
+        "layers": attention.layers,
+        "heads": attention.heads,
         "weights": base64.b64encode(weights.tobytes()).decode(),  # [layers, heads, query, memory]
     }
 
 
 def _as_script(value: Any) -> str:
-    """JSON in ASCII that can stand inside of a script element: no "<" ends it or opens a comment in it."""
+    """Returns ASCII JSON for a script element, without a "<" that would end the element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
 def _hash(text: str) -> str:
-    """By which a content security policy knows a script or style."""
+    """Returns the hash that names a script or style in a content security policy."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,8 +1,7 @@
-"""What all commands share: flags, one-line errors, exit codes."""
+"""The frame of every command: flags, `--help`, one-line errors, exit codes."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import re
@@ -13,18 +12,16 @@ from collections.abc import Callable
 
 from absl import flags
 
-from t2t_revival import native_log, registry
-from t2t_revival.cli import command_line
+from t2t_revival import registry
+from t2t_revival.cli.support import command_line
 from t2t_revival.errors import T2TError, Terminated
 
 HELP_WIDTH = 100  # columns
-LEAST_PART = 1024  # tokens of a batch that are worth a stream of their own
-MOST_TRAINING_STREAMS = 8  # each has a copy of the graph
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 def new_flags() -> flags.FlagValues:
-    """The flags of one command, with the flags that every command has."""
+    """Creates the flags of a command, with those that every command has."""
     values = flags.FlagValues()
     flags.DEFINE_bool("debug", False, "Show the whole traceback of an error.", flag_values=values)
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=values)
@@ -37,17 +34,17 @@ def run(
     command: Callable[[flags.FlagValues], int | None],
     argv: list[str] | None = None,
 ) -> int:
-    """Parses the command line, runs `command` and turns every failure into one line on stderr.
+    """Parses the command line, runs `command` and prints every failure as one line on stderr.
 
     Args:
-        values: the command's flags (`new_flags`); what an earlier call set is forgotten.
-        usage: what `--help` prints above the flags; help is given whatever else stands there.
-        command: takes the parsed flags, does the work; may return an exit status.
-        argv: the command line with the program's name first; `sys.argv` if not given.
+        values: the command's flags (`new_flags`); values of an earlier call are reset.
+        usage: printed by `--help` above the flags, whatever else is on the command line.
+        command: called with the parsed flags; may return an exit status.
+        argv: the command line, the program's name first; `None` takes `sys.argv`.
 
     Returns:
-        The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C;
-        143 after SIGTERM, where a command keeps what it has done.
+        The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C; 143 after
+        SIGTERM, where a command keeps its work.
     """
     _print_all_characters()
     argv = sys.argv if argv is None else argv
@@ -81,58 +78,8 @@ def run(
     return status or 0
 
 
-def load_tensorflow(values: flags.FlagValues) -> None:
-    """Imports TensorFlow without what it prints at its start, unless `--debug` is given."""
-    if values.debug:
-        os.environ[native_log.LEVEL] = "0"
-    with native_log.quiet():
-        import tensorflow as tf
-
-        tf.config.list_physical_devices()
-
-
-def streams(most: int | None = None) -> int:
-    """How many streams of work to run side by side, and the threads of each set in TensorFlow.
-
-    One, but on CPUs as many as there are cores: operations of one thread each, side by side, use the cores
-    better than operations that are spread over them one after the other. A second call must ask for the same.
-
-    Args:
-        most: more than these are of no use; cores are then shared out evenly.
-    """
-    import tensorflow as tf
-
-    from t2t_revival.data.workers import cores
-
-    if tf.config.list_physical_devices("GPU"):
-        return 1
-    there = cores()
-    number = max(n for n in range(1, min(there, most or there) + 1) if there % n == 0)
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(there // number)
-    except RuntimeError:  # TensorFlow was in use before, with threads of its own
-        return 1
-    return number
-
-
-def single_stream() -> int:
-    """As `streams`, for one short text at a time: its operations are too small to be shared out."""
-    import tensorflow as tf
-
-    with contextlib.suppress(RuntimeError):  # TensorFlow was in use before
-        if not tf.config.list_physical_devices("GPU"):
-            tf.config.threading.set_intra_op_parallelism_threads(1)
-            tf.config.threading.set_inter_op_parallelism_threads(1)
-    return 1
-
-
-def training_streams(batch_size: int) -> int:
-    """`streams` for a training whose batches have `batch_size` tokens."""
-    return streams(min(MOST_TRAINING_STREAMS, max(1, batch_size // LEAST_PART)))
-
-
 def _print_all_characters() -> None:
-    """Has characters that the terminal's encoding lacks printed as \\xe4 and the like, not as a traceback."""
+    """Prints characters that the terminal's encoding lacks as \\xe4 and the like, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -143,7 +90,7 @@ def _names(values: flags.FlagValues) -> list[str]:
 
 
 def _describe(values: flags.FlagValues) -> str:
-    """The flags, one paragraph each, in two columns."""
+    """Describes the flags, one paragraph each, in two columns."""
     heads = {name: f"  --{'[no]' if values[name].boolean else ''}{name}" for name in _names(values)}
     column = max(map(len, heads.values())) + 2
     return "\n".join(
@@ -172,7 +119,7 @@ def _fail(name: str, message: str, status: int) -> int:
 
 
 def _fail_usage(name: str, faults: list[str]) -> int:
-    """Prints what is wrong with a command line: one fault in one line, several in a list."""
+    """Prints the faults of a command line: one in one line, several in a list."""
     if len(faults) == 1:
         return _fail(name, f"{faults[0]} (see {name} --help)", EXIT_USAGE)
     lines = "".join(f"\n  {' '.join(fault.splitlines())}" for fault in faults)

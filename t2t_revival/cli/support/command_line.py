@@ -1,4 +1,4 @@
-"""Parsing of a command line that finds all of its faults at once."""
+"""Parsing of a command line, with all of its faults at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from absl import flags
 
 from t2t_revival import t2t_names
-from t2t_revival.cli import t2t_flags
+from t2t_revival.cli.support import t2t_flags
 
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
 
@@ -17,12 +17,12 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
     """Sets the flags of a command line.
 
     Args:
-        values: the command's flags; what an earlier call set is forgotten.
+        values: the command's flags; values of an earlier call are reset.
         command: its name, such as "t2t-trainer".
-        arguments: what follows the name.
+        arguments: the words behind the name.
 
     Returns:
-        A line for each fault: flags that the command does not have, wrong values, other arguments.
+        A line for each fault: unknown flags, wrong values, unexpected arguments.
     """
     for flag in values:
         values[flag].unparse()
@@ -44,11 +44,15 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
         else:
             unknown.append(name)
     known = {flag for flag in values if flag == values[flag].name}
-    return t2t_flags.answers(command, unknown, sorted(known)) + _problem(values) * bool(unknown) + faults
+    return (
+        t2t_flags.explain_flags(command, unknown, sorted(known))
+        + _explain_problem(values) * bool(unknown)
+        + faults
+    )
 
 
 def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Name and words of each flag, its value among them; other arguments have no name."""
+    """Yields name and words of each flag, its value among them; other arguments have no name."""
     words = list(arguments)
     while words:
         word = words.pop(0)
@@ -66,7 +70,7 @@ def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str
 
 
 def _name(word: str) -> str:
-    """The name of the flag in a word; empty: the word is no flag."""
+    """Returns the name of the flag in a word; empty where the word is not a flag."""
     dashes = 2 if word.startswith("--") else 1
     return word[dashes:].partition("=")[0] if word.startswith("-") else ""
 
@@ -78,9 +82,9 @@ def _flag(values: flags.FlagValues, name: str) -> flags.Flag | None:
     return values[plain] if plain != name and plain in values and values[plain].boolean else None
 
 
-def _problem(values: flags.FlagValues) -> list[str]:
-    """Explains `--problem` where it is tensor2tensor's name, which commands that make data do not take."""
+def _explain_problem(values: flags.FlagValues) -> list[str]:
+    """Explains `--problem` with tensor2tensor's name, which commands that generate data do not accept."""
     makes_data = "data_source" in values and "problem" in values
     name = values["problem"].value if makes_data else None
-    told = t2t_names.explain_problem(name) if name else None
-    return [f"--problem={told}"] if told else []
+    explanation = t2t_names.explain_problem(name) if name else None
+    return [f"--problem={explanation}"] if explanation else []

@@ -1,4 +1,4 @@
-"""The description of one hparams set that `--registry_help --hparams_set=NAME` prints."""
+"""Description of one hparams set, for `--registry_help --hparams_set=NAME`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import asdict
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli import common
+from t2t_revival.cli.support import command
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.hparams.meanings import meanings
+from t2t_revival.utils.field_comments import field_comments
 
-BASE = "base"  # the paper's model, beside which all sets are shown
+BASE = "base"  # the paper's model, with which all sets are compared
 COLUMN = 40  # where meanings begin
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def describe_set(values: flags.FlagValues) -> str:
-    """All fields of `--hparams_set` by group, each with its value and its meaning.
+    """Describes all fields of `--hparams_set` by group, each with its value and its meaning.
 
-    Values are those that a training with the same flags would have: `--hparams`, `--train_steps` and the
-    changes of `--problem` are applied where they are given. A value that differs from the named set or from
+    Values are those of a training with the same flags: `--hparams`, `--train_steps` and the changes of
+    `--problem` are applied. A value that differs from the named set or from
     the paper's base model is marked, and has the other value in brackets.
 
     Raises:
@@ -35,7 +35,7 @@ def describe_set(values: flags.FlagValues) -> str:
         f"{name}: {registry.list_hparams()[name]}",
         "* marks a value that differs from the one in brackets, which is that of the set named there.",
     ]
-    for title, fields in meanings().items():
+    for title, fields in field_comments(HParams).items():
         lines += ["", title]
         for field, meaning in fields.items():
             others = [f"{at}: {found[field]}" for at, found in beside.items() if found[field] != shown[field]]
@@ -44,7 +44,7 @@ def describe_set(values: flags.FlagValues) -> str:
 
 
 def _with_flags(named: HParams, values: flags.FlagValues) -> HParams:
-    """The set as a training with these flags has it."""
+    """Applies the flags to a set, as a training does."""
     shown = named.override(values.hparams if "hparams" in values else "")
     if "train_steps" in values and values.train_steps:
         shown = shown.replace(train_steps=values.train_steps)
@@ -52,13 +52,13 @@ def _with_flags(named: HParams, values: flags.FlagValues) -> HParams:
 
 
 def _field(assignment: str, meaning: str, others: list[str]) -> list[str]:
-    """The lines of one field: the meaning beside the value, or below a value that is too long for that."""
+    """Formats a field: the meaning beside the value, or below a long value."""
     head = f"{'*' if others else ' '} {assignment}"
     brackets = f" [{'; '.join(others)}]".replace(": ", f":{NO_BREAK}") if others else ""
     above = [] if len(head) < COLUMN - 1 else [head]
     text = textwrap.wrap(
         meaning + brackets,
-        common.HELP_WIDTH,
+        command.HELP_WIDTH,
         initial_indent="".ljust(COLUMN) if above else head.ljust(COLUMN),
         subsequent_indent=" " * COLUMN,
         break_on_hyphens=False,

@@ -1,4 +1,4 @@
-"""Flags of tensor2tensor's commands that are gone or have another name here, and how a command answers them.
+"""Flags of tensor2tensor's commands that are gone or have another name, and the answers to them.
 
 `docs/from_tensor2tensor.md` shows the same rows, and a test holds the two equal.
 """
@@ -27,7 +27,7 @@ GONE: dict[str, tuple[Row, ...]] = {
         Row(
             "hparams_range autotune_objective autotune_maximize autotune_max_trials autotune_parallel_trials",
             "",
-            "a shell loop over `--hparams` does it on one machine; see README, Parse",
+            "a shell loop over `--hparams` does it on one machine; see docs/guides/training.md",
         ),
         Row("eval_use_test_set", "t2t-eval --eval_use_test_set", "the trainer looks at dev only"),
         Row("eval_timeout_mins", "t2t-eval --eval_timeout_mins"),
@@ -168,36 +168,36 @@ SAME = {  # T2T's flags of which each command has one of this name
 }
 
 
-def answers(command: str, wrong: Iterable[str], known: Collection[str]) -> list[str]:
-    """Answers flags that a command does not have; those with the same answer share a line.
+def explain_flags(command: str, unknown: Iterable[str], known: Collection[str]) -> list[str]:
+    """Explains flags that a command does not have; those of the same fate share a line.
 
     Args:
         command: such as "t2t-trainer".
-        wrong: names of these flags, without dashes.
-        known: names of the flags that the command has; a near one is suggested for a flag that T2T never had.
+        unknown: names of these flags, without dashes.
+        known: names of the command's flags; a near one is suggested for a flag that T2T never had.
 
     Returns:
         The lines, T2T's flags first.
     """
     fates: dict[str, list[str]] = {}
-    unknown = []
-    for name in dict.fromkeys(wrong):
+    never_known = []
+    for name in dict.fromkeys(unknown):
         if fate := _fate(command, name, known):
             fates.setdefault(fate, []).append(f"--{name}")
         else:
-            unknown.append(did_you_mean(name, known, "flag"))
-    told = [f"{', '.join(names)} {'are' if names[1:] else 'is'} {fate}" for fate, names in fates.items()]
-    return told + unknown
+            never_known.append(did_you_mean(name, known, "flag"))
+    explained = [f"{', '.join(names)} {'are' if names[1:] else 'is'} {fate}" for fate, names in fates.items()]
+    return explained + never_known
 
 
 def _fate(command: str, name: str, known: Collection[str]) -> str | None:
-    """The fate of a flag of tensor2tensor; None: it had none of this name."""
+    """Returns the fate of a flag of tensor2tensor; `None` if it had none of this name."""
     if name.startswith(HPARAM_PREFIX):
         name = HPARAM
     owners = dict.fromkeys([command, TRAINER, *GONE])
     for plain, owner in product(dict.fromkeys([name, name.removeprefix("no")]), owners):
         if row := find(plain, GONE.get(owner, ())):
-            return f"{_here(row, owner, known)}{f': {row.said}' if row.note else ''}"
+            return f"{_here(row, owner, known)}{f': {row.plain_note}' if row.note else ''}"
         if plain in SAME.get(owner, "").split():
             return f"a flag of {owner}, and does nothing in {command}"
     return None

@@ -3,15 +3,21 @@
 Position i sees
 
 - in the encoder i - r // 2 ... i + (r - 1) // 2: r positions, i in their middle; an even r has one more
-  before i than after it. At both ends of a sentence the neighbourhood is cut off, not moved.
+  before i than after it. At both ends of a sentence the neighbourhood is truncated, not moved.
 - in the decoder i - r // 2 ... i: what section 3.2.3 leaves of the same neighbourhood. The paper centres it
   and masks what is later, as in full attention, so that one r reaches as far back in both stacks.
 
 Attention over the encoder's output is not restricted. The weights are those of full attention.
 
-A sentence is cut into blocks that are as long as a neighbourhood reaches, or longer. The queries of a block
-meet the keys of the block, and of the two beside it as many as its outermost positions see. That takes
-n * (r + block) scores, where full attention takes n * n, and no tensor of n * n elements is ever made.
+A sentence is split into blocks that are as long as a neighbourhood reaches, or longer. The queries of a
+block meet the keys of the block, and of the two beside it as many as its outermost positions see:
+
+    blocks              |   block 0   |   block 1   |   block 2  ..|      block positions each; .. is padding
+    queries of block 1                 q q q q q q q
+    their keys                     k k k k k k k k k k k                  near = before + block + after
+
+That takes n * (r + block) scores, where full attention takes n * n, and no tensor of n * n elements is ever
+made.
 
 Shapes as in `attention`; `blocks` of one sentence, `block` positions of one, `near` positions whose keys a
 block meets.
@@ -21,22 +27,23 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
-from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import (
     MASKED,
+    Cache,
     MultiHeadAttention,
-    recording,
+    padding_bias,
     scaled_dot_product_attention,
 )
 
-LEAST_BLOCK = 128  # positions; shorter blocks would save fewer products than what surrounds them costs
+MIN_BLOCK = 128  # positions; shorter blocks would save fewer products than their overhead costs
 OUTSIDE = 2 * MASKED  # hides more than padding: where all neighbours are padding, others stay hidden
 
 
 class Blocks(NamedTuple):
-    """How sentences of one length are cut; int scalars where the length is known at run time only.
+    """Blocks of sentences of one length; int scalars where the length is known at run time only.
 
     Attributes:
         number: blocks of a sentence.
@@ -62,27 +69,24 @@ class Blocks(NamedTuple):
 
 
 class Neighbourhood(NamedTuple):
-    """What a position sees besides itself.
+    """Positions that a position sees besides itself.
 
     Attributes:
-        before: how many positions right before it.
-        after: how many positions right after it.
+        before: number of positions right before it.
+        after: number of positions right after it.
     """
 
     before: int
     after: int
 
     @classmethod
-    def of(cls, hparams: HParams, masked: bool) -> Neighbourhood | None:
-        """Of `attention_window`; `masked`: whether later positions are hidden. None: all are seen."""
-        window = hparams.attention_window
-        if not window:
-            return None
-        return cls(window // 2, 0 if masked else (window - 1) // 2)
+    def of_window(cls, window: int, causal: bool) -> Neighbourhood:
+        """Returns the neighbourhood of `window` positions, without later ones if `causal`."""
+        return cls(window // 2, 0 if causal else (window - 1) // 2)
 
-    def cut(self, length: Any) -> Blocks:
-        """Into blocks that no neighbourhood reaches across; a sentence shorter than two of them is one."""
-        number = _at_least(1, length // max(self.before, self.after, LEAST_BLOCK))
+    def split_into_blocks(self, length: Any) -> Blocks:
+        """Returns blocks that no neighbourhood reaches across; a sentence shorter than two of them is one."""
+        number = _at_least(1, length // max(self.before, self.after, MIN_BLOCK))
         size = (length + number - 1) // number
         others = (number - 1) * size
         return Blocks(number, size, _at_most(self.before, others), _at_most(self.after, others))
@@ -91,13 +95,13 @@ class Neighbourhood(NamedTuple):
         """Hides from each position what is not in its neighbourhood.
 
         Args:
-            bias: of each position, as that of `padding_bias`: [batch, 1, 1, length].
+            bias: that of `padding_bias`, [batch, 1, 1, length].
 
         Returns:
-            [batch * blocks, 1, block, near], for `RestrictedSelfAttention`.
+            [batch * blocks, 1, block, near].
         """
         length = ops.shape(bias)[3]
-        blocks = self.cut(length)
+        blocks = self.split_into_blocks(length)
         bias = ops.reshape(bias, (-1, length))
         bias = ops.pad(bias, [[0, 0], [0, blocks.padded - length]], constant_values=OUTSIDE)
         of_keys = with_neighbours(ops.reshape(bias, (-1, 1, blocks.size, 1)), blocks, OUTSIDE)
@@ -105,60 +109,87 @@ class Neighbourhood(NamedTuple):
         far = ops.logical_or(distance < -self.before, distance > self.after)  # [block, near]
         return ops.transpose(of_keys, (0, 1, 3, 2)) + ops.cast(far, bias.dtype) * OUTSIDE
 
-    def hide_left(self, bias: Any) -> Any:
-        """Hides from hypotheses, while they grow, what has left their neighbourhood.
+    def hide_distant(self, bias: Any) -> Any:
+        """Hides from growing hypotheses the positions that are no longer in their neighbourhood.
 
         Args:
             bias: [batch, beams, memory]. Memory is in the order of positions, and shows to each hypothesis
-                one of each position, from some position on: what it descends from.
+                one place of each position, from some position on: what it descends from.
         """
         own = ops.cast(bias > MASKED / 2, "int32")
         distance = ops.sum(own, axis=2, keepdims=True) - ops.cumsum(own, axis=2)  # from the newest position
         return ops.where(distance > self.before, MASKED, bias)
 
 
+@keras.saving.register_keras_serializable("t2t_revival")
 class RestrictedSelfAttention(MultiHeadAttention):
     """`MultiHeadAttention` of a sentence over itself, in which each position sees its neighbourhood only.
 
     Args:
-        hparams: see `MultiHeadAttention`.
-        neighbourhood: of each position.
+        window: r, positions of a neighbourhood.
+        num_heads: see `MultiHeadAttention`, as for all arguments that follow.
+
+    Example:
+        attention = RestrictedSelfAttention(window=64, num_heads=8, hidden_size=512)
+        output = attention(x, mask=ids != 0)    # [batch, length, 512] -> the same shape
+
+    Reference: Vaswani et al., 2017, section 4; T2T's `local_attention_1d`.
     """
 
-    def __init__(self, hparams: HParams, neighbourhood: Neighbourhood, **kwargs: Any) -> None:
-        super().__init__(hparams, **kwargs)
-        self.neighbourhood = neighbourhood
+    def __init__(
+        self,
+        window: int,
+        num_heads: int,
+        hidden_size: int,
+        key_channels: int | None = None,
+        value_channels: int | None = None,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, hidden_size, key_channels, value_channels, dropout, **kwargs)
+        self.neighbourhood = Neighbourhood.of_window(window, self.causal)
 
-    def call(self, x: Any, encoded: Any = None, bias: Any = None, training: bool = False) -> Any:
-        """MultiHead(Q, K, V), block by block: each is to the projections a sentence of its own.
+    def call(
+        self,
+        x: Any,
+        encoded: Any = None,
+        mask: Any = None,
+        bias: Any = None,
+        cache: Cache | None = None,
+        beams: Any = None,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """MultiHead(Q, K, V), block by block: to the projections, each is a sentence of its own.
 
-        Args:
-            x: [batch, length, hidden].
-            encoded: None.
-            bias: of `Neighbourhood.bias`, [batch * blocks, 1, block, near].
-            training: whether dropout is active.
-
-        Returns:
-            [batch, length, hidden].
+        Args and results are those of `MultiHeadAttention.call`; `encoded` is `None`.
         """
+        if cache is not None:  # `next_bias` hides what is too far back
+            return super().call(x, bias=bias, cache=cache, beams=beams)
+        bias = self.attention_bias(x, mask) if bias is None else bias
         length = ops.shape(x)[1]
-        blocks = self.neighbourhood.cut(length)
+        blocks = self.neighbourhood.split_into_blocks(length)
         x = ops.pad(x, [[0, 0], [0, blocks.padded - length], [0, 0]])
         rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * blocks * block, hidden]
         query, *parts = self._query_key_value_heads(rows, blocks.size)
         key, value = (with_neighbours(part, blocks) for part in parts)
-        heads = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
-        if record := recording():
-            record[-1] = whole_weights(record[-1], blocks, length)
-        return ops.reshape(self._join(heads), (-1, blocks.padded, self.hidden_size))[:, :length]
+        heads, weights = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
+        output = ops.reshape(self._join(heads), (-1, blocks.padded, self.hidden_size))[:, :length]
+        return (output, full_weights(weights, blocks, length)) if return_attention_scores else output
+
+    def attention_bias(self, x: Any, mask: Any = None) -> Any:
+        """Returns the bias of `x`, [batch * blocks, 1, block, near]; see `MultiHeadAttention`."""
+        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
+        return ops.cast(self.neighbourhood.bias(padding_bias(mask)), self.compute_dtype)
+
+    def next_bias(self, bias: Any, batch: Any, beams: Any) -> Any:
+        """Extends the bias of a cache; see `MultiHeadAttention.next_bias`."""
+        return self.neighbourhood.hide_distant(super().next_bias(bias, batch, beams))
 
 
-def self_attention(hparams: HParams, masked: bool, name: str) -> MultiHeadAttention:
-    """Full or restricted, as `attention_window` says; `masked`: whether later positions are hidden."""
-    neighbourhood = Neighbourhood.of(hparams, masked)
-    if neighbourhood is None:
-        return MultiHeadAttention(hparams, name=name)
-    return RestrictedSelfAttention(hparams, neighbourhood, name=name)
+def self_attention(window: int, *args: Any, **kwargs: Any) -> MultiHeadAttention:
+    """Returns restricted attention, or full attention if `window` is 0; see `MultiHeadAttention`."""
+    return RestrictedSelfAttention(window, *args, **kwargs) if window else MultiHeadAttention(*args, **kwargs)
 
 
 def with_neighbours(part: Any, blocks: Blocks, outside: float = 0.0) -> Any:
@@ -166,27 +197,27 @@ def with_neighbours(part: Any, blocks: Blocks, outside: float = 0.0) -> Any:
 
     Args:
         part: [batch * blocks, heads, block, channels].
-        blocks: how sentences are cut.
-        outside: stands where a sentence has no block any more.
+        blocks: of the sentences.
+        outside: value where a sentence has no more blocks.
 
     Returns:
         [batch * blocks, heads, near, channels].
     """
     heads, channels = part.shape[1], part.shape[3]
     part = ops.reshape(part, (-1, blocks.number, heads, blocks.size, channels))
-    before = part[:, :-1, :, blocks.size - blocks.before :]
-    after = part[:, 1:, :, : blocks.after]
+    before = part[:, :-1, :, blocks.size - blocks.before :]  # [batch, blocks - 1, heads, before, channels]
+    after = part[:, 1:, :, : blocks.after]  # [batch, blocks - 1, heads, after, channels]
     rest = [[0, 0]] * 3
     before = ops.pad(before, [[0, 0], [1, 0], *rest], constant_values=outside)
     after = ops.pad(after, [[0, 0], [0, 1], *rest], constant_values=outside)
-    joined = ops.concatenate([before, part, after], axis=3)
+    joined = ops.concatenate([before, part, after], axis=3)  # [batch, blocks, heads, near, channels]
     return ops.reshape(joined, (-1, heads, blocks.near, channels))
 
 
-def whole_weights(weights: Any, blocks: Blocks, length: Any) -> Any:
-    """Weights of blocks, [batch * blocks, heads, block, near] -> [batch, heads, length, length]."""
+def full_weights(weights: Any, blocks: Blocks, length: Any) -> Any:
+    """Returns weights of blocks, [batch * blocks, heads, block, near], as [batch, heads, length, length]."""
     heads = weights.shape[1]
-    first = ops.arange(blocks.number)[:, None] * blocks.size - blocks.before
+    first = ops.arange(blocks.number)[:, None] * blocks.size - blocks.before  # [blocks, 1]
     places = first + ops.arange(blocks.near)[None, :]  # [blocks, near]
     is_at = ops.equal(places[:, :, None], ops.arange(length))  # [blocks, near, length]
     weights = ops.reshape(weights, (-1, blocks.number, heads, blocks.size, blocks.near))

@@ -1,7 +1,7 @@
 """Operations of a graph, counted from the shapes of its nodes.
 
-TensorFlow's own profiler counts the nodes of a graph, and a loop's body not at all. Here a body counts as
-often as the loop runs, and only what the outputs need is counted.
+TensorFlow's profiler skips the bodies of loops. Here a body counts once per iteration, and only nodes that
+the outputs depend on are counted.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 
 
 class Cost(NamedTuple):
-    """What one run of a graph takes.
+    """Cost of one execution of a graph.
 
     Attributes:
-        operations: multiplications and additions of its matrix products and convolutions; what works on one
-            element at a time (softmax, activations, norms) is not counted.
-        sequential: rounds of its longest loop, each of which needs the one before; 1 without loops.
+        operations: multiplications and additions of matrix products and convolutions; element-wise
+            operations (softmax, activations, norms) are not counted.
+        sequential: iterations of the longest loop, 1 without loops.
     """
 
     operations: int
@@ -34,30 +34,30 @@ def count(function: Any) -> Cost:
     """Counts the operations of a `tf.function`'s concrete function, whose shapes are known.
 
     Raises:
-        ValueError: a shape or how often a loop runs is not known, or the graph branches.
+        ValueError: a shape or a number of iterations is unknown, or the graph has branches.
     """
     return _count(function.graph)
 
 
 def _count(graph: Any) -> Cost:
     operations, sequential = 0, 1
-    for node in _needed(graph.outputs):
+    for node in _ancestors(graph.outputs):
         if node.type in BRANCHES:
-            raise ValueError(f"{node.name}: which branch is taken is not known")
+            raise ValueError(f"{node.name}: operations of a branch cannot be counted")
         if node.type in LOOPS:
-            body, rounds = _count(_graph_of(node, "body")), _rounds(node)
+            body, iterations = _count(_graph_of(node, "body")), _iterations(node)
         elif node.type in CALLS:
-            body, rounds = _count(_graph_of(node, "f")), 1
+            body, iterations = _count(_graph_of(node, "f")), 1
         else:
             operations += 2 * _multiplications(node)
             continue
-        operations += rounds * body.operations
-        sequential = max(sequential, rounds * body.sequential)
+        operations += iterations * body.operations
+        sequential = max(sequential, iterations * body.sequential)
     return Cost(operations, sequential)
 
 
-def _needed(outputs: Iterable[Any]) -> Iterator[Any]:
-    """The nodes that the outputs depend on, each once."""
+def _ancestors(outputs: Iterable[Any]) -> Iterator[Any]:
+    """Yields the nodes that the outputs depend on, each once."""
     waiting = [output.op for output in outputs]
     seen = set(waiting)
     while waiting:
@@ -72,16 +72,16 @@ def _graph_of(node: Any, attribute: str) -> Any:
     return node.graph._get_function(node.get_attr(attribute).name).graph
 
 
-def _rounds(loop: Any) -> int:
-    """How often a loop runs: its `maximum_iterations`, which is the second input of its node."""
+def _iterations(loop: Any) -> int:
+    """Returns the `maximum_iterations` of a loop, the second input of its node."""
     try:
         with tf.compat.v1.Session(graph=loop.graph) as session:
-            rounds = int(session.run(loop.inputs[1]))
+            iterations = int(session.run(loop.inputs[1]))
     except tf.errors.InvalidArgumentError as error:
-        raise ValueError(f"{loop.name}: how often it runs depends on the graph's inputs") from error
-    if rounds < 0:
-        raise ValueError(f"{loop.name}: how often it runs is not known")
-    return rounds
+        raise ValueError(f"{loop.name}: the number of iterations depends on the graph's inputs") from error
+    if iterations < 0:
+        raise ValueError(f"{loop.name}: the number of iterations is unknown")
+    return iterations
 
 
 def _multiplications(node: Any) -> int:
@@ -90,7 +90,7 @@ def _multiplications(node: Any) -> int:
 
 
 def _matmul(node: Any) -> int:
-    """A product with one column is a sum written as a product, as in layer normalisation: not counted."""
+    """Counts a product; one with a single column is a sum, as in layer normalisation, and not counted."""
     left, (rows, columns) = _shape(node.inputs[0]), _shape(node.outputs[0])
     inner = left[0] if node.get_attr("transpose_a") else left[1]
     return rows * inner * columns if columns > 1 else 0
@@ -102,7 +102,7 @@ def _batch_matmul(node: Any) -> int:
 
 
 def _einsum(node: Any) -> int:
-    """As many multiplications as there are ways to give each letter a place."""
+    """Counts one multiplication for each combination of indices."""
     letters = node.get_attr("equation").decode().split("->")[0].split(",")
     shapes = map(_shape, node.inputs)
     sizes = {
@@ -114,13 +114,13 @@ def _einsum(node: Any) -> int:
 
 
 def _convolution(node: Any) -> int:
-    """At each place of the output, all of the kernel [height, width, channels in, channels out]."""
+    """Counts the kernel [height, width, channels in, channels out] at each output position."""
     return prod(_shape(node.outputs[0])[:-1]) * prod(_shape(node.inputs[1]))
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:
     if not tensor.shape.is_fully_defined():
-        raise ValueError(f"{tensor.name}: its shape {tensor.shape} is not known")
+        raise ValueError(f"{tensor.name}: the shape {tensor.shape} is not fully known")
     return tuple(tensor.shape)
 
 

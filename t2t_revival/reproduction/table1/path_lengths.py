@@ -1,28 +1,28 @@
-"""Section 4: how many layers a signal passes from one end of a sequence to the other."""
+"""Maximum path lengths of table 1 (section 4), computed from the derivatives of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import count, repeat
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.reproduction.layers import HEAD, Layer, LayerType
-from t2t_revival.reproduction.operations import count as count_operations
+from t2t_revival.reproduction.table1.layer_types import HEAD, Layer, LayerType
+from t2t_revival.reproduction.table1.operation_counts import count as count_operations
 
 
 def path_length(layer_type: LayerType, length: int, dilated: bool = False) -> int:
-    """Operations, each of which needs the one before, from the first input to the last output.
+    """Returns the sequential operations between the first input and the last output.
 
-    That is as many layers as it takes until the last output depends on the first input, times the sequential
-    operations of one layer.
+    That is the number of layers until the last output depends on the first input, times the sequential
+    operations of a layer.
 
     Args:
         layer_type: a row of table 1.
         length: n, positions.
-        dilated: whether convolutions look at positions ever farther apart, k^i in layer i.
+        dilated: stack dilated convolutions, whose positions are k^i apart in layer i.
     """
     layer = layer_type.make(HEAD)
     if dilated and layer_type.make_dilated:
@@ -33,38 +33,32 @@ def path_length(layer_type: LayerType, length: int, dilated: bool = False) -> in
 
 
 def traced(layer: Layer, length: int, channels: int) -> Any:
-    """The graph of a layer for one sequence, a concrete function of float32 [1, length, channels]."""
+    """Returns a layer's graph, a concrete function of float32 [1, length, channels]."""
     return tf.function(layer).get_concrete_function(tf.TensorSpec((1, length, channels)))
 
 
 def layers_to_reach(influences: Iterable[np.ndarray]) -> int:
-    """How many layers of a stack it takes until the last output depends on the first input.
+    """Returns the number of stacked layers until the last output depends on the first input.
 
     Args:
-        influences: of each layer, bool [output, input].
+        influences: bool [output, input] of each layer.
 
     Raises:
-        ValueError: a layer carries nothing any farther, so that it never does.
+        ValueError: the last output never depends on the first input.
     """
-    for number, reached in enumerate(_reached(influences), 1):
+    reached: np.ndarray | None = None  # positions that depend on the first input, bool [length]
+    for number, influence_of_layer in enumerate(influences, 1):
+        before = np.arange(len(influence_of_layer)) == 0 if reached is None else reached
+        reached = np.asarray((influence_of_layer & before).any(axis=1))
         if reached[-1]:
             return number
+        if not (reached & ~before).any():
+            break
     raise ValueError("the last output never depends on the first input")
 
 
-def _reached(influences: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """After each layer, which positions depend on the first input."""
-    reached: np.ndarray | None = None
-    for looks_at in influences:
-        before = np.arange(len(looks_at)) == 0 if reached is None else reached
-        reached = np.asarray((looks_at & before).any(axis=1))
-        yield reached
-        if not (reached & ~before).any():
-            return
-
-
 def influence(layer: Layer, length: int) -> np.ndarray:
-    """Which outputs of a layer depend on which inputs: where the derivative is not 0.
+    """Returns the dependencies of a layer's outputs on its inputs: its non-zero derivatives.
 
     Args:
         layer: maps [batch, length, `HEAD`] to the same shape.
@@ -74,7 +68,7 @@ def influence(layer: Layer, length: int) -> np.ndarray:
         bool [output, input].
     """
     sequence = tf.random.stateless_normal((1, length, HEAD), seed=(1, 2))
-    x = tf.repeat(sequence, length, axis=0)  # in copy i, output i is looked at
+    x = tf.repeat(sequence, length, axis=0)  # copy i is for output i
     with tf.GradientTape() as tape:
         tape.watch(x)
         outputs = tf.gather(layer(x), tf.range(length), axis=1, batch_dims=1)  # [length, HEAD]

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoint_file import MODEL, DamagedError, GoneError, verify, written_at
-from t2t_revival.training.checkpoints import (
+from t2t_revival.training.checkpoints.directory import (
     MIXED,
     Checkpoint,
     OnDamaged,
     list_checkpoints,
     write_average,
 )
-from t2t_revival.training.run import Run, check_same, load_hparams, save_run
-
-ANOTHER = "give another --output_dir"
+from t2t_revival.training.checkpoints.file import (
+    MODEL,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
+    verify,
+    written_at,
+)
+from t2t_revival.training.run import ANOTHER, Run, check_same, load_hparams, save_run
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class MovingAverage:
     Attributes:
         step: the newest one's.
         path: its file.
-        made: whether it was made now; if not, it was there.
+        made: whether it was made by this call, or existed before.
     """
 
     step: int
@@ -37,17 +41,17 @@ class MovingAverage:
 
 
 def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
-    """Makes a folder of averages an output_dir of its own, for every command that reads one.
+    """Writes the files besides checkpoints that make a folder of averages an output_dir of its own.
 
     Args:
-        folder: made if missing.
+        folder: created if missing.
         model_dir: of the training.
         count: checkpoints of an average.
         mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
-        T2TError: the folder is the training's own, or holds something else than such averages of `count` of
-            its checkpoints; or it cannot be written.
+        T2TError: the folder is the training's own, or holds other checkpoints than such averages of `count`
+            of its checkpoints; or it cannot be written.
     """
     if folder.resolve() == model_dir.resolve():
         raise T2TError(
@@ -56,7 +60,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
     for checkpoint in list_checkpoints(folder):
         try:
             meta = verify(checkpoint.path, prefixes=())
-        except DamagedError:  # is made anew
+        except CorruptCheckpointError:  # is made again
             continue
         averaged = meta.get("averaged")
         if averaged is None:
@@ -79,7 +83,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
 
 
 def moving_averages(
-    found: Iterable[Checkpoint],
+    checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
     on_damaged: OnDamaged,
@@ -87,20 +91,20 @@ def moving_averages(
     on_other_data: Callable[[Checkpoint, str, str], None] | None = None,
     mix_data: bool = False,
 ) -> Iterator[MovingAverage]:
-    """Writes, for each checkpoint but the first `count` - 1, the average of it and the whole ones before it.
+    """Writes, for each checkpoint but the first `count` - 1, the average of it and the valid ones before it.
 
     Where the training data changes, averages begin again with the first checkpoint of the new data, unless
-    `mix_data`. An average has the step and the time of its newest checkpoint. One that is there, whole and
-    of the same checkpoints, stays as it is.
+    `mix_data`. An average has the step and the time of its newest checkpoint. A valid one that exists, of the
+    same checkpoints, stays as it is.
 
     Args:
-        found: checkpoints, oldest first.
+        checkpoints: oldest first.
         count: checkpoints of an average, at least 1.
         folder: of `open_folder`.
-        on_damaged: is told of each checkpoint that is left out.
-        on_gap: is told of each checkpoint that has no average since one of its window was removed meanwhile.
+        on_damaged: called with the error of each corrupt checkpoint.
+        on_gap: called with each checkpoint that has no average since one of its window was removed meanwhile.
         on_other_data: called with each checkpoint that was trained on other data than the one before it, and
-            with the fingerprints of both, which are empty where a checkpoint does not say.
+            with the fingerprints of both, which are empty for a checkpoint that has none.
         mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
@@ -108,13 +112,13 @@ def moving_averages(
     """
     window: list[Checkpoint] = []
     before: str | None = None  # fingerprint of the training data of the checkpoint before
-    for checkpoint in found:
+    for checkpoint in checkpoints:
         try:
             data = verify(checkpoint.path, prefixes=(MODEL,)).get("data") or ""
-        except DamagedError as error:
+        except CorruptCheckpointError as error:
             on_damaged(error)
             continue
-        except GoneError:
+        except CheckpointNotFoundError:
             continue
         if before not in (None, data):
             if on_other_data:
@@ -125,7 +129,7 @@ def moving_averages(
             continue
         try:
             average = _average(window, folder)
-        except GoneError:
+        except CheckpointNotFoundError:
             on_gap(checkpoint)
             continue
         yield average
@@ -146,6 +150,6 @@ def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
         return False
     try:
         names = verify(path, prefixes=(MODEL,)).get("averaged")
-    except DamagedError:
+    except CorruptCheckpointError:
         return False
     return names == [member.path.name for member in window]

@@ -1,41 +1,42 @@
-"""Checkpoints of a training: which there are, which is used, and how a model gets what is in one.
+"""Folders of checkpoints: listing, selecting, loading into a model, averaging and removing them.
 
-Names: `model.ckpt-STEP.npz` in output_dir, `averaged/model.ckpt-STEP.npz` below it; what is in them says
-`checkpoint_file`. One that is damaged is left out, and the one before it is used.
+Names are `model.ckpt-STEP.npz` in output_dir and `averaged/model.ckpt-STEP.npz` below it; `checkpoints.file`
+describes their content. A corrupt checkpoint is skipped, and the one before it used.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import temporary_name
-from t2t_revival.training.checkpoint_file import (
+from t2t_revival.training.checkpoints.file import (
     MODEL,
     OPTIMIZER,
-    DamagedError,
-    GoneError,
+    CheckpointNotFoundError,
+    CorruptCheckpointError,
     load,
     save,
     trained_on,
     verify,
 )
+from t2t_revival.utils.files import temporary_name
 
 AVERAGED = "averaged"
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 TRAIN_OR_GIVE = "train with t2t-trainer, or give --checkpoint_path"
-MIXED = "+"  # joins the fingerprints of an average of checkpoints of different training data
-SET_ASIDE = ".damaged"  # after the name of a checkpoint that is not used any more
+MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
+QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
-OnDamaged = Callable[[DamagedError], None]
+OnDamaged = Callable[[CorruptCheckpointError], None]
 
 
 @dataclass(frozen=True, order=True)
@@ -43,8 +44,8 @@ class Checkpoint:
     """A checkpoint's file.
 
     Attributes:
-        step: updates it was trained for.
-        averaged: whether it is the average of several.
+        step: number of updates of its training.
+        averaged: whether it is an average of several.
         path: the file.
     """
 
@@ -54,17 +55,17 @@ class Checkpoint:
 
 
 def file_name(step: int) -> str:
-    """A checkpoint's file name."""
+    """The file name of a checkpoint."""
     return f"model.ckpt-{step}.npz"
 
 
 def list_checkpoints(output_dir: Path) -> list[Checkpoint]:
-    """The checkpoints that a training wrote, oldest first; averaged ones are not among them."""
+    """The checkpoints that a training saved, oldest first, without averages."""
     return _in_folder(Path(output_dir), averaged=False)
 
 
 def list_averaged(output_dir: Path) -> list[Checkpoint]:
-    """The averages that t2t-avg-all wrote, oldest first."""
+    """The averages that t2t-avg-all saved, oldest first."""
     return _in_folder(Path(output_dir) / AVERAGED, averaged=True)
 
 
@@ -75,129 +76,118 @@ def _in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
     return sorted(Checkpoint(int(match[1]), averaged, path) for match, path in names if match)
 
 
-def to_decode(
+def select_checkpoint(
     output_dir: Path, checkpoint_path: str | None = None, on_damaged: OnDamaged | None = None
 ) -> Checkpoint:
-    """The checkpoint that is decoded: the given, or else the newest whole one; at the same step, the average.
+    """Selects the checkpoint to decode with: the newest valid one; at the same step, the average.
 
-    A training may go on, and write and remove checkpoints meanwhile.
+    A training may save and remove checkpoints meanwhile.
 
     Args:
         output_dir: of the training.
-        checkpoint_path: a checkpoint's file, with or without ".npz", or a folder of checkpoints.
-        on_damaged: is told of each that is left out; None: `warnings.warn`.
+        checkpoint_path: a checkpoint's file, with or without ".npz", which is selected then, or a folder of
+            checkpoints to select from instead.
+        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
 
     Raises:
-        T2TError: there is none; the given file is damaged.
-        GoneError: there is no such file.
+        T2TError: there is none.
+        CorruptCheckpointError: the file of `checkpoint_path` is corrupt.
+        CheckpointNotFoundError: the file of `checkpoint_path` does not exist.
     """
     if checkpoint_path:
         path = Path(checkpoint_path).expanduser()
-        if path.is_dir():
-            output_dir = path
-        else:
-            return _given(path)
+        if not path.is_dir():
+            return _open_checkpoint(path)
+        output_dir = path
     while True:
-        found = list_checkpoints(output_dir) + list_averaged(output_dir)
-        if whole := newest_whole(found, 1, on_damaged):
-            return whole[0]
-        if all(checkpoint.path.exists() for checkpoint in found):
-            raise T2TError(f"no {'whole ' if found else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
+        listed = list_checkpoints(output_dir) + list_averaged(output_dir)
+        if valid := latest_valid(listed, 1, on_damaged):
+            return valid[0]
+        if all(checkpoint.path.exists() for checkpoint in listed):  # none was removed since it was listed
+            raise T2TError(f"no {'valid ' if listed else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
 
 
-def newest_whole(
-    checkpoints: Iterable[Checkpoint], most: int, on_damaged: OnDamaged | None = None
+def latest_valid(
+    checkpoints: Iterable[Checkpoint], count: int, on_damaged: OnDamaged | None = None
 ) -> list[Checkpoint]:
-    """The newest `most` checkpoints that are still there and whose weights verify, oldest first.
+    """The newest `count` checkpoints that still exist and whose weights are valid, oldest first.
 
     Args:
         checkpoints: in any order.
-        most: at least 1.
-        on_damaged: is told of each that is left out; None: `warnings.warn`.
+        count: at least 1.
+        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
     """
-    whole: list[Checkpoint] = []
+    valid: list[Checkpoint] = []
     for checkpoint in sorted(checkpoints, reverse=True):
         try:
             verify(checkpoint.path, prefixes=(MODEL,))
-        except DamagedError as error:
+        except CorruptCheckpointError as error:
             (on_damaged or _warn)(error)
             continue
-        except GoneError:
+        except CheckpointNotFoundError:
             continue
-        whole.append(checkpoint)
-        if len(whole) == most:
+        valid.append(checkpoint)
+        if len(valid) == count:
             break
-    return whole[::-1]
+    return valid[::-1]
 
 
-def split_by_data(found: list[Checkpoint]) -> list[list[Checkpoint]]:
+def split_by_data(checkpoints: list[Checkpoint]) -> list[list[Checkpoint]]:
     """Splits checkpoints, oldest first, wherever the training data changed.
 
-    Checkpoints that do not say what they were trained on count as trained on the same data.
+    Checkpoints without a fingerprint of their data count as trained on the same data.
 
     Raises:
         T2TError: as `trained_on`.
     """
-    return [list(group) for _, group in groupby(found, lambda checkpoint: trained_on(checkpoint.path))]
+    return [list(group) for _, group in groupby(checkpoints, lambda checkpoint: trained_on(checkpoint.path))]
 
 
-def _warn(error: DamagedError) -> None:
-    warnings.warn(left_out(error), stacklevel=5)
+def _warn(error: CorruptCheckpointError) -> None:
+    warnings.warn(ignored_checkpoint(error), stacklevel=5)
 
 
-def left_out(error: DamagedError) -> str:
-    """One line that says which checkpoint is not used."""
-    return f"{error.fault}, left out: the one before it is used"
+def ignored_checkpoint(error: CorruptCheckpointError) -> str:
+    """A warning that a corrupt checkpoint is not used."""
+    return f"{error.fault}, ignored: the one before it is used"
 
 
-def set_aside(path: Path) -> Path:
-    """Renames a damaged checkpoint, so that it is not looked at again; nothing is lost.
-
-    Returns:
-        Its new path.
-    """
-    names = (path.with_name(f"{path.name}{SET_ASIDE}{f'-{n}' if n else ''}") for n in count())
-    aside = next(name for name in names if not name.exists())
-    return path.rename(aside)
+def quarantine(path: Path) -> Path:
+    """Renames a corrupt checkpoint, so that it is not read again, and returns its new path."""
+    paths = (path.with_name(f"{path.name}{QUARANTINED}{f'-{n}' if n else ''}") for n in itertools.count())
+    return path.rename(next(unused for unused in paths if not unused.exists()))
 
 
-def _given(path: Path) -> Checkpoint:
+def _open_checkpoint(path: Path) -> Checkpoint:
     for candidate in (path, path.with_name(path.name + ".npz")):
         if candidate.is_file():
             step = verify(candidate, prefixes=(MODEL,))["step"]
             return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
-    raise GoneError(path)
+    raise CheckpointNotFoundError(path)
 
 
 def remove_unfinished(output_dir: Path) -> None:
-    """Removes what a killed training left of checkpoints that it was writing."""
+    """Removes incomplete files of checkpoints that a killed training was writing."""
     for path in Path(output_dir).glob(temporary_name(Path("model.ckpt-*.npz")).name):
         path.unlink()
 
 
 def model_arrays(model: Any) -> dict[str, np.ndarray]:
-    """A model's weights and random states, by the names that they have in a checkpoint."""
-    return {MODEL + v.path: np.asarray(v) for v in model.variables if not _is_transient(v)}
+    """Weights and random states of a model, by their names in a checkpoint."""
+    # Metrics and the optimizer, too, are among the variables of a compiled model.
+    return {MODEL + v.path: np.asarray(v) for v in model.variables if v.path.startswith("transformer/")}
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
-    """An optimizer's moments, by the names that they have in a checkpoint."""
+    """Moments of an optimizer, by their names in a checkpoint."""
     return {OPTIMIZER + v.path: np.asarray(v) for v in optimizer.moments}
 
 
-def _is_transient(variable: Any) -> bool:
-    """Metrics and the optimizer are among a compiled model's variables; they are not weights."""
-    return not variable.path.startswith("transformer/")
-
-
 def restore_weights(model: Any, path: Path) -> int:
-    """Gives `model` a checkpoint's weights.
-
-    Returns:
-        The step of the checkpoint.
+    """Loads a checkpoint's weights into `model`, and returns its step.
 
     Raises:
-        T2TError: the file is damaged, or of another model; names the first difference.
+        T2TError: the file is corrupt, or of another model; names the first difference.
     """
     arrays, meta = load(path, prefixes=(MODEL,))
     _check_architecture(model, meta, path)
@@ -206,44 +196,41 @@ def restore_weights(model: Any, path: Path) -> int:
 
 
 def restore(model: Any, path: Path) -> dict:
-    """Gives a compiled `model` a checkpoint's weights, random states and optimizer state.
-
-    Returns:
-        The checkpoint's meta data.
+    """Loads weights, random states and optimizer state into a compiled `model`; returns the meta data.
 
     Raises:
-        T2TError: the file is damaged, an average, or of another model; names the first difference.
+        T2TError: the file is corrupt, an average, or of another model; names the first difference.
     """
     arrays, meta = load(path)
     if "averaged" in meta:
         raise T2TError(
-            f"{path}: an average, from which no training goes on; give the training's --output_dir"
+            f"{path}: an average, from which no training resumes; give the training's --output_dir"
         )
     _check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
-    for variable in model.non_trainable_variables:  # random states; a run may go on with other dropout
+    for variable in model.non_trainable_variables:  # random states, which come and go with dropout
         if MODEL + variable.path in arrays:
             variable.assign(arrays[MODEL + variable.path])
-    model.optimizer.continue_after(meta["step"])
+    model.optimizer.set_updates(meta["step"])
     if meta.get("loss_scale"):
-        model.optimizer.continue_with_scale(*meta["loss_scale"])
+        model.optimizer.set_loss_scale(*meta["loss_scale"])
     return meta
 
 
 def _check_architecture(model: Any, meta: dict, path: Path) -> None:
-    """Refuses a checkpoint of another model where names and shapes of weights do not tell, as of heads."""
+    """Rejects a checkpoint of another model whose weights have the same names and shapes, as with heads."""
     for field, value in model.hparams.architecture().items():
-        found = meta.get("architecture", {}).get(field, value)
-        if found != value:
-            raise T2TError(f"{path}: a checkpoint of another model: {field}={found} there, and {value} here")
+        stored = meta.get("architecture", {}).get(field, value)
+        if stored != value:
+            raise T2TError(f"{path}: a checkpoint of another model: {field}={stored} there, and {value} here")
 
 
 def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
-    """Gives each variable the array of its name.
+    """Assigns each variable the array of its name.
 
     Raises:
-        T2TError: an array is missing, left over or of another shape; nothing was changed then.
+        T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
     variables = list(variables)
     for variable in variables:
@@ -266,14 +253,14 @@ def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: s
 
 
 def _is_weight(array: np.ndarray) -> bool:
-    """Weights and moments are real numbers, random states are integers."""
+    """Distinguishes weights and moments, which are real numbers, from random states, which are integers."""
     return array.dtype.kind == "f"
 
 
-def keep_newest(output_dir: Path, count: int) -> None:
-    """Removes all but the newest `count` checkpoints; 0: keeps all."""
+def prune(output_dir: Path, count: int) -> None:
+    """Removes all but the newest `count` checkpoints, or none if `count` is 0."""
     for checkpoint in list_checkpoints(output_dir)[:-count] if count else []:
-        checkpoint.path.unlink(missing_ok=True)  # somebody else may make room too
+        checkpoint.path.unlink(missing_ok=True)  # another process may remove some too
 
 
 def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
@@ -281,20 +268,20 @@ def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
 
     Args:
         checkpoints: at least one.
-        output_dir: of the training; the average goes to its folder `averaged`.
+        output_dir: of the training; the average is written to its folder `averaged`.
 
     Returns:
         The average, whose step is that of the newest.
 
     Raises:
-        T2TError: a checkpoint is damaged, or they are of different models.
+        T2TError: a checkpoint is corrupt, or they are of different models.
     """
     path = write_average(checkpoints, Path(output_dir) / AVERAGED)
     return Checkpoint(max(checkpoints).step, True, path)
 
 
 def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
-    """As `average`, into any folder under the newest one's name; gives the file."""
+    """Writes the mean as `average` does, into any folder under the newest one's name; returns its path."""
     total: dict[str, np.ndarray] = {}
     data: list[str] = []  # fingerprints of what they were trained on
     for checkpoint in checkpoints:

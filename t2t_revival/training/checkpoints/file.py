@@ -1,12 +1,12 @@
-"""A checkpoint's file: an .npz, that is, a zip of NumPy arrays, which any NumPy reads.
+"""Checkpoint files: .npz, that is, zips of NumPy arrays, which any NumPy reads.
 
     model/<variable path>        weights and random states
     optimizer/<variable path>    Adam's moments
-    meta                         JSON: format, step, architecture, place in the data, its fingerprint, tokens
-                                 seen, checksums
+    meta                         JSON: format, step, architecture, position in the data, its fingerprint,
+                                 tokens seen, checksums
 
-Each array has its CRC-32 in the zip; "checksums" in the meta data repeats them by name, so that an array that
-is missing, renamed or exchanged is found as well. Nothing in such a file is run when it is read.
+The zip has a CRC-32 of each array; "checksums" in the meta data repeats them by name, so that a missing,
+renamed or exchanged array is detected as well. No code in such a file is run when it is read.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import writing
+from t2t_revival.utils.files import atomic_write
 
 FORMAT = 1
 MODEL, OPTIMIZER, META, CHECKSUMS = "model/", "optimizer/", "meta", "checksums"
 SUFFIX = ".npy"
-OF_DAMAGE = (None, errno.EINVAL, errno.EIO)  # a place outside of the file; a block that the disk cannot give
+CORRUPTION = (None, errno.EINVAL, errno.EIO)  # an offset outside of the file; a block that cannot be read
 
 
-class DamagedError(T2TError):
-    """A checkpoint is there, but not as it was written.
+class CorruptCheckpointError(T2TError):
+    """A checkpoint whose content is not as it was written.
 
     Attributes:
         path: its file.
@@ -46,22 +46,22 @@ class DamagedError(T2TError):
         super().__init__(f"{self.fault}; use another, such as the one before it")
 
 
-class GoneError(T2TError):
-    """A checkpoint is not there: it never was, or the training has removed it meanwhile."""
+class CheckpointNotFoundError(T2TError):
+    """A checkpoint that does not exist, or that the training has removed meanwhile."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"no checkpoint {path}")
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-    """Writes a checkpoint under a temporary name, forces it to the disk and gives it its name.
+    """Writes a checkpoint atomically: under a temporary name, synced to the disk, then renamed.
 
     Raises:
-        T2TError: it cannot be written; what was there before stays as it was.
+        T2TError: it cannot be written; an earlier file of that name stays as it was.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 _write(archive, name, array)
             text = json.dumps({"format": FORMAT, **meta, CHECKSUMS: _checksums(archive)})
@@ -74,19 +74,19 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
 
 
 def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads a checkpoint; what it reads is verified.
+    """Reads a checkpoint and verifies the arrays that it reads.
 
     Args:
         path: its file.
-        prefixes: which names to read.
+        prefixes: of the names of arrays to read.
 
     Returns:
         The arrays by name, and the meta data.
 
     Raises:
         T2TError: the file cannot be read, or is of a format that this version does not know.
-        GoneError: there is no such file.
-        DamagedError: it is truncated or damaged.
+        CheckpointNotFoundError: there is no such file.
+        CorruptCheckpointError: it is truncated or otherwise corrupt.
     """
     with _opened(path) as (archive, meta):
         names = [name for name in _checksums(archive) if name.startswith(prefixes)]
@@ -94,7 +94,7 @@ def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[di
 
 
 def verify(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> dict:
-    """Reads a checkpoint, as `load`, and keeps nothing but its meta data."""
+    """Verifies a checkpoint as `load` does, and returns its meta data alone."""
     with _opened(path) as (archive, meta):
         for name in _checksums(archive):
             if name.startswith(prefixes):
@@ -103,7 +103,7 @@ def verify(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> dict:
 
 
 def fingerprint(path: Path) -> str:
-    """What tells a checkpoint's weights from others, wherever the file lies: 8 hexadecimal digits.
+    """Fingerprint of a checkpoint's weights, whatever its path: 8 hexadecimal digits.
 
     Only names and checksums are read; raises as `load`.
     """
@@ -113,26 +113,26 @@ def fingerprint(path: Path) -> str:
 
 
 def trained_on(path: Path) -> str:
-    """Fingerprint of the data that a checkpoint was trained on; empty: it does not say. Raises as `load`."""
+    """Fingerprint of the data that a checkpoint was trained on; empty if it has none. Raises as `load`."""
     with _opened(path) as (_, meta):
         return str(meta.get("data") or "")
 
 
 def written_at(path: Path) -> int:
-    """Nanoseconds since 1970 at which a checkpoint was written; what is made of it gets the same.
+    """Time at which a checkpoint was written, in nanoseconds since 1970.
 
     Raises:
-        GoneError: it is not there.
+        CheckpointNotFoundError: it does not exist.
     """
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
-        raise GoneError(path) from None
+        raise CheckpointNotFoundError(path) from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
-    """The zip and the meta data of a checkpoint, whose list of arrays is as it was written."""
+    """Opens a checkpoint whose list of arrays is as it was written, as its zip and its meta data."""
     try:
         with zipfile.ZipFile(path) as archive:
             meta = json.loads(_read(archive, META).tobytes())
@@ -142,19 +142,18 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
                 or type(meta.get("step")) is not int
             ):
                 raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
-            if meta.get(CHECKSUMS, _checksums(archive)) != _checksums(
-                archive
-            ):  # the first of format 1 have none
+            checksums = _checksums(archive)
+            if meta.get(CHECKSUMS, checksums) != checksums:  # the first files of format 1 have none
                 raise ValueError("its arrays are not those that were written")
             yield archive, meta
     except FileNotFoundError:
-        raise GoneError(path) from None
+        raise CheckpointNotFoundError(path) from None
     except (T2TError, MemoryError):
         raise
-    except Exception as error:  # a damaged zip can end in almost any of them
-        if isinstance(error, OSError) and error.errno not in OF_DAMAGE:
+    except Exception as error:  # a corrupt zip can raise almost any
+        if isinstance(error, OSError) and error.errno not in CORRUPTION:
             raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
-        raise DamagedError(path, error) from error
+        raise CorruptCheckpointError(path, error) from error
 
 
 def _checksums(archive: zipfile.ZipFile) -> dict[str, int]:
@@ -169,6 +168,6 @@ def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """An array; its checksum is verified before any of it is looked at."""
+    """Reads an array; zipfile verifies its checksum before any of it is interpreted."""
     content = archive.read(name + SUFFIX)
     return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)

@@ -1,0 +1,272 @@
+"""`Text2TextProblem`: problems with lines of text on both sides, and one vocabulary for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from t2t_revival.data import metadata as data_metadata
+from t2t_revival.data.data_spec import DataSpec
+from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.metadata import Metadata, metadata_path, references_path
+from t2t_revival.data.records import shard_paths
+from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
+from t2t_revival.data.sources import Source, source
+from t2t_revival.data.vocabulary.sentencepiece import fingerprint
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.workers import ShardRunner, make_shards
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import datagen_command
+from t2t_revival.problems.problem import TRAIN, Problem
+from t2t_revival.utils.code_place import place_of
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+SAMPLE_VOCAB_SIZE = 1000
+FOLDER_VOCAB_SIZES = ((500_000, 8_000), (2_000_000, 16_000))  # (exclusive bound of pairs, pieces)
+VOCAB_SIZE = 32_000  # T2T's 2**15, rounded
+
+
+class Finished(NamedTuple):
+    """An output for the user, and whether the model's output had to be repaired."""
+
+    text: str
+    repaired: bool = False
+
+
+class Text2TextProblem(Problem):
+    """Text in, text out, one vocabulary for both.
+
+    A subclass sets `source_lang`, `target_lang` and, for a default source, `tfds_default`; for data of
+    another kind it overrides `make_source`. If it overrides `approx_vocab_size`, that holds for every source;
+    otherwise large corpora get `large_vocab_size`, and smaller ones smaller vocabularies.
+
+    Example:
+        @registry.register_problem
+        class TranslateEncs(Text2TextProblem):
+            "English to Czech."
+            source_lang, target_lang, tfds_default = "en", "cs", "wmt16_translate/cs-en"
+    """
+
+    source_lang: str
+    target_lang: str
+    tfds_default: str = ""
+    default_source: str = "wmt14"
+    large_vocab_size: int = VOCAB_SIZE
+    folder_vocab_sizes: tuple[tuple[int, int], ...] = FOLDER_VOCAB_SIZES
+    separates_words: bool = False  # whether inputs have a space between any two words
+    reference_lines: Callable[[Source, str], Iterable[str]] | None = None
+
+    @property
+    def approx_vocab_size(self) -> int:
+        """Implements `Problem.approx_vocab_size`."""
+        return self.large_vocab_size
+
+    def eval_metrics(self) -> tuple[str, ...]:
+        """Loss, perplexity and accuracy per subword, and BLEU of real decoding."""
+        return (*super().eval_metrics(), "bleu")
+
+    def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
+        """Returns the source of a `--data_source`.
+
+        Raises:
+            T2TError: there is no such source, it cannot be read, or the class sets no languages.
+        """
+        where = f"{place_of(type(self))}: problem {self.name}"
+        if hasattr(self, "generate_samples"):
+            raise T2TError(
+                f"{where}: generate_samples is T2T's way; here make_source returns a PairsSource of these "
+                "pairs, as in docs/from_tensor2tensor.md, Porting a problem"
+            )
+        languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
+        if not all(isinstance(language, str) and language for language in languages):
+            raise T2TError(
+                f"{where}: its class must set source_lang and target_lang, or override make_source"
+            )
+        return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
+
+    def _make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
+        return made_source(self.make_source, data_source, tmp_dir)
+
+    def default_vocab_size(self, data_source: Source) -> int:
+        """Returns the number of pieces if `vocab_size` is 0: the class's own, or by the corpus size."""
+        approx = checked_size(self, self.approx_vocab_size, "approx_vocab_size")
+        if type(self).approx_vocab_size is not Text2TextProblem.approx_vocab_size:
+            return approx
+        if data_source.kind == "sample":
+            return SAMPLE_VOCAB_SIZE
+        if data_source.kind == "folder":
+            pairs = data_source.count(TRAIN)
+            return next((size for bound, size in self.folder_vocab_sizes if pairs < bound), approx)
+        return approx
+
+    def user_symbols(self, data_source: Source) -> Sequence[str]:
+        """Returns texts that are always one piece of the vocabulary."""
+        return ()
+
+    def generate_data(
+        self,
+        data_dir: str | Path,
+        tmp_dir: str | Path | None = None,
+        progress: OnProgress | None = None,
+        shard_runner: ShardRunner = make_shards,
+    ) -> Metadata:
+        """Implements `Problem.generate_data`."""
+        spec = DataSpec(
+            name=self.dataset_filename(),
+            data_source=self.data_source,
+            default_source=self.default_source,
+            make_source=self._make_source,
+            vocab_size=self.vocab_size,
+            default_vocab_size=lambda source: checked_size(
+                self, self.default_vocab_size(source), "default_vocab_size"
+            ),
+            user_symbols=lambda source: checked_symbols(self, source),
+            references=self.reference_lines,
+            vocab_file=self.vocab_file,
+        )
+        tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
+        return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
+
+    def has_data(self, data_dir: str | Path) -> bool:
+        """Implements `Problem.has_data`."""
+        return metadata_path(Path(data_dir).expanduser(), self.dataset_filename()).is_file()
+
+    def metadata(self, data_dir: str | Path) -> Metadata:
+        """Returns the source, the vocabulary and the counts of the data in `data_dir`.
+
+        Raises:
+            T2TError: there is none, or it was made from another source or with another vocabulary than this
+                problem has.
+        """
+        folder = Path(data_dir).expanduser()
+        if not self.has_data(folder):
+            raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
+        found = Metadata.load(metadata_path(folder, self.dataset_filename()))
+        requested = self._make_source(self.data_source, self.tmp_dir) if self.data_source else None
+        if requested and requested.name != found.source:
+            requested.check()
+        source_name = requested.name if requested else None
+        data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file)
+        return found
+
+    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
+        """Returns the shared vocabulary.
+
+        Raises:
+            T2TError: it is missing, corrupt, or not the one that the shards were made with.
+        """
+        metadata = self.metadata(data_dir)
+        path = Path(data_dir).expanduser() / metadata.vocab_file
+        if fingerprint(path) != metadata.vocab_fingerprint:
+            raise T2TError(
+                f"{path}: not the vocabulary that the shards of {self.name} there were made with "
+                "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
+            )
+        return open_vocabulary(path)
+
+    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
+        """Implements `Problem.feature_encoders`; both are the same object."""
+        return dict.fromkeys(("inputs", "targets"), self.vocabulary(data_dir))
+
+    def shards(self, split: str, data_dir: str | Path) -> list[Path]:
+        """Returns the paths of a split's shards, in order.
+
+        Raises:
+            T2TError: there is no such split, or a shard is missing or truncated.
+        """
+        folder, metadata = Path(data_dir).expanduser(), self.metadata(data_dir)
+        if split not in metadata.splits:
+            raise T2TError(
+                f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
+            )
+        paths = shard_paths(folder, self.dataset_filename(), split)
+        data_metadata.check_sizes(paths, metadata.splits[split])
+        return paths
+
+    def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
+        """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies.
+
+        Raises:
+            T2TError: as `shards`.
+        """
+        paths = self.shards(split, data_dir)
+        references = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
+        if references.is_file():
+            paths = [*paths, references]
+        return data_metadata.data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
+
+    def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
+        """Implements `Problem.dataset`."""
+        from t2t_revival.data import examples
+
+        paths = self.shards(split, data_dir)
+        self.vocabulary(data_dir)
+        return examples.dataset(paths)
+
+    def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
+        """Yields the sentence pairs of a split, decoded from the shards.
+
+        Raises:
+            T2TError: as `dataset`, or a shard is corrupt.
+        """
+        from t2t_revival.data import examples
+
+        vocabulary = self.vocabulary(data_dir)
+        for inputs, targets in examples.read(self.shards(split, data_dir)):
+            yield vocabulary.decode(inputs), vocabulary.decode(targets)
+
+    def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
+        """Yields the inputs of a split with the references against which their outputs are measured.
+
+        Raises:
+            T2TError: as `text`.
+        """
+        return self.text(split, data_dir)
+
+    def preprocess(self, line: str, tokenized: bool = False) -> str:
+        """Converts a user's line to an input of the model.
+
+        Args:
+            line: the line, without line end.
+            tokenized: whether it already has spaces between words and punctuation.
+
+        Raises:
+            T2TError: `tokenized` has no effect on this problem.
+        """
+        if tokenized:
+            raise T2TError(
+                f"decode_hparams: tokenized=True is for parsing: {self.name} takes lines as they are"
+            )
+        return line
+
+    def postprocess(self, inputs: str, output: str) -> Finished:
+        """Converts an output of the model for the user.
+
+        Args:
+            inputs: the input of the model, as `preprocess` returned it.
+            output: the output of the model.
+        """
+        return Finished(output)
+
+    def encode_target(self, output: str) -> str:
+        """Converts a user's output to a target of the model, the inverse of `postprocess`.
+
+        Raises:
+            T2TError: it is not a valid output of this problem.
+        """
+        return output
+
+    def render(self, output: str, width: int) -> str:
+        """Formats a postprocessed output for display (`--pretty`).
+
+        Args:
+            output: the text that `postprocess` returned.
+            width: number of columns.
+
+        Raises:
+            T2TError: the problem's outputs are plain text.
+        """
+        raise T2TError(f"--pretty is for trees, and the outputs of {self.name} are text")

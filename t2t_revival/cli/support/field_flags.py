@@ -1,0 +1,92 @@
+"""Flags generated from the fields of dataclasses, with their types, defaults and descriptions."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from absl import flags
+
+from t2t_revival.cli.support import command
+from t2t_revival.utils.field_comments import field_comments
+
+ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field behind a flag, and the bounds of its numbers."""
+
+    name: str
+    lower_bound: float | None = 0
+    upper_bound: float | None = None
+
+
+FlagFields = Mapping[str, Field | str]  # by the flag's name
+
+
+def define_fields(values: flags.FlagValues, owner: type, fields: FlagFields, optional: bool = False) -> None:
+    """Defines a flag for each of some fields of a dataclass.
+
+    Args:
+        values: the command's flags.
+        owner: the dataclass.
+        fields: a field for each flag.
+        optional: whether the flags have no default, so that `field_values` leaves out those not given.
+
+    Raises:
+        KeyError: the dataclass has no such field, or the field no description.
+        TypeError: no flag has the field's type.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(owner)}
+    types, helps = get_type_hints(owner), descriptions(owner)
+    for flag, field in _fields(fields).items():
+        default = None if optional or defaults[field.name] is dataclasses.MISSING else defaults[field.name]
+        _define(values, flag, field, types[field.name], default, helps[field.name])
+
+
+def field_values(values: flags.FlagValues, fields: FlagFields) -> dict[str, Any]:
+    """The values of the flags by their fields; those that have no value are left out."""
+    parsed = {field.name: values[flag].value for flag, field in _fields(fields).items()}
+    return {name: value for name, value in parsed.items() if value is not None}
+
+
+def descriptions(owner: type) -> dict[str, str]:
+    """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
+    attributes = (inspect.getdoc(owner) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    groups = [dict(ATTRIBUTE.findall(attributes)), *field_comments(owner).values()]
+    return {name: _sentence(text) for group in groups for name, text in group.items()}
+
+
+def _fields(fields: FlagFields) -> dict[str, Field]:
+    return {flag: Field(field) if isinstance(field, str) else field for flag, field in fields.items()}
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.replace("`", "").split()).removesuffix(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _define(values: flags.FlagValues, flag: str, field: Field, kind: Any, default: Any, text: str) -> None:
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = (part for part in get_args(kind) if part is not NoneType)
+    bounds = {"lower_bound": field.lower_bound, "upper_bound": field.upper_bound}
+    if kind is bool:
+        flags.DEFINE_bool(flag, default, text, flag_values=values)
+    elif kind is int:
+        command.define_integer(flag, default, text, flag_values=values, **bounds)  # type: ignore[arg-type]
+    elif kind is float:
+        flags.DEFINE_float(flag, default, text, flag_values=values, **bounds)
+    elif get_origin(kind) is Literal:
+        flags.DEFINE_enum(flag, default, list(get_args(kind)), text, flag_values=values)
+    elif get_origin(kind) is tuple:
+        flags.DEFINE_list(flag, default, text, flag_values=values)
+    elif kind in (str, Path):
+        flags.DEFINE_string(flag, default, text, flag_values=values)
+    else:
+        raise TypeError(f"no flag has the type of {flag}: {kind}")

@@ -1,0 +1,66 @@
+"""TensorFlow's start: its import without chatter, and its threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from absl import flags
+
+from t2t_revival.data.workers import cores
+from t2t_revival.utils import native_log
+
+MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth computing side by side
+MAX_TRAINING_PARTS = 8  # each has a copy of the graph
+
+
+def load_tensorflow(values: flags.FlagValues) -> None:
+    """Imports TensorFlow without what it prints at its start, unless `--debug` is given."""
+    if values.debug:
+        os.environ[native_log.LEVEL] = "0"
+    with native_log.quiet():
+        _import_tensorflow()
+
+
+def _import_tensorflow() -> None:
+    import tensorflow as tf
+
+    tf.config.list_physical_devices()
+
+
+def num_parallel_batches(at_most: int | None = None) -> int:
+    """Chooses how many batches to compute side by side, and sets TensorFlow's threads for each of them.
+
+    On CPUs as many as there are cores: operations of one thread each, side by side, use the cores better than
+    operations that are spread over them one after the other. Elsewhere one. A second call must ask for the
+    same.
+
+    Args:
+        at_most: upper limit; the cores are shared out evenly. `None` sets no limit.
+    """
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    available = cores()
+    number = max(n for n in range(1, min(available, at_most or available) + 1) if available % n == 0)
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(available // number)
+    except RuntimeError:  # TensorFlow was in use before, with threads of its own
+        return 1
+    return number
+
+
+def use_one_thread() -> None:
+    """Sets TensorFlow's threads for one short text at a time, whose operations are too small to share."""
+    import tensorflow as tf
+
+    with contextlib.suppress(RuntimeError):  # TensorFlow was in use before
+        if not tf.config.list_physical_devices("GPU"):
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def num_training_parts(batch_size: int) -> int:
+    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens."""
+    return num_parallel_batches(min(MAX_TRAINING_PARTS, max(1, batch_size // MIN_TOKENS_PER_PART)))

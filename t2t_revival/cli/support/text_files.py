@@ -1,0 +1,184 @@
+"""Files of lines that flags name: reading, checking, writing, and lines that are typed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from t2t_revival.cli.support.messages import say
+from t2t_revival.decoding.formatting import Draw, Output, draw_output
+from t2t_revival.decoding.outputs import OrderedOutput, part_file, side_files
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.utils.files import check_apart, text_lines
+
+STANDARD_STREAM = "-"
+COLUMNS = 100  # of a drawing that goes to no terminal
+
+
+def named_files(values: flags.FlagValues, *names: str) -> dict[str, str]:
+    """The files that flags name, each under the flag as it was written."""
+    return {f"--{name}={values[name].value}": values[name].value for name in names if values[name].value}
+
+
+def output_path(value: str | None) -> Path | None:
+    """The path of a flag's output file; `None` is the standard output."""
+    return None if value in (None, "", STANDARD_STREAM) else Path(value).expanduser()
+
+
+def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | Path]) -> None:
+    """Checks that no output of a command is one of its inputs; see `check_apart`.
+
+    Args:
+        inputs: paths, or - for the standard input, by their names for errors.
+        outputs: paths, or - for the standard output, likewise.
+
+    Raises:
+        T2TError: an output is an input.
+    """
+    written: dict[str, Path | int] = {}
+    for name, file in outputs.items():
+        if file == STANDARD_STREAM:
+            written["the standard output"] = 1
+            continue
+        path = Path(file).expanduser()
+        written[name] = path
+        written |= {f"{side}, a temporary file of {name},": side for side in side_files(path)}
+    read: dict[str, Path | int] = {
+        name: 0 if file == STANDARD_STREAM else Path(file).expanduser() for name, file in inputs.items()
+    }
+    check_apart(read, written)
+
+
+def read_flag(values: flags.FlagValues, flag: str) -> list[str]:
+    """Reads the lines of the file that a flag names; - is the standard input.
+
+    Raises:
+        T2TError: the flag is not given, or its file cannot be read or is not UTF-8.
+    """
+    path = values[flag].value
+    if not path:
+        raise T2TError(f"--{flag}=FILE is missing")
+    return read_lines(path, flag)
+
+
+def read_lines(path: str, flag: str) -> list[str]:
+    """Reads the lines of a file; - is the standard input.
+
+    Args:
+        path: the file.
+        flag: names it, for errors.
+
+    Raises:
+        T2TError: it cannot be read, or is not UTF-8.
+    """
+    if path == STANDARD_STREAM:
+        return text_lines(sys.stdin.buffer.read(), "standard input")
+    name = f"--{flag}={path}"
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise T2TError(f"{name}: {error.strerror or error}") from error
+    return text_lines(content, name)
+
+
+def read_part(source: str, shard: Shard) -> tuple[list[str], int, str]:
+    """Reads a decoder's part of `--decode_from_file`.
+
+    T2T requires the parts as files, FILE000, FILE001 and so on; these are read where there is no FILE.
+
+    Returns:
+        The lines, the number of the first one, and the name of their file.
+
+    Raises:
+        T2TError: the file is missing or not UTF-8.
+    """
+    if shard.count > 1 and source != STANDARD_STREAM:
+        joined = Path(source).expanduser()
+        if not joined.exists() and shard.path(joined).exists():
+            own = source + shard.suffix
+            say(f"worker {shard.number} of {shard.count}: all lines of {own}")
+            return read_lines(own, "decode_from_file"), 1, own
+    lines, name = read_lines(source, "decode_from_file"), name_of(source)
+    first, end = shard.bounds(len(lines))
+    if shard.count > 1:
+        say(shard.describe(len(lines), name))
+    return lines[first:end], first + 1, name
+
+
+def name_of(path: str) -> str:
+    """The name of an input file in messages; - is the standard input."""
+    return "standard input" if path == STANDARD_STREAM else path
+
+
+def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
+    """Checks that at most one of these flags is -, since the standard input can be read only once.
+
+    Raises:
+        T2TError: several are.
+    """
+    on_stdin = [f"--{name}=-" for name in names if values[name].value == STANDARD_STREAM]
+    if len(on_stdin) > 1:
+        raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
+
+
+@contextmanager
+def output_to(path: Path | None, mtime_ns: int | None = None) -> Iterator[OrderedOutput[Any]]:
+    """Opens an output that is written in input order; a file survives interruptions, see `part_file`.
+
+    Args:
+        path: the file; `None` is the standard output.
+        mtime_ns: see `part_file`.
+    """
+    if path is None:
+        yield OrderedOutput(sys.stdout.buffer)
+        return
+    with part_file(path, say, mtime_ns) as output:
+        yield output
+
+
+def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw | None = None) -> None:
+    """Answers each line that is typed with its outputs, until the end of input (Ctrl-D).
+
+    Args:
+        answer: returns a line's outputs, best first.
+        scores: whether each output is followed by a tab and its score.
+        draw: see `format_outputs`.
+
+    Raises:
+        T2TError: the input is not UTF-8.
+    """
+    sign = "> " if sys.stdin.isatty() else ""
+    while True:
+        try:
+            line = input(sign)
+        except EOFError:
+            return
+        except UnicodeDecodeError as error:
+            raise T2TError(f"standard input: not UTF-8 text ({error.reason})") from error
+        for output in answer(line):
+            if draw:
+                print(draw_output(output, scores, draw), flush=True)
+                continue
+            score = f"\t{output.score:.2f}" if scores else ""
+            print(f"{output.text}{score}", flush=True)
+
+
+def drawing(problem: Text2TextProblem | None) -> Draw:
+    """Returns the function that draws a problem's outputs for `--pretty`.
+
+    Raises:
+        T2TError: the problem is not known, or its outputs are text.
+    """
+    if problem is None:
+        raise T2TError("--pretty needs a known problem: give --problem")
+    width = shutil.get_terminal_size((COLUMNS, 0)).columns
+    problem.render("", width)
+    return lambda output: problem.render(output, width)

@@ -1,0 +1,44 @@
+"""The flags of commands that process the files of a running training, and the waiting for these files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from absl import flags
+
+from t2t_revival.cli.support import command
+from t2t_revival.cli.support.messages import say
+from t2t_revival.utils.file_watcher import Clock, File, stepfiles_iterator
+
+CLOCK = Clock()  # tests put another in its place
+
+
+def define(values: flags.FlagValues, kind: str, name: str = "wait_minutes") -> None:
+    """Adds the flag of a command that waits for the next `kind` of file, such as "checkpoint"."""
+    command.define_integer(
+        name,
+        0,
+        f"Minutes to wait for the next {kind}, counted from when the last one was written; should exceed the "
+        "training's --save_checkpoints_secs / 60. 0 does not wait.",
+        lower_bound=0,
+        flag_values=values,
+    )
+
+
+def define_min_steps(values: flags.FlagValues, kind: str) -> None:
+    """Adds `--min_steps` to a command that processes each `kind` of file from the first on."""
+    command.define_integer(
+        "min_steps", 0, f"Skip each {kind} of fewer steps.", lower_bound=0, flag_values=values
+    )
+
+
+def step_files(
+    list_files: Callable[[], Iterable[File]], minutes: int, kind: str, min_steps: int = 0
+) -> Iterator[File]:
+    """`stepfiles_iterator` that prints how long it waits for `kind`, such as "a checkpoint in DIR"."""
+
+    def on_wait(until: float) -> None:
+        say(f"waiting for {kind} until {time.strftime('%H:%M:%S', time.localtime(until))}")
+
+    return stepfiles_iterator(list_files, 60.0 * minutes, min_steps, CLOCK, on_wait)

@@ -1,0 +1,74 @@
+"""Random access to the lines of large files."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import atomic_write
+
+INDEX_STEP = 10_000  # lines between indexed byte offsets
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class IndexedFile:
+    """A file of lines, with their number and the byte offset of every INDEX_STEPth line."""
+
+    path: Path
+    lines: int
+    offsets: tuple[int, ...]
+
+
+def index_text(path: Path, shown: Path) -> IndexedFile:
+    """Indexes the lines of a file and checks that they are UTF-8; errors name the file `shown`."""
+    offsets, offset, number = [], 0, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if (number - 1) % INDEX_STEP == 0:
+                offsets.append(offset)
+            offset += len(line)
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise T2TError(f"{shown}, line {number}: not UTF-8 ({error.reason})") from error
+    return IndexedFile(path, number, tuple(offsets))
+
+
+def numbered_lines(file: IndexedFile, start: int, stop: int) -> Iterator[bytes]:
+    """Yields the lines number `start` (from 0) up to `stop` of a file, with their line feeds."""
+    if start >= min(stop, file.lines):
+        return
+    with file.path.open("rb") as content:
+        content.seek(file.offsets[start // INDEX_STEP])
+        skipped = start % INDEX_STEP
+        yield from islice(content, skipped, skipped + stop - start)
+
+
+def text_lines(side: IndexedFile, start: int, stop: int) -> Iterator[str]:
+    """Yields the lines number `start` up to `stop` of a text file, without line ends."""
+    for number, line in enumerate(numbered_lines(side, start, stop), start):
+        content = line.removeprefix(BYTE_ORDER_MARK) if number == 0 else line
+        yield content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+
+
+def plain_or_packed(plain: Path) -> Path:
+    """Returns `plain`, or the .gz file beside it if only that exists."""
+    packed = plain.with_name(f"{plain.name}.gz")
+    return packed if packed.exists() and not plain.exists() else plain
+
+
+def unpack(packed: Path, plain: Path) -> None:
+    """Unpacks a .gz file, atomically."""
+    plain.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with gzip.open(packed) as content, atomic_write(plain) as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise T2TError(f"{packed}: damaged gzip file: {error}") from error

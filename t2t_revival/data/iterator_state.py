@@ -1,0 +1,70 @@
+"""`IteratorState`: the place of a training in its data, and how a training resumes there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from t2t_revival.hparams.hparams import HParams
+
+ORDER_SETTINGS = ("seed", "shards", "chunk")  # which determine the order of an epoch's examples
+
+
+@dataclass(frozen=True)
+class IteratorState:
+    """The next batch of a training. `dataclasses.asdict` is its form in checkpoints."""
+
+    epoch: int = 0
+    chunk: int = 0
+    batch: int = 0  # micro-batches consumed of that chunk
+    cut: str = ""  # the `batching_key` of these batches; "" in checkpoints that did not store it
+
+
+def batching_key(hparams: HParams, *, seed: int, shards: int, chunk: int, replicas: int) -> str:
+    """Returns all settings that determine the batches, as "name=value name=value ...".
+
+    Args:
+        hparams: `batch_size`, `max_length` and the bucket fields are read.
+        seed: seed of the order.
+        shards: number of shards.
+        chunk: examples shuffled together.
+        replicas: the number of rows of every batch is a multiple of this.
+    """
+    settings = {
+        "seed": seed,
+        "shards": shards,
+        "chunk": chunk,
+        "replicas": replicas,
+        "batch_size": hparams.batch_size,
+        "max_length": hparams.max_length,
+        "min_length_bucket": hparams.min_length_bucket,
+        "length_bucket_step": hparams.length_bucket_step,
+    }
+    return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | None]:
+    """Returns the state from which a training with the batching key `key` resumes after `state`.
+
+    No example of the epoch is skipped: where batches are made with other settings, the chunk of examples
+    begins again; where examples come in another order, the epoch does.
+
+    Returns:
+        The state, and one line for the user on which examples are repeated; `None` if there are none.
+    """
+    resumed = replace(state, cut=key)
+    if not state.cut or not (state.chunk or state.batch):
+        return resumed, None
+    before, now = _settings(state.cut), _settings(key)
+    changed = [name for name in now if now[name] != before.get(name)]
+    changes = ", ".join(f"{name}={now[name]} instead of {before.get(name)}" for name in changed)
+    note = f"batching has changed ({changes}): examples of this epoch"
+    if any(name in ORDER_SETTINGS for name in changed):
+        return replace(resumed, chunk=0, batch=0), f"{note} are repeated"
+    if not (changed and state.batch):
+        return resumed, None
+    after = f" after its first {state.chunk * int(now['chunk']):,}" if state.chunk else ""
+    return replace(resumed, batch=0), f"{note}{after} are repeated"
+
+
+def _settings(key: str) -> dict[str, str]:
+    return {name: value for name, _, value in (setting.partition("=") for setting in key.split())}

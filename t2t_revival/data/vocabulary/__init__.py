@@ -1,0 +1,1 @@
+"""Text encoders: SentencePiece's and T2T's subwords, in Python and in the graph."""

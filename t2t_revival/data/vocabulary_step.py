@@ -1,0 +1,91 @@
+"""The vocabulary step of data generation: copies the given vocabulary or trains one on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from t2t_revival.data.data_spec import DataSpec
+from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.source_checks import read_pairs
+from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import atomic_write
+
+SAMPLE_CHARACTERS = 20_000_000  # of both sides together, on which a vocabulary is trained
+SAMPLE_REGIONS = 100  # evenly spread over the corpus, from which these are taken
+
+
+def make_vocabulary(
+    spec: DataSpec,
+    data_dir: Path,
+    work_dir: Path,
+    source: Source,
+    plan: Metadata,
+    on_training: Callable[[], None],
+) -> TextEncoder:
+    """Returns the vocabulary of a data_dir, either already in it or new in `work_dir`.
+
+    Args:
+        spec: the `vocab_file`, sizes and symbols are read.
+        data_dir: may hold a vocabulary of the right name, which is used (as in T2T).
+        work_dir: the folder for a new one.
+        source: the text to train on.
+        plan: its number of pairs is read, and its vocabulary size if `spec` has none.
+        on_training: called before a vocabulary is trained.
+
+    Raises:
+        T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
+    """
+    symbols = spec.user_symbols(source)
+    if spec.vocab_file:
+        vocabulary = _check_symbols(open_vocabulary(spec.vocab_file), symbols)
+        copy = work_dir / spec.vocab_file.name
+        with atomic_write(copy) as file:
+            file.write(vocabulary.content)
+        return open_vocabulary(copy)
+    size = spec.vocab_size or plan.vocab_size or spec.default_vocab_size(source)
+    file_name = f"vocab.{spec.name}.{{}}.spm"
+    if (data_dir / file_name.format(size)).exists():
+        return _check_symbols(Vocabulary(data_dir / file_name.format(size)), symbols)
+    on_training()
+    lines = list(sample_lines(source, plan.pairs["train"]))
+    try:
+        return Vocabulary.train(lines, work_dir / file_name.format(size), size, symbols)
+    except VocabularyTooLargeError as error:
+        if spec.vocab_size:
+            raise
+        size = error.max_size
+        return Vocabulary.train(lines, work_dir / file_name.format(size), size, symbols)
+
+
+def sample_lines(source: Source, pairs: int, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
+    """Yields lines of both sides of train from evenly spread regions.
+
+    Args:
+        source: its train split is read.
+        pairs: number of pairs of that split.
+        characters: upper bound of the lines' total length.
+    """
+    regions = min(SAMPLE_REGIONS, pairs)
+    for region in range(regions):
+        budget = characters // regions
+        for pair in read_pairs(source, "train", region * pairs // regions, (region + 1) * pairs // regions):
+            budget -= sum(map(len, pair))
+            if budget < 0:
+                break
+            yield from pair
+
+
+def _check_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> TextEncoder:
+    """Returns the vocabulary if it has all symbols."""
+    if isinstance(vocabulary, Vocabulary):
+        vocabulary.check_symbols(symbols)
+    elif symbols:
+        raise T2TError(
+            f"{vocabulary.path}: T2T's vocabularies have no pieces such as {symbols[0]!r}, which this "
+            "problem needs; give a vocab.*.spm, or none"
+        )
+    return vocabulary

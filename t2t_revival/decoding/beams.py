@@ -1,0 +1,136 @@
+"""State of decoding: settings, the sentences of the batch, and their hypotheses."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.model import DecoderState
+
+NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
+
+
+class SearchSettings(NamedTuple):
+    """Settings of a search, as tensors.
+
+    They are scalars, or [batch, 1] with a value for each sentence: both broadcast with [batch, beams].
+
+    Attributes:
+        beam_size: hypotheses kept per sentence, int32.
+        alpha: exponent of the length penalty, float32; 0 means no penalty.
+        extra_length: maximum number of tokens that an output has more than its source, int32.
+        n: outputs returned per sentence, at most `beam_size`; int32.
+    """
+
+    beam_size: Any
+    alpha: Any
+    extra_length: Any
+    n: Any
+
+
+def search_settings(beam_size: int, alpha: float, extra_length: int, n: int) -> SearchSettings:
+    """Returns settings that are the same for all sentences, as scalars."""
+    return SearchSettings(
+        tf.constant(beam_size, tf.int32),
+        tf.constant(alpha, tf.float32),
+        tf.constant(extra_length, tf.int32),
+        tf.constant(n, tf.int32),
+    )
+
+
+class Sentences(NamedTuple):
+    """Sentences of the batch: all that is the same at each position; batch-major.
+
+    Attributes:
+        indices: rows of the sentences in `Results`, int32 [batch, 1].
+        max_lengths: maximum number of tokens of each output, int32 [batch, 1].
+        num_outputs: outputs returned, int32 [batch, 1].
+        settings: see `SearchSettings`.
+        encoder_caches: see `DecoderState`.
+        encoder_bias: see `DecoderState`.
+        source_words: see `words` of `DecoderState`.
+        constraint_inputs: input of the constraint for each sentence, such as its number of words; else empty.
+        uniforms: random numbers for sampling, float32 [batch, position, n]; else empty.
+    """
+
+    indices: Any
+    max_lengths: Any
+    num_outputs: Any
+    settings: SearchSettings
+    encoder_caches: Any
+    encoder_bias: Any
+    source_words: Any
+    constraint_inputs: Any
+    uniforms: Any
+
+
+class Beams(NamedTuple):
+    """Hypotheses between two positions, as in T2T: alive ones without EOS, and finished ones.
+
+    Attributes:
+        last_ids: last token of each alive hypothesis, int32 [batch, beams].
+        alive_seq: tokens, int32 [batch, beams, length].
+        alive_log_probs: float32 [batch, beams]; `NEG_INF` marks an unused place, and in the first one a
+            sentence that is done.
+        finished_seq: tokens, int32 [batch, n, length]; each ends with EOS and is padded with 0.
+        finished_scores: log-probability / length penalty, float32 [batch, n]; `NEG_INF` as above.
+        self_bias: see `DecoderState`.
+        self_caches: see `DecoderState`.
+        words_emitted: see `DecoderState`.
+    """
+
+    last_ids: Any
+    alive_seq: Any
+    alive_log_probs: Any
+    finished_seq: Any
+    finished_scores: Any
+    self_bias: Any
+    self_caches: Any
+    words_emitted: Any
+
+
+class Results(NamedTuple):
+    """Best outputs so far of all sentences: seq, int32 [all, n, length], and scores, float32 [all, n]."""
+
+    seq: Any
+    scores: Any
+
+
+def initial_beams(max_lengths: Any, n: Any, state: DecoderState) -> Beams:
+    """Returns one empty hypothesis per sentence, and none where the maximum length is 0."""
+    batch = tf.shape(max_lengths)[0]
+    return Beams(
+        last_ids=tf.zeros([batch, 1], tf.int32),
+        alive_seq=tf.zeros([batch, 1, 0], tf.int32),
+        alive_log_probs=tf.where(max_lengths > 0, 0.0, NEG_INF),
+        finished_seq=tf.zeros([batch, n, 0], tf.int32),
+        finished_scores=tf.fill([batch, n], NEG_INF),
+        self_bias=state.self_bias,
+        self_caches=state.self_caches,
+        words_emitted=state.words_emitted,
+    )
+
+
+def select_parents(beams: Beams, parents: Any) -> Beams:
+    """Puts hypotheses in their parents' places, [batch, beams]; caches stay, as `DecoderState` explains."""
+    bias, words = tf.nest.map_structure(
+        lambda x: tf.gather(x, parents, batch_dims=1), (beams.self_bias, beams.words_emitted)
+    )
+    return beams._replace(self_bias=bias, words_emitted=words)
+
+
+def is_active(beams: Beams) -> Any:
+    """Returns which sentences are not done, bool [batch]."""
+    return beams.alive_log_probs[:, 0] > NEG_INF
+
+
+def num_active(beams: Beams) -> Any:
+    """Returns how many sentences are not done, int32 scalar."""
+    return tf.math.count_nonzero(is_active(beams), dtype=tf.int32)
+
+
+def current_length(beams: Beams) -> Any:
+    """Returns how many tokens an alive hypothesis has, int32 scalar."""
+    return tf.shape(beams.alive_seq)[2]

@@ -1,0 +1,161 @@
+"""A text translated by each checkpoint of a training: `FOLDER/PROBLEM-STEP` (T2T's `t2t-translate-all`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival.decoding.formatting import to_bytes
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import part_file
+from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints.directory import Checkpoint
+from t2t_revival.training.checkpoints.file import written_at
+from t2t_revival.training.run import Run
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import exclusive_lock
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
+NOT_PLAIN = ("return_beams", "write_beam_scores")  # make a line of more than one translation
+ANOTHER = "give another --translations_dir"
+
+
+@dataclass
+class CheckpointTranslations:
+    """Translations of one text, one file for each checkpoint.
+
+    Attributes:
+        model_dir: output_dir of the training.
+        folder: of the translations; made if missing.
+        lines: the text.
+        name: its file, for warnings and errors.
+        options: how to decode.
+        num_parallel_batches: called before the first translation, once TensorFlow is needed; see
+            `Translator`.
+        on_progress: called after each batch.
+        on_note: called with each line for people.
+
+    Raises:
+        T2TError: the options ask for more than one translation on a line.
+
+    Example:
+        translations = CheckpointTranslations(Path("out"), Path("out/translations"), lines, "dev.en", options)
+        with translations.open():
+            for checkpoint in list_checkpoints(Path("out")):
+                translations.translate(checkpoint)
+    """
+
+    model_dir: Path
+    folder: Path
+    lines: list[str]
+    name: str
+    options: DecodeHParams
+    num_parallel_batches: Callable[[], int] = lambda: 1
+    on_progress: OnProgress | None = None
+    on_note: OnNote = ignore_note
+
+    def __post_init__(self) -> None:
+        self._run = Run.load(self.model_dir)
+        self._translator: Translator | None = None
+        for name in NOT_PLAIN:
+            if getattr(self.options, name):
+                raise T2TError(
+                    f"decode_hparams: {name} is for t2t-decoder; here each line has one translation: leave "
+                    "it out"
+                )
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Locks the folder, and checks that its translations are of this text, model and options.
+
+        Raises:
+            T2TError: they are not, the folder cannot be written, or another process writes there.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise T2TError(f"cannot write to {self.folder}: {error.strerror or error}; {ANOTHER}") from error
+        busy = f"{self.folder}: another t2t-translate-all is writing there: wait until it ends, or {ANOTHER}"
+        with exclusive_lock(self.folder, busy):
+            self._check_origin()
+            yield
+
+    def path(self, checkpoint: Checkpoint) -> Path:
+        """The file of a checkpoint's translation."""
+        return self.folder / f"{self._run.problem}-{checkpoint.step}"
+
+    def translate(self, checkpoint: Checkpoint) -> Path:
+        """Translates the text with a checkpoint; the file gets the checkpoint's modification time.
+
+        Only the first translation warns of lines that are too long: they are the same for all.
+
+        Raises:
+            T2TError: as `translate_lines`, or the file cannot be written.
+            CorruptCheckpointError: the checkpoint is corrupt.
+            CheckpointNotFoundError: the checkpoint was removed.
+        """
+        path, time = self.path(checkpoint), written_at(checkpoint.path)
+        first = self._translator is None
+        translator = self._load(checkpoint)
+        with part_file(path, self.on_note, time) as output:
+            translate_lines(
+                translator,
+                self.lines,
+                self.name,
+                output,
+                on_progress=self.on_progress,
+                on_note=self.on_note,
+                warn_of_truncation=first,
+            )
+        return path
+
+    def _load(self, checkpoint: Checkpoint) -> Translator:
+        """The translator, with the weights of a checkpoint."""
+        from t2t_revival.decoding.translator import Translator
+
+        if self._translator is None:
+            self._translator = Translator.load(
+                self.model_dir,
+                str(checkpoint.path),
+                self.options,
+                self.num_parallel_batches(),
+                constant_weights=False,
+            )
+        else:
+            self._translator.load_checkpoint(checkpoint)
+        return self._translator
+
+    def _check_origin(self) -> None:
+        """Checks what the folder's translations were made from, or else writes it down there.
+
+        The file gets the time at which the training began, from which TensorBoard counts the time of BLEU.
+        """
+        path = self.folder / f"{self._run.problem}-flags.json"
+        origin = self._origin()
+        if not path.exists():
+            checked_json.save(path, origin)
+            time = (self.model_dir / self._run.vocabulary).stat().st_mtime_ns
+            os.utime(path, ns=(time, time))
+            return
+        stored = checked_json.load(path, f"remove it, or {ANOTHER}")
+        for name, value in origin.items():
+            if stored.get(name) != value:
+                raise T2TError(
+                    f"{self.folder} holds translations with {name}={stored.get(name)}, not {value}: {ANOTHER}"
+                )
+
+    def _origin(self) -> dict[str, Any]:
+        options = dataclasses.asdict(self.options)
+        for name in (*NOT_PLAIN, "batch_size"):
+            del options[name]
+        source = hashlib.sha256(to_bytes(self.lines)).hexdigest()
+        return {"model_dir": str(self.model_dir.resolve()), "source": f"sha256:{source}", **options}

@@ -1,0 +1,236 @@
+"""The loop of decoding: positions one after the other, for beam search and sampling alike.
+
+T2T's loop keeps a batch together until its last sentence is done. Here sentences leave the batch when they
+are done: see `run_until_compaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.beams import (
+    NEG_INF,
+    Beams,
+    Results,
+    SearchSettings,
+    Sentences,
+    current_length,
+    initial_beams,
+    is_active,
+    num_active,
+)
+from t2t_revival.decoding.prefixes import PrefixConstraint, max_output_lengths
+from t2t_revival.decoding.tf_workarounds import (
+    InModelPrecision,
+    cast_weights,
+    check_result,
+    max_or_one,
+    prevent_fusion,
+    replace_weights,
+    shape_invariants,
+)
+from t2t_revival.errors import T2TError
+from t2t_revival.model import DecoderState
+from t2t_revival.model.attention import MASKED
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.tree_constraint import TreeConstraint
+    from t2t_revival.model import Transformer
+
+COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
+
+
+class DecodingLoop:
+    """Decodes sentences position by position until all are done.
+
+    Args:
+        model: the model.
+        grow: extends hypotheses by a position, as `beam_search.grow` does.
+        constant_weights: see `BeamSearch`.
+        constraint: see `BeamSearch`.
+        weights: returns pairs of a variable of the model and the value to use for it. `None` uses
+            `cast_weights`.
+        samples: whether `grow` needs random numbers.
+
+    Attributes:
+        variables: variables that a SavedModel of the loop must hold beside the model's.
+
+    Raises:
+        T2TError: the Keras backend is not TensorFlow.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        grow: Callable[[Beams, Any, Sentences, Any], Beams],
+        constant_weights: bool = False,
+        constraint: TreeConstraint | None = None,
+        weights: Callable[[], list[tuple[Any, Any]]] | None = None,
+        samples: bool = False,
+    ) -> None:
+        if keras.backend.backend() != "tensorflow":
+            raise T2TError(
+                f"decoding does not run on the Keras backend {keras.backend.backend()}: "
+                "set KERAS_BACKEND=tensorflow"
+            )
+        self.model = model
+        self._grow = grow
+        self._constraint = constraint
+        self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
+        kernel = model.softmax_embedding.kernel
+        self.variables = [tf.Variable(kernel(), trainable=False)] if constant_weights else []
+        ids, integer, real = (
+            tf.TensorSpec(shape, dtype)
+            for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
+        )
+        uniforms = tf.TensorSpec([None, None, None], tf.float32) if samples else ()
+        signature = [ids, SearchSettings(integer, real, integer, integer), uniforms]
+        self._compiled, self._compiled_with_prefixes = (
+            tf.function(self, input_signature=specs, autograph=False)
+            for specs in (signature, [*signature, ids])
+        )
+
+    def run(
+        self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, uniforms: Any = ()
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Runs the compiled loop; `settings` are scalars. See `BeamSearch.__call__` for the other values."""
+        source_ids = tf.cast(source_ids, tf.int32)
+        if prefixes is None:
+            return check_result(self._compiled(source_ids, settings, uniforms))
+        prefixes = tf.cast(prefixes, tf.int32)
+        return check_result(self._compiled_with_prefixes(source_ids, settings, uniforms, prefixes))
+
+    def __call__(
+        self, source_ids: Any, settings: SearchSettings, uniforms: Any = (), prefixes: Any = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Adds the loop's ops to the present graph; see `run`."""
+        if prefixes is not None and self._constraint:
+            raise T2TError("outputs that must be trees cannot begin with a text: give no prefixes")
+        decode = InModelPrecision(self.model, lambda ids: self._decode(ids, settings, uniforms, prefixes))
+        return decode(source_ids)
+
+    def _decode(self, source_ids: Any, settings: SearchSettings, uniforms: Any, prefixes: Any) -> Results:
+        max_lengths = max_output_lengths(source_ids, settings.extra_length, prefixes)  # [batch, 1]
+        num_outputs = tf.zeros_like(max_lengths) + settings.n
+        with replace_weights(self._weights()):
+            state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)
+            kernel = tf.convert_to_tensor(self.variables[0]) if self.variables else state.softmax_kernel
+            constraint: TreeConstraint | PrefixConstraint | None = self._constraint
+            constraint_inputs: Any = ()
+            if self._constraint:
+                kernel = kernel[:, : self._constraint.size]
+                constraint_inputs = self._constraint.count_words(source_ids)
+            elif prefixes is not None:
+                constraint, constraint_inputs = PrefixConstraint(self.model.vocab_size), prefixes
+            sentences = Sentences(
+                indices=tf.range(tf.shape(source_ids)[0])[:, None],
+                max_lengths=max_lengths,
+                num_outputs=num_outputs,
+                settings=settings,
+                encoder_caches=state.encoder_caches,
+                encoder_bias=state.encoder_bias,
+                source_words=state.words,
+                constraint_inputs=constraint_inputs,
+                uniforms=uniforms,
+            )
+            beams = initial_beams(max_lengths, max_or_one(settings.n), state)
+            variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
+            *_, results = tf.while_loop(
+                lambda _, beams, __: num_active(beams) > 0,
+                partial(run_until_compaction, partial(self._step, kernel, constraint)),
+                variables,
+                shape_invariants=shape_invariants(variables),
+            )
+        exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
+        return results._replace(scores=tf.where(exists, results.scores, NEG_INF))
+
+    def _step(
+        self,
+        kernel: Any,
+        constraint: TreeConstraint | PrefixConstraint | None,
+        sentences: Sentences,
+        beams: Beams,
+    ) -> Beams:
+        """Decodes one position: the model's logits, then `grow`."""
+        state = DecoderState(
+            beams.self_caches,
+            beams.self_bias,
+            sentences.encoder_caches,
+            sentences.encoder_bias,
+            kernel,
+            sentences.source_words,
+            beams.words_emitted,
+        )
+        logits, state = self.model.decode_step(beams.last_ids, current_length(beams), state)
+        if self.model.hparams.attention_window:
+            state = drop_hidden_memory(state)
+        beams = beams._replace(
+            self_caches=state.self_caches, self_bias=state.self_bias, words_emitted=state.words_emitted
+        )
+        allowed = None
+        if constraint:
+            inputs = sentences.constraint_inputs, sentences.max_lengths
+            allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
+        return self._grow(beams, logits, sentences, allowed)
+
+
+def run_until_compaction(
+    step: Callable[[Sentences, Beams], Beams], sentences: Sentences, beams: Beams, results: Results
+) -> tuple[Sentences, Beams, Results]:
+    """Decodes positions until enough sentences are done, and then compacts the batch.
+
+    The time of a position grows with the sentences of the batch, done or not. To compact it copies all
+    caches, which takes longer than a position with a few sentences too many. The batch is therefore
+    compacted when more than 1 / `COMPACTION` of its sentences are done, and not at each position.
+
+    Args:
+        step: decodes one position.
+        sentences: the batch.
+        beams: hypotheses of the batch.
+        results: best outputs of all sentences, also those that have left the batch.
+    """
+    batch = num_active(beams)
+    least_active = tf.maximum(1, batch - batch // COMPACTION)
+    (beams,) = tf.while_loop(
+        lambda beams: num_active(beams) >= least_active,
+        lambda beams: (step(sentences, beams),),
+        (beams,),
+        shape_invariants=(shape_invariants(beams),),
+    )
+    results = record_finished(results, sentences, beams)
+    sentences, beams = compact(sentences, beams)
+    return sentences, beams, results
+
+
+def record_finished(results: Results, sentences: Sentences, beams: Beams) -> Results:
+    """Writes the finished hypotheses of the batch to its rows of `results`."""
+    padding = current_length(beams) - tf.shape(results.seq)[2]
+    seq = tf.pad(results.seq, [[0, 0], [0, 0], [0, padding]], constant_values=PAD)
+    return Results(
+        tf.tensor_scatter_nd_update(seq, sentences.indices, beams.finished_seq),
+        tf.tensor_scatter_nd_update(results.scores, sentences.indices, beams.finished_scores),
+    )
+
+
+def compact(sentences: Sentences, beams: Beams) -> tuple[Sentences, Beams]:
+    """Removes sentences that are done from the batch."""
+    active = tf.where(is_active(beams))[:, 0]
+    return tf.nest.map_structure(
+        lambda x: x if x.shape.rank == 0 else tf.gather(x, active), (sentences, beams)
+    )
+
+
+def drop_hidden_memory(state: DecoderState) -> DecoderState:
+    """Drops leading cache entries that are outside every hypothesis's attention window."""
+    seen = tf.reduce_any(state.self_bias > MASKED / 2, axis=[0, 1])  # [memory]
+    first = tf.argmax(tf.cast(seen, tf.int32), output_type=tf.int32)
+    return state._replace(
+        self_caches=tf.nest.map_structure(lambda x: x[:, :, first:], state.self_caches),
+        self_bias=state.self_bias[:, :, first:],
+    )

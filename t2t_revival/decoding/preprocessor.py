@@ -1,0 +1,140 @@
+"""Text as padded ids: sources, targets and prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import LineError, T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.problems.text_problems import Text2TextProblem
+
+LINE_ENDS = str.maketrans("\n\r", "  ")
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` are decoded."""
+
+    number: int
+    tokens: int
+    kept: int
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.tokens} tokens, cut to the first {self.kept} (hparams: max_length)"
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """Converts texts without line ends to ids.
+
+    Attributes:
+        vocabulary: vocabulary of source and target.
+        problem: converts lines to the model's input. `None` leaves them as they are.
+        options: see `DecodeHParams`.
+        max_length: maximum number of tokens of an input, EOS included; longer inputs are truncated.
+        first_line: number of the first text, for messages.
+    """
+
+    vocabulary: TextEncoder
+    problem: Text2TextProblem | None
+    options: DecodeHParams
+    max_length: int
+    first_line: int = 1
+
+    def preprocess(self, texts: list[str]) -> list[str]:
+        """Returns the model's input for each text."""
+        if self.problem is None:
+            return texts
+        return [self.problem.preprocess(text, self.options.tokenized) for text in texts]
+
+    def sources(self, inputs: list[str], on_truncation: Callable[[Truncation], None]) -> list[list[int]]:
+        """Returns the ids of preprocessed inputs, each with EOS, truncated to `max_length`.
+
+        Raises:
+            LineError: an input is no valid Unicode.
+        """
+        rows = self.encode(inputs)
+        for number, ids in enumerate(rows, start=self.first_line):
+            if len(ids) >= self.max_length:
+                on_truncation(Truncation(number, len(ids) + 1, self.max_length))
+        return [[*ids[: self.max_length - 1], EOS] for ids in rows]
+
+    def targets(self, outputs: list[str]) -> list[list[int]]:
+        """Returns the ids of outputs as people write them, each with EOS.
+
+        Raises:
+            LineError: an output does not fit the problem, is too long, or is no valid Unicode.
+        """
+        texts = []
+        for number, output in enumerate(outputs, start=self.first_line):
+            try:
+                texts.append(self.problem.encode_target(output) if self.problem else output)
+            except T2TError as error:
+                raise LineError(number, str(error)) from error
+        return [[*ids, EOS] for ids in self._encode_outputs(texts)]
+
+    def prefixes(self, inputs: list[str], prefixes: Sequence[str] | None) -> list[list[int]] | None:
+        """Returns the ids of prefixes, without EOS; `None` where all are empty.
+
+        Args:
+            inputs: preprocessed inputs.
+            prefixes: one for each input; "" forces nothing.
+
+        Raises:
+            T2TError: there are more or fewer prefixes than inputs, or outputs are trees; a prefix has no
+                input, is too long, or is no valid Unicode.
+        """
+        if prefixes is None or not any(prefixes):
+            return None
+        if len(prefixes) != len(inputs):
+            raise T2TError(f"{len(prefixes)} prefixes for {len(inputs)} lines: give one for each")
+        if self.options.constrained or (self.problem and self.problem.separates_words):
+            raise T2TError("a prefix can be given where an output is text, not where it is a tree")
+        pairs = zip(inputs, prefixes, strict=True)
+        for number, (text, prefix) in enumerate(pairs, start=self.first_line):
+            if prefix and not text.strip():
+                raise LineError(number, "a prefix, but no source")
+        return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each text, without EOS.
+
+        Raises:
+            LineError: a text is no valid Unicode.
+        """
+        for number, text in enumerate(texts, start=self.first_line):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise LineError(
+                    number, f"a lone surrogate, which is no valid Unicode: {error.reason}"
+                ) from error
+        return [list(ids) for ids in self.vocabulary.encode_batch(texts)]
+
+    def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
+        """Returns the ids, without EOS, of outputs or their prefixes."""
+        rows, max_tokens = self.encode(texts), self.max_length + self.options.extra_length
+        for number, ids in enumerate(rows, start=self.first_line):
+            if len(ids) >= max_tokens:
+                raise LineError(
+                    number,
+                    f"{len(ids) + 1} tokens of output, and max_length + extra_length is {max_tokens}: "
+                    "give a larger extra_length in --decode_hparams",
+                )
+        return rows
+
+
+def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns rows of ids as one array, int32 [rows, longest]."""
+    table = np.full((len(rows), max(map(len, rows))), PAD, np.int32)
+    for row, ids in zip(table, rows, strict=True):
+        row[: len(ids)] = ids
+    return table

@@ -1,0 +1,206 @@
+"""Translations and scores of many lines, written as they are finished and resumed after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, astuple
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival.decoding.batching import DecodingProgress
+from t2t_revival.decoding.formatting import Draw, format_outputs, to_bytes
+from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
+from t2t_revival.errors import LineError, T2TError
+from t2t_revival.training.checkpoints.file import fingerprint
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.scoring import Score
+    from t2t_revival.decoding.translator import Translation, Translator
+
+DIGITS = 16  # hexadecimal, of an input's digest
+OnProgress = Callable[["DecodingProgress"], None]
+OnNote = Callable[[str], None]
+NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
+
+
+def ignore_note(note: str) -> None:
+    """The `on_note` of a caller who wants no lines."""
+
+
+def translate_lines(
+    translator: Translator,
+    lines: Sequence[str],
+    name: str,
+    output: OrderedOutput[list[Translation]],
+    *,
+    draw: Draw | None = None,
+    preprocessed: bool = False,
+    prefixes: list[str] | None = None,
+    first_line: int = 1,
+    on_progress: OnProgress | None = None,
+    on_note: OnNote = ignore_note,
+    warn_of_truncation: bool = True,
+) -> list[list[Translation]]:
+    """Translates lines into an output; see `Translator.nbest`.
+
+    Args:
+        translator: loaded from a checkpoint.
+        lines: the texts.
+        name: their file, for warnings and errors.
+        output: receives the outputs of each batch; returns those of an interrupted run.
+        draw: see `format_outputs`.
+        preprocessed: whether lines are the model's inputs already.
+        prefixes: the beginnings of the outputs.
+        first_line: the number of the first line.
+        on_progress: called at the start and after each batch.
+        on_note: called with each line for people: inputs that were cut, outputs that were repaired.
+        warn_of_truncation: whether lines that are too long are among these.
+
+    Returns:
+        The outputs of each line, those that an interrupted run had made among them.
+
+    Raises:
+        T2TError: the model finds no output, or a line cannot be translated.
+    """
+    from t2t_revival.decoding.translator import Translation
+
+    options = translator.options
+
+    def as_bytes(outputs: list[Translation]) -> bytes:
+        of_blank_line = len(outputs) == 1 and outputs[0].score == 0
+        columns = 1 if of_blank_line else options.outputs
+        return format_outputs(outputs, options.return_beams, options.write_beam_scores, draw, columns)
+
+    def add(batch: Mapping[int, list[Translation]]) -> None:
+        if any(outputs[0].score == -math.inf for outputs in batch.values()):
+            raise T2TError(f"the model finds no output: {NOT_FINITE}")
+        output.add(batch)
+
+    origin = _origin(translator, "translations", [lines, prefixes, preprocessed, first_line])
+    form = ResultFormat(
+        as_bytes, lambda outputs: [*map(astuple, outputs)], lambda kept: [Translation(*o) for o in kept]
+    )
+    known = output.start(origin, len(lines), form)
+    if on_progress:
+        on_progress(DecodingProgress(len(known), len(lines), 0.0))
+    with naming(name):
+        translations = translator.nbest(
+            lines,
+            on_truncation=lambda truncation: (
+                on_note(f"warning: {name}, {truncation}") if warn_of_truncation else None
+            ),
+            on_progress=on_progress,
+            preprocessed=preprocessed,
+            prefixes=prefixes,
+            first_line=first_line,
+            completed=known,
+            on_outputs=add,
+        )
+    note_repaired(sum(outputs[0].repaired for outputs in translations), len(lines), on_note)
+    return translations
+
+
+def score_pairs(
+    translator: Translator,
+    pairs: list[tuple[str, str]],
+    name: str,
+    output: OrderedOutput[Score],
+    *,
+    on_progress: OnProgress | None = None,
+    on_note: OnNote = ignore_note,
+) -> list[Score]:
+    """Scores pairs of source and target into an output; see `Translator.score`.
+
+    Args:
+        translator: loaded from a checkpoint.
+        pairs: source and target of each line.
+        name: their file, for warnings and errors.
+        output: receives the scores of each batch; returns those of an interrupted run.
+        on_progress: called at the start and after each batch.
+        on_note: called with a warning for each source that is too long.
+
+    Raises:
+        T2TError: a log-probability is not finite, or a pair cannot be scored.
+    """
+    from t2t_revival.decoding.scoring import Score
+
+    def add(batch: Mapping[int, Score]) -> None:
+        if not all(math.isfinite(score.log_prob) for score in batch.values()):
+            raise T2TError(NOT_FINITE)
+        output.add(batch)
+
+    form = ResultFormat(lambda score: to_bytes([f"{score.log_prob:.6f}"]), astuple, lambda kept: Score(*kept))
+    known = output.start(_origin(translator, "log-probabilities", pairs), len(pairs), form)
+    if on_progress:
+        on_progress(DecodingProgress(len(known), len(pairs), 0.0))
+    with naming(name):
+        return translator.score(
+            pairs,
+            lambda cut: on_note(f"warning: {name}, {cut}"),
+            on_progress,
+            completed=known,
+            on_scores=add,
+        )
+
+
+def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
+    """Notes how many outputs were not what the problem asks for and were repaired, if any."""
+    if repaired:
+        on_note(f"{repaired:,} of {total:,} outputs were not well-formed and were repaired")
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Adds a file's name to the error of a line.
+
+    Raises:
+        T2TError: in place of a `LineError`.
+    """
+    try:
+        yield
+    except LineError as error:
+        raise T2TError(f"{name}, {error}") from error
+
+
+def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:
+    """Splits a line into source and target, or the target's beginning.
+
+    Args:
+        line: without a line end.
+        name: its file, for errors.
+        number: of the line.
+        required: whether there must be a tab; without one, the target is empty.
+
+    Raises:
+        T2TError: there are several tabs, or none where one is required.
+    """
+    tabs = line.count("\t")
+    if tabs > 1 or tabs < required:
+        raise T2TError(
+            f"{name}, line {number}: {tabs or 'no'} tabs, where one stands between source and target"
+        )
+    source, _, target = line.partition("\t")
+    return source, target
+
+
+def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
+    """Everything that outputs depend on, by names for people."""
+    checkpoint = translator.checkpoint
+    assert checkpoint is not None
+    return {
+        "output": kind,
+        "input": digest(lines),
+        "checkpoint": f"{checkpoint.path.name} with weights {fingerprint(checkpoint.path)}",
+        "problem": translator.problem and translator.problem.name,
+        "max_length": translator.max_length,
+        "batches side by side": translator.num_parallel_batches,
+        **asdict(translator.options),
+    }
+
+
+def digest(lines: Any) -> str:
+    """A SHA-256 of inputs, given as JSON values."""
+    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:DIGITS]}"

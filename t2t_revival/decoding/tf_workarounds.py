@@ -1,0 +1,97 @@
+"""Workarounds for TensorFlow and Keras, each with the fault that it avoids; none changes a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from t2t_revival.utils.keras_hooks import is_autocast
+
+if TYPE_CHECKING:
+    from t2t_revival.model import DecoderState, Transformer
+
+
+class InModelPrecision(keras.layers.Layer):
+    """Calls a function as if the model called it.
+
+    Fault: under mixed precision, Keras casts weights only within the `__call__` of a layer that has the
+    policy. `start_decoding` and `decode_step` are no `__call__`, so that they would compute in float32.
+    """
+
+    def __init__(self, model: Transformer, function: Callable[[Any], Any]) -> None:
+        super().__init__(dtype=model.dtype_policy, name="beam_search")
+        self.function = function
+
+    def call(self, ids: Any) -> Any:
+        return self.function(ids)
+
+
+def cast_weights(weights: list[Any], dtype: str) -> list[tuple[Any, Any]]:
+    """Pairs each weight that mixed precision casts with its cast, for `replace_weights` before a loop.
+
+    Fault: Keras casts a weight where it is read, and TensorFlow does not move that cast out of a loop: the
+    model would be cast again at each position. Weights without a cast are left out, since a loop reads a
+    variable faster than it carries a tensor along.
+    """
+    return [
+        (weight, tf.cast(weight.value, dtype))
+        for weight in weights
+        if is_autocast(weight) and weight.dtype != dtype
+    ]
+
+
+def replace_weights(pairs: list[tuple[Any, Any]]) -> keras.StatelessScope:
+    """Returns a scope in which each variable has the value that is paired with it."""
+    scope = keras.StatelessScope()
+    for pair in pairs:
+        scope.add_update(pair)
+    return scope
+
+
+def prevent_fusion(state: DecoderState, max_lengths: Any) -> DecoderState:
+    """Hides from TensorFlow that the second dimension of `encoder_bias` is 1.
+
+    Fault: with oneDNN, TensorFlow 2.21 fuses product, scale and a bias of [batch, 1, ...] into one op; in
+    the loop of a decoder of one layer that op never runs, and the search ends without result or error.
+    """
+    one = 1 + tf.minimum(tf.reduce_max(max_lengths), 0)  # lengths are not negative
+    return state._replace(encoder_bias=tf.tile(state.encoder_bias, [1, one, 1, 1]))
+
+
+def check_result(result: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the result of a compiled search, unless TensorFlow has lost it.
+
+    Fault: see `prevent_fusion`. If another version fuses in another way, an error is better than missing
+    lines.
+
+    Raises:
+        RuntimeError: the result is lost.
+    """
+    if result[0].ndim != 3:
+        raise RuntimeError("TensorFlow lost the result of the search; try TF_ENABLE_ONEDNN_OPTS=0")
+    return result
+
+
+def shape_invariants(variables: Any) -> Any:
+    """Returns shapes of loop variables in which batch, positions and beams are unknown.
+
+    Fault: `tf.while_loop` takes the shapes before the first round for those of all rounds.
+    """
+
+    def invariant(x: Any) -> tf.TensorShape:
+        if x.shape.rank < 4:
+            return tf.TensorShape([None] * x.shape.rank)
+        return tf.TensorShape([None, x.shape[1], None, x.shape[3]])  # a cache
+
+    return tf.nest.map_structure(invariant, variables)
+
+
+def max_or_one(values: Any) -> Any:
+    """Returns the maximum, but at least 1.
+
+    Fault: of an empty batch, `tf.reduce_max` is the least integer, and `tf.math.top_k` refuses that as k.
+    """
+    return tf.maximum(tf.reduce_max(values), 1)

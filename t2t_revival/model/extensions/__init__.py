@@ -1,0 +1,1 @@
+"""Attention that the paper proposes or a task needs beside the base model."""

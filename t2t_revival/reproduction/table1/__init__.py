@@ -1,0 +1,1 @@
+"""Table 1: time, operations and path lengths of layer types."""

@@ -1,0 +1,175 @@
+"""Translation by an exported model, with a problem's processing of inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.resumable import digest
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.client import Model, Output, query
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
+    from t2t_revival.problems.text_problems import Text2TextProblem
+
+NO_OUTPUT_SCORE = float("-inf")  # where the model found fewer outputs than for other lines
+SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams)\s*=")  # settings that a request may have
+
+
+class ServedOutput(NamedTuple):
+    """One output for people.
+
+    Attributes:
+        text: without a line end.
+        score: log-probability / length penalty.
+        repaired: whether the model's output was not what the problem asks for, such as half a tree.
+    """
+
+    text: str
+    score: float
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class ServedOptions:
+    """Settings of the requests to an exported model.
+
+    Attributes:
+        problem: makes inputs of lines and texts of outputs. `None` sends and returns both unchanged.
+        search: the search settings of each request. `None` keeps those of the export.
+        tokenized: see `DecodeHParams`.
+        scores: whether outputs are written with their scores.
+    """
+
+    problem: Text2TextProblem | None = None
+    search: DecodeHParams | None = None
+    tokenized: bool = False
+    scores: bool = False
+
+    @classmethod
+    def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:
+        """Parses `--decode_hparams`; where it has a setting of the search, the others are the problem's.
+
+        Raises:
+            T2TError: a setting is wrong, or is not one of requests.
+        """
+        default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
+        options = DecodeHParams.parse(text, dataclasses.asdict(default))
+        options.check_served()
+        if options.batch_size != default.batch_size:
+            raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
+        if options.constrained != default.constrained:
+            raise T2TError("decode_hparams: constrained: a model is exported with or without it")
+        if options.tokenized and not problem:
+            raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
+        search = options if SEARCH.search(text) else None
+        return cls(problem, search, options.tokenized, options.write_beam_scores)
+
+
+@dataclass(frozen=True)
+class ServedTranslator:
+    """Translates with an exported model.
+
+    Attributes:
+        model: the exported model, wherever it runs.
+        options: settings of the requests.
+
+    Example:
+        translator = ServedTranslator(connect("localhost:8500", "translate_ende"), ServedOptions())
+        (outputs,) = translator.nbest(["The dog sleeps."])
+        print(outputs[0].text)
+    """
+
+    model: Model
+    options: ServedOptions
+
+    def nbest(self, lines: Sequence[str], filled: bool = False) -> list[list[ServedOutput]]:
+        """Translates lines by one request.
+
+        Args:
+            lines: any text.
+            filled: whether lines with fewer outputs than others get empty ones of score -inf.
+
+        Returns:
+            The outputs of each line, best first.
+
+        Raises:
+            T2TError: as `client.query`.
+        """
+        problem, options = self.options.problem, self.options
+        inputs = [problem.preprocess(line, options.tokenized) for line in lines] if problem else list(lines)
+        answers = query(self.model, inputs, options.search, len(inputs), filled)
+        return [
+            [self._finish(text, output) for output in outputs]
+            if text.strip()
+            else [ServedOutput(outputs[0].text, outputs[0].score)]
+            for text, outputs in zip(inputs, answers, strict=True)
+        ]
+
+    def translate_lines(
+        self,
+        lines: list[str],
+        model_name: str | None,
+        batch_size: int,
+        output: OrderedOutput[list[ServedOutput]],
+        form: ResultFormat[list[ServedOutput]],
+        filled: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Translates lines into an output, by requests of `batch_size` lines.
+
+        Args:
+            lines: any text.
+            model_name: the model's name at the server.
+            batch_size: lines of one request.
+            output: receives the outputs of each request; returns those of an interrupted run.
+            form: forms of a line's outputs.
+            filled: see `nbest`.
+            on_progress: called at the start and after each request, with the lines done and all lines.
+
+        Returns:
+            How many of the best outputs were repaired.
+
+        Raises:
+            T2TError: as `nbest`.
+        """
+        known = output.start(self._origin(lines, model_name, batch_size), len(lines), form)
+        repaired = sum(outputs[0].repaired for outputs in known.values())
+        done = len(known)
+        if on_progress:
+            on_progress(done, len(lines))
+        for start in range(0, len(lines), batch_size):
+            batch = range(start, min(start + batch_size, len(lines)))
+            if batch[0] in known:
+                continue
+            answers = self.nbest([lines[index] for index in batch], filled)
+            repaired += sum(outputs[0].repaired for outputs in answers)
+            output.add(dict(zip(batch, answers, strict=True)))
+            done += len(batch)
+            if on_progress:
+                on_progress(done, len(lines))
+        return repaired
+
+    def _finish(self, inputs: str, output: Output) -> ServedOutput:
+        problem = self.options.problem
+        if problem is None or output.score == NO_OUTPUT_SCORE:
+            return ServedOutput(output.text, output.score)
+        text, repaired = problem.postprocess(inputs, output.text)
+        return ServedOutput(text, output.score, repaired)
+
+    def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
+        """Everything that outputs depend on, except for the model that a server has at the time."""
+        options = self.options
+        return {
+            "input": digest(lines),
+            "model": [self.model.where, model_name],
+            "problem": options.problem and options.problem.name,
+            "decode_hparams": options.search and dataclasses.asdict(options.search),
+            "tokenized": options.tokenized,
+            "batch_size": batch_size,
+        }

@@ -1,0 +1,1 @@
+"""Checkpoint files, folders of checkpoints, and averages."""

@@ -1,0 +1,52 @@
+"""Configuration of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Devices, checkpoints, evaluations and reports of a training; hparams configure model and optimizer.
+
+    `t2t-trainer` generates its flags and their help from these fields.
+
+    Attributes:
+        output_dir: folder of checkpoints and curves.
+        strategy: distribution over devices. "default" uses one device; "mirrored" all GPUs; "auto" is
+            "mirrored" where there are several GPUs; "multi_worker" uses all GPUs of the machines in
+            TF_CONFIG, see t2t-make-tf-configs.
+        precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
+            without bfloat16, scales the loss.
+        xla: compile the step by XLA, once for each bucket of lengths; pays off on a GPU. On one device only.
+        num_parallel_batches: parts of a batch that are computed side by side, where one device trains; pays
+            off on a CPU whose operations have a thread each (`intra_op_parallelism_threads`).
+        seed: seed of the weights, of dropout and of the order of the data.
+        eval_frequency: updates between two evaluations, each with a checkpoint. With 0 only the last update
+            is evaluated.
+        save_seconds: seconds between two checkpoints besides these. With 0 there are none besides.
+        max_nonfinite_steps: updates skipped in a row, since loss or gradients are not finite, after which
+            training stops; at least 1.
+        keep_checkpoints: how many of the newest checkpoints are kept. With 0 all are kept.
+        log_steps: updates between two reports. With 0 only the first and the last update are reported.
+        patience: updates without a better score after which training stops. With 0 it never does.
+        patience_score: score that early stopping watches; lower is better for "loss" and "perplexity".
+        min_delta: least improvement of that score that counts as better.
+    """
+
+    output_dir: Path
+    strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    xla: bool = False
+    num_parallel_batches: int = 1
+    seed: int = 1
+    eval_frequency: int = 1000
+    save_seconds: float = 600.0
+    max_nonfinite_steps: int = 10
+    keep_checkpoints: int = 20
+    log_steps: int = 100
+    patience: int = 0
+    patience_score: Literal["loss", "perplexity", "accuracy", "bleu", "f1"] = "loss"
+    min_delta: float = 0.0

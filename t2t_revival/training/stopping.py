@@ -1,0 +1,102 @@
+"""Reasons to stop a training before its last update: signals and early stopping."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.curve_files import LOWER_IS_BETTER
+from t2t_revival.training.events import Scores
+from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.workers import Workers
+
+EARLY = "early stopping"
+REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
+
+
+class EarlyStopping:
+    """Early stopping: stops when a score has not become better for `patience` updates.
+
+    Args:
+        config: reads `patience`, `patience_score` and `min_delta`.
+        history: earlier evaluations on the same data, each with its "step" and the score.
+    """
+
+    def __init__(self, config: RunConfig, history: list[Scores]) -> None:
+        self._config = config
+        self._best, self._best_step = math.inf, 0
+        for scores in history:
+            self.should_stop(int(scores["step"]), scores)
+
+    def should_stop(self, step: int, scores: Scores) -> bool:
+        """Decides whether to stop after the evaluation of `step`.
+
+        Raises:
+            T2TError: the score that is watched is not measured.
+        """
+        if not self._config.patience:
+            return False
+        name = self._config.patience_score
+        if name not in scores:
+            raise T2TError(f"--eval_early_stopping_metric={name} is not measured; known: {', '.join(scores)}")
+        score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
+        if score < self._best - self._config.min_delta:
+            self._best, self._best_step = score, step
+        return step - self._best_step >= self._config.patience
+
+
+class Stopping:
+    """The reason why all workers of a training stop before its last update, if there is one.
+
+    Args:
+        early_stopping: called with the scores of each evaluation.
+        workers: stop together, whichever of them has a reason.
+
+    Attributes:
+        reason: one of `REASONS`; `None` while training continues.
+    """
+
+    def __init__(self, early_stopping: EarlyStopping, workers: Workers) -> None:
+        self.reason: str | None = None
+        self._own_reason: str | None = None  # of this process; a signal sets it at any time
+        self._early_stopping = early_stopping
+        self._workers = workers
+
+    @contextmanager
+    def handle_signals(self) -> Iterator[None]:
+        """Handles SIGINT and SIGTERM: the first stops training after this update, a second one at once.
+
+        Python delivers signals to the main thread only; in any other thread nothing is handled.
+        """
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        handled = (signal.SIGINT, signal.SIGTERM) if in_main_thread else ()
+        before = {number: signal.signal(number, self._on_signal) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: Any) -> None:
+        if self._own_reason is not None:
+            raise KeyboardInterrupt
+        self._own_reason = signal.Signals(number).name
+
+    def on_scores(self, step: int, scores: Scores) -> None:
+        """Decides on early stopping after an evaluation; a signal that came before it takes precedence.
+
+        Raises:
+            T2TError: as `EarlyStopping.should_stop`.
+        """
+        if self._early_stopping.should_stop(step, scores) and self._own_reason is None:
+            self._own_reason = EARLY
+
+    def agree_to_stop(self) -> bool:
+        """Decides whether to stop, if any worker has a reason; all must call it after each update."""
+        self.reason = REASONS[self._workers.all_reduce_max(REASONS.index(self._own_reason))]
+        return self.reason is not None

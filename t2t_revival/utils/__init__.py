@@ -1,0 +1,1 @@
+"""Files, locks, checked JSON, CSV tables, descriptions of fields."""

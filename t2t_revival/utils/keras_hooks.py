@@ -1,0 +1,45 @@
+"""Everything private of Keras that the package relies on, each with a test: Keras 3.15 offers no public way.
+
+A new minor version of Keras is safe to use when `tests/utils/test_keras_hooks.py` passes under it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+
+def build_sublayers(layer: keras.layers.Layer) -> None:
+    """Builds the layers that are attributes of `layer`: their weights exist then, named after it.
+
+    Keras itself builds a sub-layer at its first call.
+    """
+    for sublayer in layer._flatten_layers(include_self=False, recursive=False):
+        if not sublayer.built:
+            sublayer.build()
+
+
+def is_autocast(variable: keras.Variable) -> bool:
+    """Returns whether mixed precision casts a variable where a layer's `call` reads it."""
+    return bool(variable._autocast)
+
+
+def has_metrics(model: keras.Model) -> bool:
+    """Returns whether a model was compiled with metrics."""
+    return model._compile_metrics is not None
+
+
+def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+    """Returns a variable's place in an optimizer's lists of moments and of accumulated gradients."""
+    return int(optimizer._get_variable_index(variable))
+
+
+class WithoutSymbolicBuild:
+    """Base class of a `keras.Model` that is built before `fit`.
+
+    `fit` would draw a batch to build it by, which fails under a strategy of several processes.
+    """
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        """Builds nothing."""
