@@ -211,7 +211,7 @@ def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
     [
         (
             "h = HParams(); h.num_heads = 4; return h",
-            "cannot assign to field 'num_heads': a set is not changed",
+            "cannot assign to field 'num_heads': sets are immutable",
         ),
         ("HParams()", "its function returns NoneType, not HParams"),
         ("return HParams(num_heads=3)", "hparams: attention_key_channels=512"),

@@ -14,18 +14,20 @@ import pytest
 import t2t_revival.hparams
 import t2t_revival.problems
 from t2t_revival import registry
-from t2t_revival.cli import exporter, run_flags
-from t2t_revival.data.generation import Recipe, generate
-from t2t_revival.data.metadata import Counts, Metadata
+from t2t_revival.cli import exporter
+from t2t_revival.cli.support import run_flags
+from t2t_revival.data.data_spec import DataSpec
+from t2t_revival.data.generation import generate
+from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.translations import LastStep
 from t2t_revival.hparams import HParams
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_vocabulary
 
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
@@ -47,7 +49,7 @@ def run_json(out: Path, **changes: object) -> None:
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_name_in_run_json_that_leads_outside_is_refused(tmp_path: Path, field: str, name: str) -> None:
     run_json(tmp_path, **{field: name})
-    with pytest.raises(T2TError, match=r"run\.json: damaged, .* can be no part of a file's name"):
+    with pytest.raises(T2TError, match=r"run\.json: damaged, .* is not valid: it becomes part of a file"):
         Run.load(tmp_path)
 
 
@@ -69,11 +71,16 @@ def test_a_field_of_another_type_is_refused(tmp_path: Path, value: object) -> No
 
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if name])
 def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
-    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": Counts()})
+    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": SplitCounts()})
     path = tmp_path / "p.meta.json"
-    for change in ({"vocab_file": name}, {"name": name}, {"pairs": {name: 1}}, {"splits": {name: Counts()}}):
+    for change in (
+        {"vocab_file": name},
+        {"name": name},
+        {"pairs": {name: 1}},
+        {"splits": {name: SplitCounts()}},
+    ):
         dataclasses.replace(whole, **change).save(path)
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is no name\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not a valid file name\)"):
             Metadata.load(path)
     whole.save(path)
     assert Metadata.load(path) == whole
@@ -81,11 +88,11 @@ def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: 
 
 @pytest.mark.parametrize("number", ["/../../x", "3", None, 3.5])
 def test_a_number_in_metadata_of_which_names_are_made_is_one(tmp_path: Path, number: object) -> None:
-    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": Counts()})
+    whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": SplitCounts()})
     path = tmp_path / "p.meta.json"
     for change in ({"vocab_size": number}, {"pairs": {"train": number}}):
         dataclasses.replace(whole, **change).save(path)  # type: ignore[arg-type]
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is no number\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not an integer\)"):
             Metadata.load(path)
 
 
@@ -94,7 +101,7 @@ def test_the_step_in_a_checkpoint_of_which_names_are_made_is_a_number(tmp_path: 
     path = tmp_path / "model.ckpt-7.npz"
     checkpoints.save(path, {}, {"step": number})
     with pytest.raises(T2TError, match=r"model\.ckpt-7\.npz: not a checkpoint of format 1"):
-        checkpoints.to_decode(tmp_path, str(path))
+        checkpoints.select_checkpoint(tmp_path, str(path))
 
 
 @pytest.mark.parametrize("suffix", ["/../../x", "..", "/etc/passwd"])
@@ -114,9 +121,9 @@ def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: st
         def count(self, split: str) -> int:
             return 20
 
-    recipe = Recipe("p", "sample", "sample", lambda name, tmp: Outside("en", "de"), 300, lambda source: 300)
-    with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: its files cannot be named so"):
-        generate(recipe, tmp_path / "a" / "data", None, None)
+    spec = DataSpec("p", "sample", "sample", lambda name, tmp: Outside("en", "de"), 300, lambda source: 300)
+    with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: not a valid name"):
+        generate(spec, tmp_path / "a" / "data", None, None)
     assert list(tmp_path.rglob("*")) == []
 
 
@@ -126,7 +133,7 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
 ) -> None:
     given = tmp_path / name
     given.touch()
-    recipe = Recipe(
+    spec = DataSpec(
         "p",
         "sample",
         "sample",
@@ -135,22 +142,22 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
         lambda source: 0,
         vocab_file=given,
     )
-    with pytest.raises(T2TError, match="cannot be the name of a copy of it; rename it"):
-        generate(recipe, tmp_path / "data", None, None)
+    with pytest.raises(T2TError, match="is not a valid name for a copy of it: rename it"):
+        generate(spec, tmp_path / "data", None, None)
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("name", ["A/b", "../B", "A\nb"])
 def test_a_name_that_a_users_package_registers_stays_a_name(name: str) -> None:
     problem = type(name, (registry._PROBLEMS.get("translate_ende", object),), {})
-    with pytest.raises(T2TError, match=r"problem .* cannot have this one"):
+    with pytest.raises(T2TError, match=r"problem .* not a valid name"):
         registry.register_problem(problem)
 
     def hparams_set() -> HParams:
         return HParams()
 
     hparams_set.__name__ = name
-    with pytest.raises(T2TError, match=r"hparams set .* cannot have this one"):
+    with pytest.raises(T2TError, match=r"hparams set .* not a valid name"):
         registry.register_hparams(hparams_set)
 
 
@@ -159,7 +166,7 @@ def test_the_default_output_dir_stays_below_its_folder(flag: str) -> None:
     values = exporter.command_flags()
     named = {"problem": "translate_ende", "hparams_set": "tiny", flag: "../../x"}
     values(["t2t-exporter", *(f"--{name}={value}" for name, value in named.items())])
-    with pytest.raises(T2TError, match=r"'\.\./\.\./x' is no name of a problem or hparams set"):
+    with pytest.raises(T2TError, match=r"'\.\./\.\./x' is not a valid name of a problem or hparams set"):
         run_flags.output_dir(values)
 
 
@@ -179,14 +186,14 @@ def test_a_servable_name_stays_one_part_of_the_address(name: str) -> None:
 def test_a_model_is_exported_under_no_name_that_could_change_its_configuration(
     tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(T2TError, match="cannot be the name of a served model"):
+    with pytest.raises(T2TError, match="is not a valid name of a served model"):
         export(None, tmp_path / "export", name)  # type: ignore[arg-type]
     assert not (tmp_path / "export").exists()
 
 
 def test_the_help_says_which_flag_runs_code() -> None:
     values = exporter.command_flags()
-    assert "code is run; no other flag has code of others run" in values["t2t_usr_dir"].help
+    assert "code is executed, and no other flag executes code" in values["t2t_usr_dir"].help
 
 
 @pytest.mark.slow
@@ -210,7 +217,7 @@ def test_a_saved_model_that_reaches_outside_is_refused_before_it_runs(tmp_path: 
 
     module = Module()
     tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": module.translate})
-    with pytest.raises(T2TError, match=rf"{tmp_path / '1'}: refused: it has {kind}"):
+    with pytest.raises(T2TError, match=rf"{tmp_path / '1'}: unsafe: it has the operation {kind}"):
         FolderModel(tmp_path)
     assert not mark.exists()
 

@@ -13,13 +13,11 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival.data.vocabulary import EOS
+from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS / "peers")]
-
 import decode_speed  # noqa: E402
 import translating  # noqa: E402
 import weights  # noqa: E402
@@ -114,7 +112,7 @@ def test_ids_as_lines():
 def test_peers_are_left_out_where_no_interpreter_is_named(capsys):
     args = decode_speed.parse_flags([*FLAGS, "--contestants=t2t-decoder,opennmt-tf-float32"])
     assert decoding_entries.present(args) == ["t2t-decoder"]
-    assert "opennmt-tf-float32: left out: --onmt_python is not given" in capsys.readouterr().err
+    assert "opennmt-tf-float32: skipped: --onmt_python is missing" in capsys.readouterr().err
 
 
 def test_peers_are_there_where_their_interpreters_are(monkeypatch):
@@ -148,7 +146,7 @@ def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
         f"--engine={peer}",
         '--options={"beam_size": 1}',
         f"--folder={tmp_path / 'model'}",
-        "--streams=1",
+        "--num_parallel_batches=1",
         f"--lines={tmp_path / 'lines'}",
         f"--outputs={tmp_path / 'outputs'}",
     ]

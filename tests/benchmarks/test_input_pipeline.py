@@ -1,12 +1,9 @@
 """The benchmark of the input pipeline, on a few pairs."""
 
 import re
-import sys
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-
 from input_pipeline import main  # noqa: E402
 
 

@@ -1,17 +1,14 @@
 """A few of the kills; and that a difference would be seen."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-
-from kill_and_resume import DATA, Place, differences, run  # noqa: E402
+from kill_and_resume import DATA, Training, differences, run  # noqa: E402
 
 
 @pytest.mark.slow
@@ -24,8 +21,8 @@ def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     assert outcome.differences == []
 
 
-def place(folder, **changes):
-    one = Place(folder / "corpus", folder, 3)
+def training(folder, **changes):
+    one = Training(folder / "corpus", folder, 3)
     one.data.mkdir(parents=True)
     (one.data / "x-train-00000-of-00001").write_bytes(changes.get("shard", b"abc"))
     arrays = {"model/transformer/a": np.float32([1, changes.get("weight", 2)])}
@@ -47,4 +44,4 @@ def place(folder, **changes):
     ],
 )
 def test_a_difference_is_seen(tmp_path, changes, expected):
-    assert differences(place(tmp_path / "one"), place(tmp_path / "other", **changes)) == expected
+    assert differences(training(tmp_path / "one"), training(tmp_path / "other", **changes)) == expected

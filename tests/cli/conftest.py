@@ -9,7 +9,7 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)

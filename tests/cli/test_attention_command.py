@@ -59,7 +59,7 @@ def test_the_picture_alone(out, tmp_path):
         (["--input=the", "--decode_hparams=beam=3"], ["did you mean beam_size"]),
         (["--input=the", "--target=der", "--layer=2"], ["--layer=2: the model has layers 1 to 1"]),
         (["--input=the", "--target=der", "--head=3"], ["--head=3: the model has heads 1 to 2"]),
-        (["--input=" + "the " * 40, "--target=der"], ["the input has", "at most 30 can be drawn"]),
+        (["--input=" + "the " * 40, "--target=der"], ["the input has", "the limit is 30"]),
         (["--input=the", "--problem=translate_enfr"], ["translate_enfr", "translate_ende"]),
     ],
 )

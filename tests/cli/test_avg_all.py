@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from t2t_revival.cli import avg_all, waiting
-from t2t_revival.files import only_one
-from t2t_revival.following import Clock
-from t2t_revival.training import checkpoints
+from t2t_revival.cli import avg_all
+from t2t_revival.cli.support import wait_flags
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
+from t2t_revival.utils.file_watcher import Clock
+from t2t_revival.utils.files import exclusive_lock
 
 
 def run(*arguments):
@@ -68,7 +69,7 @@ def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monke
     assert run(f"--output_dir={out}", "--n=2") == 0
     captured = capsys.readouterr()
     assert "averaged 1 checkpoint (steps 8)" in captured.out
-    assert "the training has removed a checkpoint meanwhile: once more" in captured.err
+    assert "the training has removed a checkpoint meanwhile: trying again" in captured.err
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_checkpoints_of_earlier_versions_are_averaged_and_that_is_said(out, caps
     assert run(f"--output_dir={out}", "--n=2") == 0
     captured = capsys.readouterr()
     assert "averaged 2 checkpoints (steps 7, 8)" in captured.out
-    said = "these checkpoints do not name their training data: taken as trained on the same"
+    said = "these checkpoints do not name their training data: assumed to be the same"
     assert captured.err == f"warning: {said}\n"
 
 
@@ -124,7 +125,7 @@ def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, 
     assert "step 9 was trained on other data than the one before it (aaaaaaaa -> bbbbbbbb)" in captured.err
     assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(folder)] == [10]
     status = run(f"--model_dir={changed}", f"--output_dir={tmp_path / 'three'}", "--n=3")
-    assert "fewer than 3 whole checkpoints in a row of the same training data" in failure(capsys, status)
+    assert "fewer than 3 valid checkpoints in a row of the same training data" in failure(capsys, status)
 
 
 def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
@@ -135,7 +136,7 @@ def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
         if len(times) == 2:
             write_checkpoint(out, 8)
 
-    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
     assert run(f"--model_dir={out}", "--n=2", "--wait_minutes=1") == 0
     captured = capsys.readouterr()
     assert "step 8: " in captured.out
@@ -143,12 +144,12 @@ def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
 
 
 def test_refusals(out, tmp_path, capsys):
-    assert "fewer than 2 whole checkpoints" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
+    assert "fewer than 2 valid checkpoints" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
     assert "own folder" in failure(capsys, run(f"--model_dir={out}", f"--output_dir={out}", "--n=1"))
     assert "give --model_dir" in failure(capsys, run(f"--output_dir={out}", "--wait_minutes=3"))
     assert "no trained model" in failure(capsys, run(f"--model_dir={tmp_path / 'nowhere'}"))
     assert not (tmp_path / "nowhere").exists()
-    with only_one(out / "avg", ""):
+    with exclusive_lock(out / "avg", ""):
         assert "another t2t-avg-all" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
 
 

@@ -164,7 +164,7 @@ def test_tabs_of_nbest_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixtu
     nbest = write(tmp_path / "nbest", ["Ein Hund läuft.\tEin Hund rennt.", "Zwei\tHäuser stehen."])
     assert run(nbest, reference) == 0
     assert capsys.readouterr().err.startswith(
-        f"warning: {nbest}: 1 of 2 lines hold tabs, as with return_beams"
+        f"warning: {nbest}: 1 of 2 lines contain tabs, as written with return_beams"
     )
     plain = write(tmp_path / "plain", ["Ein Hund läuft.", "Zwei\tHäuser stehen."])
     assert run(plain, reference) == 0

@@ -11,8 +11,9 @@ import pytest
 import sacrebleu
 from tensorboard.compat.proto.event_pb2 import Event
 
-from t2t_revival.cli import bleu, waiting
-from t2t_revival.following import Clock
+from t2t_revival.cli import bleu
+from t2t_revival.cli.support import wait_flags
+from t2t_revival.utils.file_watcher import Clock
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {
@@ -123,7 +124,7 @@ def test_it_waits_for_more(
         if len(times) == 3:
             write(place / "translations" / "translate_ende-3000", REFERENCES)
 
-    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
     assert run(place, "--wait_minutes=2") == 0
     shown = capsys.readouterr()
     assert [row.split()[0] for row in shown.out.splitlines()[1:-1]] == ["200", "1000", "3000"]
@@ -220,4 +221,4 @@ def test_tabs_of_nbest_are_warned_of(place: Path, capsys: pytest.CaptureFixture)
     assert run(place) == 0
     error = capsys.readouterr().err
     assert f"warning: {file}: " in error
-    assert error.count("lines hold tabs") == 1
+    assert error.count("lines contain tabs") == 1

@@ -1,5 +1,4 @@
 import gzip
-import io
 import os
 import re
 import signal
@@ -9,9 +8,10 @@ import sys
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import common, datagen, problem_flags
+from t2t_revival.cli import datagen
+from t2t_revival.cli.support import problem_flags, tensorflow_setup
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.problem import Text2TextProblem
+from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_corpus_becomes_data_with_a_table_and_the_next_command(corpus, tmp_pat
         out.splitlines()[-1] == f"t2t-trainer --problem=translate_ende --hparams_set=small --data_dir={data}"
     )
     assert "learning the vocabulary" in err
-    assert "64 of 64 pairs (100%)" in err
+    assert "64 pairs in 0:" in err
 
 
 def test_a_second_run_changes_nothing(corpus, tmp_path, capsys):
@@ -62,7 +62,7 @@ def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):
     shard.write_bytes(content[:-40] + bytes(20) + content[-20:])
     capsys.readouterr()
     assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
-    assert re.search(rf"making {shard.name} anew: truncated or damaged at byte \d+", capsys.readouterr().err)
+    assert re.search(rf"making {shard.name} again: truncated or damaged at byte \d+", capsys.readouterr().err)
     assert shard.read_bytes() == content
 
 
@@ -133,7 +133,7 @@ def test_a_data_dir_that_cannot_be_made_is_one_line(corpus, tmp_path, capsys):
         f"--data_source={corpus}",
         f"--data_dir={tmp_path / 'file' / 'data'}",
     ]
-    assert "cannot be made" in fails(capsys, 1, *flags)
+    assert "cannot be created" in fails(capsys, 1, *flags)
 
 
 def test_a_source_that_does_not_exist_is_said_whatever_is_there(corpus, tmp_path, capsys):
@@ -166,12 +166,12 @@ def test_an_interruption_says_that_the_same_command_resumes(
 ):
     data = tmp_path / "data"
 
-    def interrupt(self, now, done, total):
+    def interrupt(bar, now, done, total):
         if now == stage:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(problem_flags.Progress, "__call__", interrupt)
+        patch.setattr(problem_flags, "_show", interrupt)
         assert generate(corpus, data, "--vocab_size=300") == 130
     shown = capsys.readouterr().err.splitlines()
     line = f"finished shards are kept, and listed in {data}/.translate_ende.unfinished"
@@ -270,7 +270,7 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
 )
 def test_tensorflow_is_loaded_for_its_datasets_alone(source, loads, tmp_path, monkeypatch):
     loaded = []
-    monkeypatch.setattr(common, "load_tensorflow", loaded.append)
+    monkeypatch.setattr(tensorflow_setup, "load_tensorflow", loaded.append)
     monkeypatch.setattr(Text2TextProblem, "generate_data", lambda *_, **__: "metadata")
     values = datagen.command_flags()
     values(["t2t-datagen", f"--data_dir={tmp_path}"])
@@ -279,46 +279,23 @@ def test_tensorflow_is_loaded_for_its_datasets_alone(source, loads, tmp_path, mo
     assert loaded == [values] * loads
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+def test_stages_are_lines(monkeypatch, capsys):
+    """The pairs have a bar; see test_progress.py."""
 
+    def generate(problem, folder, progress):
+        progress("reading", 0, 0)
+        progress("vocabulary", 0, 9000)
+        progress("pairs", 1000, 9000)
+        progress("pairs", 9000, 9000)
 
-def show(stream, monkeypatch, calls):
-    progress = problem_flags.Progress(stream)
-    for second, call in calls:
-        monkeypatch.setattr(problem_flags.time, "monotonic", lambda now=second: now)
-        progress(*call)
-    progress.end()
-    return stream.getvalue()
-
-
-CALLS = [
-    (100.0, ("reading", 0, 0)),
-    (101.0, ("vocabulary", 0, 9000)),
-    (110.0, ("pairs", 1000, 9000)),
-    (111.0, ("pairs", 2000, 9000)),
-    (118.0, ("pairs", 5000, 9000)),
-    (126.0, ("pairs", 9000, 9000)),
-    (126.0, ("pairs", 9000, 9000)),
-]
-
-
-def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch):
-    assert show(io.StringIO(), monkeypatch, CALLS).splitlines() == [
+    monkeypatch.setattr(Text2TextProblem, "generate_data", generate)
+    values = datagen.command_flags()
+    values(["t2t-datagen"])
+    problem_flags.generate_data(registry.problem("translate_ende", data_source="sample"), values)
+    assert capsys.readouterr().err.splitlines()[:2] == [
         "reading the source",
         "learning the vocabulary from a sample of 9,000 pairs",
-        "1,000 of 9,000 pairs (11%)",
-        "5,000 of 9,000 pairs (55%), 500 pairs/s, 0:08 left",
-        "9,000 of 9,000 pairs (100%), 500 pairs/s, 0:00 left",
     ]
-
-
-def test_progress_on_a_terminal_is_one_line_that_changes(monkeypatch):
-    shown = show(Terminal(), monkeypatch, CALLS)
-    assert shown.count("\n") == 3
-    assert "\r2,000 of 9,000 pairs (22%), 1,000 pairs/s, 0:07 left" in shown
-    assert shown.endswith("left\n")
 
 
 def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
@@ -327,7 +304,7 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
     assert generate(corpus, tmp_path / "there", "--vocab_size=300", "--runner=DirectRunner") == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[-1].endswith(f"--data_dir={tmp_path / 'there'}")
-    assert "64 of 64 pairs (100%)" in err.splitlines()[-1]
+    assert "64 pairs in 0:" in err.splitlines()[-1]
     contents = [
         {path.name: path.read_bytes() for path in (tmp_path / at).iterdir()} for at in ("here", "there")
     ]

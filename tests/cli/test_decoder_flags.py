@@ -120,7 +120,7 @@ def test_neither_problem_nor_output_dir(capsys):
         (["--decode_from_file={in}", "--decode_to_file={folder}/../{name}/in"], "--decode_to_file={folder}"),
         (["--decode_from_file=~/in", "--decode_to_file={folder}/link"], "--decode_to_file={folder}/link"),
         (["--score_file={in}", "--decode_to_file=~/hard"], "--decode_to_file=~/hard"),
-        (["--decode_from_file={in}.part", "--decode_to_file={in}"], "{in}.part, which is written on the way"),
+        (["--decode_from_file={in}.part", "--decode_to_file={in}"], "{in}.part, a temporary file of"),
         (["--decode_from_file={in}", "--decode_to_file={in}", "--decode_shards=2"], "--decode_to_file={in}"),
         (["--decode_from_file={in}", "--decode_to_file={folder}/i", "--decode_shards=2"], "{folder}/i000 of"),
     ],

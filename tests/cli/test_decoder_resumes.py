@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-from t2t_revival.cli import common, decoder, lines
+from t2t_revival.cli import decoder
+from t2t_revival.cli.support import command
+from t2t_revival.cli.support.progress import ProgressBar
 from t2t_revival.decoding.translator import Translator
 
 SOURCE = "".join(f"{'the dog sees ' * (number % 4)}{number}\n" for number in range(40)) + "\nthe\n"
@@ -31,21 +33,20 @@ def once(monkeypatch):
 def stop(monkeypatch):
     """Calls what it is called with after so many batches of the next runs; with None, nothing."""
 
-    class Progress(lines.SentenceProgress):
-        action = None
+    state = {"left": 0, "action": None}
+    update = ProgressBar.update
 
-        def __call__(self, progress):
-            super().__call__(progress)
-            Progress.left -= 1
-            if Progress.action and not Progress.left:
-                Progress.action()
+    def counted(bar, done, total, share=None):
+        update(bar, done, total, share)
+        if share:  # not at the start
+            state["left"] -= 1
+            if state["action"] and not state["left"]:
+                state["action"]()
 
     def set_to(batches=0, action=None):
-        Progress.left, Progress.action = batches, action
+        state.update(left=batches, action=action)
 
-    for module in (lines, sys.modules["t2t_revival.cli.scoring"]):
-        monkeypatch.setattr(module, "SentenceProgress", Progress)
-    set_to()
+    monkeypatch.setattr(ProgressBar, "update", counted)
     return set_to
 
 
@@ -104,7 +105,7 @@ def test_a_split_is_resumed_with_its_bleu(out, tmp_path, capsys, once, stop):
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'a.outputs'}") == 0
     expected = capsys.readouterr().out
     stop(3, interrupt)
-    assert run(out, *flags, f"--decode_to_file={tmp_path / 'b.outputs'}") == common.EXIT_INTERRUPTED
+    assert run(out, *flags, f"--decode_to_file={tmp_path / 'b.outputs'}") == command.EXIT_INTERRUPTED
     stop()
     capsys.readouterr()
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'b.outputs'}") == 0
@@ -122,7 +123,7 @@ def test_other_text_options_or_weights_start_again(out, tmp_path, capsys, once, 
 
     def interrupted(*more):
         stop(2, interrupt)
-        assert run(out, *flags, *more) == common.EXIT_INTERRUPTED
+        assert run(out, *flags, *more) == command.EXIT_INTERRUPTED
         return capsys.readouterr().err
 
     assert "starting again" not in interrupted(hparams)
@@ -141,7 +142,7 @@ def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysb
     assert run(out, *flags) == 0
     whole = capsysbinary.readouterr().out
     stop(8, interrupt)
-    assert run(out, *flags) == common.EXIT_INTERRUPTED
+    assert run(out, *flags) == command.EXIT_INTERRUPTED
     part = capsysbinary.readouterr().out
     assert part.count(b"\n") > 2
     assert whole.startswith(part)

@@ -7,15 +7,16 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_revival import registry, split_scores
-from t2t_revival.cli import common, waiting
+from t2t_revival import registry
 from t2t_revival.cli import eval as eval_command
+from t2t_revival.cli.support import command, wait_flags
 from t2t_revival.decoding.translator import Translator
+from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.following import Clock
 from t2t_revival.model import Transformer
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.utils.file_watcher import Clock
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def scored(monkeypatch):
     names = []
 
     class Scores:
-        def __init__(self, output_dir, problem, split, data_dir, decoded_sentences, streams):
+        def __init__(self, output_dir, problem, split, data_dir, decoded_sentences, num_parallel_batches):
             self.decoded = decoded_sentences
 
         def __call__(self, path):
@@ -219,7 +220,7 @@ def test_interrupted_it_keeps_what_it_has(out, scored, monkeypatch, write_checkp
         return measure(self, path)
 
     monkeypatch.setattr(split_scores.CheckpointScores, "__call__", interrupted)
-    assert run(out) == common.EXIT_INTERRUPTED
+    assert run(out) == command.EXIT_INTERRUPTED
     assert [row["step"] for row in table(out)] == ["7"]
     monkeypatch.setattr(split_scores.CheckpointScores, "__call__", measure)
     assert run(out) == 0
@@ -236,7 +237,7 @@ def test_damaged_checkpoints_are_named_and_left_out(out, scored, capsys, write_c
     assert "left out" in captured.err
     assert steps(captured.out) == [7]
     (out / "model.ckpt-7.npz").unlink()
-    assert "no whole checkpoint in" in failure(capsys, run(out))
+    assert "no valid checkpoint in" in failure(capsys, run(out))
     assert "damaged checkpoint" in failure(capsys, run(out, f"--checkpoint_path={path}"))
 
 
@@ -261,7 +262,7 @@ def test_it_waits_for_checkpoints(out, scored, capsys, monkeypatch, write_checkp
         if len(times) == 2:
             write_checkpoint(out, 8)
 
-    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
     assert run(out, "--eval_timeout_mins=1") == 0
     assert steps(capsys.readouterr().out) == [7, 8]
 

@@ -56,7 +56,7 @@ def test_parameter_servers_are_answered_with_the_command_for_the_same_machines(
         ("", "--masters=HOST:PORT,... is missing"),
         ("one", "'one' is not of the form host:port"),
         ("one:70000", "'one:70000' is not of the form host:port"),
-        ("one:1,two:2,one:1", "one:1 comes twice"),
+        ("one:1,two:2,one:1", "one:1 is repeated"),
         ("on e:1", "'on e:1' is not of the form"),
     ],
 )

@@ -15,9 +15,9 @@ from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.parsing.word_marks import word_marks
+from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 
 SMALL = HParams(
@@ -55,7 +55,7 @@ def trained(tmp_path_factory):
     keras.utils.set_random_seed(1)
     model = Transformer(SMALL, vocabulary.size)
     assert model.deterministic_attention is not None
-    model.deterministic_attention.marks.assign(word_marks(vocabulary.pieces))
+    model.deterministic_attention.token_flags.assign(token_flags(vocabulary.pieces))
     checkpoints.save(root / "out" / "model.ckpt-7.npz", checkpoints.model_arrays(model), {"step": 7})
     (root / "in").write_text("\n".join(LINES) + "\n")
     return root / "out"
@@ -205,13 +205,13 @@ def test_the_client_draws(exported, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--pretty", "--inputs_once=a"], "--pretty needs a problem that is known: give --problem"),
+        (["--pretty", "--inputs_once=a"], "--pretty needs a known problem: give --problem"),
         (["--problem=translate_ende", "--pretty", "--inputs_once=a"], "--pretty is for trees"),
         (["--problem=parse_wjs", "--inputs_once=a"], "did you mean parse_wsj"),
         (["--decode_hparams=tokenized=True", "--inputs_once=a"], "tokenized is for parsing: give --problem"),
         (
             ["--problem=parse_wsj", "--decode_hparams=constrained=False", "--inputs_once=a"],
-            "constrained: a model is exported with it or without",
+            "constrained: a model is exported with or without it",
         ),
     ],
 )

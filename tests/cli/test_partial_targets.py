@@ -39,7 +39,7 @@ def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch
     captured = capsys.readouterr()
     assert captured.out.startswith("der Hund")
     assert captured.out.count("\n") == 2
-    assert "error: line 2: the beginning of an output, but no source" in captured.err
+    assert "error: line 2: a prefix, but no source" in captured.err
 
 
 def test_drawn_outputs_come_again_with_their_seed(out, tmp_path, capsys):

@@ -8,7 +8,8 @@ from importlib import import_module
 
 import pytest
 
-from t2t_revival.cli import decoder, exporter, run_flags
+from t2t_revival.cli import decoder, exporter
+from t2t_revival.cli.support import run_flags
 from t2t_revival.data import records
 from t2t_revival.training.run import Run
 

@@ -16,10 +16,8 @@ import pytest
 import requests
 import tensorflow as tf
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
-from model_server import HOST, ModelServer, Refusal, echo
-
 from t2t_revival.cli import decoder, exporter, query_server
+from tests.support.model_server import HOST, ModelServer, Refusal, echo
 
 BINARY = shutil.which("tensorflow_model_server")
 WITHOUT = """
@@ -101,7 +99,12 @@ def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
         f"--decode_to_file={tmp_path / 'out'}",
         "--batch_size=2",
     ]
-    refused(capsys, run(*address, *flags), ": refused: no; 4 of 5 lines are done and kept with", "out.part")
+    refused(
+        capsys,
+        run(*address, *flags),
+        ": invalid request: no; 4 of 5 lines are done and kept with",
+        "out.part",
+    )
     assert (tmp_path / "out.part").read_text() == "ONE\nTWO\nTHREE\nFOUR\n"
     assert run(*address, *flags) == 0
     assert len(asked) == 4
@@ -215,9 +218,9 @@ def test_folders_without_a_model(tmp_path, capsys):
     for version in ("9", "10", ".unfinished-x"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "saved_model.pb").write_bytes(b"damaged")
-    refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be read, export it again: ")
+    refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be read; export it again: ")
     tf.saved_model.save(tf.Module(), str(tmp_path / "11"))
-    refused(capsys, run(*flags), f"{tmp_path / '11'}: a SavedModel, but none of t2t-exporter")
+    refused(capsys, run(*flags), f"{tmp_path / '11'}: a SavedModel that t2t-exporter did not write")
 
 
 def test_errors_of_a_server(address, server, tmp_path, capsys):
@@ -229,7 +232,7 @@ def test_errors_of_a_server(address, server, tmp_path, capsys):
         raise Refusal("INVALID_ARGUMENT", "no\n\t [[{{node Assert}}]]")
 
     server.predict = refuse
-    refused(capsys, run(*address, *flags), ": refused: no")
+    refused(capsys, run(*address, *flags), ": invalid request: no")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
@@ -251,7 +254,7 @@ def test_what_is_not_utf8(address, tmp_path, monkeypatch, capsys):
 def test_rest_does_without_tensorflow(server):
     server.predict = echo
     flags = [f"--server=http://{HOST}:{server.rest_port}", "--servable_name=echo", "--inputs_once=a"]
-    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,numpy,grpc", *flags]
+    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,grpc", *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "A\n", "")
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from t2t_revival import checked_json
 from t2t_revival.cli.reproduce import MAKERS, main
+from t2t_revival.utils import checked_json
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "say what is to be made: --table=1, 2, 3 or 4, or --figure=3, 4 or 5"),
-        (["--table=7"], "there is no table 7 to be made"),
-        (["--figure=1"], "there is no figure 1 to be made"),
+        ([], "no table or figure is named: give --table=1, 2, 3 or 4, or --figure=3, 4 or 5"),
+        (["--table=7"], "table 7 cannot be reproduced"),
+        (["--figure=1"], "figure 1 cannot be reproduced"),
         (["--table=3", "--scale=cpu"], "--data_source is missing: a folder with train.en"),
         (["--figure=3", "--scale=cpu"], "--data_source is missing"),
         (["--table=1,2", "--scale=cpu"], "--data_source is missing"),
@@ -53,7 +53,7 @@ def test_a_folder_keeps_its_precision(capsys, tmp_path) -> None:
     checked_json.save(tmp_path / "settings.json", {"precision": "mixed_bfloat16"})
     command = ["t2t-reproduce", "--table=3", "--norun", f"--output_dir={tmp_path}"]
     assert main([*command, "--precision=float32"]) == 1
-    assert f"{tmp_path} was begun with --precision=mixed_bfloat16" in capsys.readouterr().err
+    assert f"{tmp_path} was started with --precision=mixed_bfloat16" in capsys.readouterr().err
     for again in ([], ["--precision=mixed_bfloat16"]):
         assert main([*command, *again]) == 1
         assert "base: no run in" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival.cli import decoder
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 
 PAIRS = "the dog\tder Hund\nsees 3 houses\t\nthe\tder Hund sieht\n"
 
@@ -76,7 +76,7 @@ def test_weights_that_are_no_numbers(out, tmp_path, capsys):
     assert score(out, f"--score_file={tmp_path / 'pairs'}") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "not numbers" in captured.err.splitlines()[-1]
+    assert "contain NaN" in captured.err.splitlines()[-1]
 
 
 @pytest.mark.slow

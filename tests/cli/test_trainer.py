@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import avg_all, common, trainer
-from t2t_revival.training import checkpoints
-from t2t_revival.training.checkpoint_file import trained_on
+from t2t_revival.cli import avg_all, trainer
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
-from t2t_revival.training.lock import only_trainer
+from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.training.state import Seen
@@ -156,7 +157,7 @@ def test_what_is_left_out_or_comes_again_is_said(
     smaller = SMALL.replace("batch_size=512", "batch_size=256")
     again = command(long, tmp_path / "data", tmp_path / "out", "--train_steps=6", hparams=smaller)
     assert trainer.main(again) == 0
-    assert "batches are cut anew (batch_size=256 instead of 512)" in capsys.readouterr().err
+    assert "batching has changed (batch_size=256 instead of 512)" in capsys.readouterr().err
 
 
 def test_the_steps_are_reached_already(
@@ -166,7 +167,9 @@ def test_the_steps_are_reached_already(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(common, "load_tensorflow", lambda values: pytest.fail("TensorFlow is not needed"))
+    monkeypatch.setattr(
+        tensorflow_setup, "load_tensorflow", lambda values: pytest.fail("TensorFlow is not needed")
+    )
     error = fails(command(corpus, data, trained), capsys)
     assert "at step 4 already" in error
     assert "--train_steps" in error
@@ -319,7 +322,7 @@ def test_average(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "averaged 2 checkpoints (steps 2, 4)" in shown
     assert f"next: t2t-decoder --output_dir={trained}\n" in shown
-    assert checkpoints.to_decode(trained).averaged
+    assert checkpoints.select_checkpoint(trained).averaged
 
 
 def test_average_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -337,7 +340,7 @@ def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_second_trainer_is_refused_and_a_reader_is_not(
     corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with only_trainer(trained):
+    with output_dir_lock(trained):
         error = fails(command(corpus, data, trained, "--train_steps=9"), capsys)
         assert f"{trained}: another t2t-trainer is at work there" in error
         assert avg_all.main(["t2t-avg-all", f"--output_dir={trained}", "--n=1"]) == 0
@@ -349,7 +352,7 @@ def test_updates_that_are_not_finite_are_said_and_many_end_training(
     wild = f"{SMALL},learning_rate_constant=1e30,learning_rate_warmup_steps=1"
     assert trainer.main(command(corpus, data, tmp_path, "--max_nonfinite_steps=2", hparams=wild)) == 1
     error = capsys.readouterr().err
-    assert re.search(r"update \d: its (loss is nan|gradients are not finite), left out \(1 in a row", error)
+    assert re.search(r"update \d: its (loss is nan|gradients are not finite), skipped \(1 in a row", error)
     assert re.search(r"error: update \d: its .*, 2 times in a row; the last checkpoint \(step none\)", error)
     assert not checkpoints.list_checkpoints(tmp_path)
 
@@ -357,9 +360,9 @@ def test_updates_that_are_not_finite_are_said_and_many_end_training(
 def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen(), left_out=3))
+    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
     assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
-    trainer._tell_end(values, tmp_path, Result(9, None, 1.0, Seen()))
+    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen()))
     assert "left out" not in capsys.readouterr().out
 
 
@@ -370,6 +373,6 @@ def test_the_summary_names_the_best_where_training_stops_early(
     (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    trainer._tell_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))
+    trainer._print_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))
     shown = capsys.readouterr().out
     assert "stopped by early stopping\nbest dev loss: 2.25 at step 3\n" in shown

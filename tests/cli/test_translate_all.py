@@ -4,11 +4,12 @@ import os
 
 import pytest
 
-from t2t_revival.cli import common, decoder, translate_all, waiting
+from t2t_revival.cli import decoder, translate_all
+from t2t_revival.cli.support import command, wait_flags
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.evaluation.translations import list_translations
-from t2t_revival.files import only_one
-from t2t_revival.following import Clock
+from t2t_revival.utils.file_watcher import Clock
+from t2t_revival.utils.files import exclusive_lock
 
 LINES = "the dog\n\nsees 3 houses\n"
 OPTIONS = "beam_size=2,extra_length=3"
@@ -26,10 +27,10 @@ def steps_decoded(monkeypatch):
     """Has outputs say by which checkpoint they are made, without a search; the steps, as they come."""
     steps = []
 
-    def nbest(translator, lines, known, on_outputs, **_):
+    def nbest(translator, lines, completed, on_outputs, **_):
         steps.append(translator.checkpoint.step)
         found = {n: [Translation(f"{steps[-1]} {line}", 0.0)] for n, line in enumerate(lines)}
-        on_outputs({n: outputs for n, outputs in found.items() if n not in known})
+        on_outputs({n: outputs for n, outputs in found.items() if n not in completed})
         return [*found.values()]
 
     monkeypatch.setattr(Translator, "nbest", nbest)
@@ -94,7 +95,7 @@ def test_interrupted_it_leaves_nothing_half_and_goes_on(
 
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", interrupt)
-    assert run(out, source) == common.EXIT_INTERRUPTED
+    assert run(out, source) == command.EXIT_INTERRUPTED
     assert "interrupted; 3 of 3 lines are done and kept with" in capsys.readouterr().err
     monkeypatch.setattr(os, "fsync", sync)
     names = {path.name for path in (out / "translations").iterdir() if not path.name.startswith(".")}
@@ -114,7 +115,7 @@ def test_it_waits_for_checkpoints(out, source, steps_decoded, capsys, monkeypatc
         if len(times) == 2:
             write_checkpoint(out, 8)
 
-    monkeypatch.setattr(waiting, "CLOCK", Clock(lambda: times[-1], sleep))
+    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
     assert run(out, source, "--wait_minutes=1") == 0
     assert steps_decoded == [7, 8]
 
@@ -124,14 +125,14 @@ def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkey
         write_checkpoint(out, step)
     damaged = out / "model.ckpt-9.npz"
     damaged.write_bytes(damaged.read_bytes()[:900])
-    take = Translator.take
+    load = Translator.load_checkpoint
 
     def removed(translator, checkpoint):
         if checkpoint.step == 10:
             checkpoint.path.unlink()
-        take(translator, checkpoint)
+        load(translator, checkpoint)
 
-    monkeypatch.setattr(Translator, "take", removed)
+    monkeypatch.setattr(Translator, "load_checkpoint", removed)
     assert run(out, source, "--min_steps=8") == 0
     assert steps_decoded == [8]
     captured = capsys.readouterr()
@@ -163,13 +164,13 @@ def test_refusals(out, source, tmp_path, capsys):
     assert "return_beams is for t2t-decoder" in failure(capsys, run(out, source, more))
     assert "beam_size" in failure(capsys, run(out, source, "--decode_hparams=beam_size=3", "--beam_size=4"))
     assert not (out / "translations").exists(), "a refused command leaves nothing behind"
-    assert "no whole checkpoint of 8 steps or more" in failure(capsys, run(out, source, "--min_steps=8"))
+    assert "no valid checkpoint of 8 steps or more" in failure(capsys, run(out, source, "--min_steps=8"))
     same = out / "translations" / "translate_ende-3"
     same.write_text("the dog\n")
     assert f"the translation {same} would overwrite --source={same}" in failure(capsys, run(out, same))
     assert same.read_text() == "the dog\n"
     same.unlink()
-    with only_one(out / "translations", ""):
+    with exclusive_lock(out / "translations", ""):
         assert "another t2t-translate-all" in failure(capsys, run(out, source))
     (tmp_path / "file").touch()
     flag = f"--translations_dir={tmp_path / 'file' / 'x'}"

@@ -11,13 +11,13 @@ from t2t_revival.training.run import Run
 SHOUTED = """
 from t2t_revival import registry
 from t2t_revival.problems import Text2TextProblem
-from t2t_revival.problems.problem import Finished
+from t2t_revival.problems.text_problems import Finished
 
 @registry.register_problem
 class UsrShouted(Text2TextProblem):
     source_lang, target_lang = "en", "de"
 
-    def finish(self, inputs, output):
+    def postprocess(self, inputs, output):
         return Finished(f"<{output}>!")
 """
 
@@ -125,7 +125,7 @@ def test_a_fault_in_a_worker_is_one_line(packages, importable, tmp_path, monkeyp
     [
         (
             ["def __init__(self):", "    self.places = lambda n: n"],
-            "usr_failing.Failing: cannot go to the processes",
+            "usr_failing.Failing: cannot be pickled",
         ),
         (
             ["def __setstate__(self, state):", "    raise ValueError('no')"],

@@ -1,10 +1,16 @@
-"""A run and a SavedModel that version 0.1 wrote load, and decode as they did."""
+"""A run and a SavedModel of version 0.1 load, and decode as before."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.training.checkpoints.directory import model_arrays, optimizer_arrays, restore
+from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.run import load_hparams, load_vocabulary
 
 FOLDER = Path(__file__).parent / "translate_ende_0.1"
 CHECKPOINT = FOLDER / "model.ckpt-400.npz"
@@ -20,14 +26,10 @@ def expected():
 
 @pytest.fixture(scope="module")
 def translator():
-    from t2t_revival.decoding.translator import Translator
-
     return Translator.load(FOLDER)
 
 
 def test_weights_are_the_stored_ones_bit_for_bit(translator):
-    from t2t_revival.training.checkpoints import model_arrays
-
     with np.load(CHECKPOINT) as stored:
         names = {name for name in stored.files if name.startswith("model/")}
         loaded = model_arrays(translator.model)
@@ -60,10 +62,6 @@ def test_given_outputs_score_as_they_did(translator, expected):
 
 
 def test_training_resumes_with_weights_and_moments():
-    from t2t_revival.training.checkpoints import model_arrays, optimizer_arrays, restore
-    from t2t_revival.training.compiling import build_model, compile_model
-    from t2t_revival.training.run import load_hparams, load_vocabulary
-
     hparams = load_hparams(FOLDER)
     model = compile_model(build_model(hparams, load_vocabulary(FOLDER).size), hparams)
     meta = restore(model, CHECKPOINT)
@@ -74,8 +72,6 @@ def test_training_resumes_with_weights_and_moments():
 
 
 def test_saved_model_answers_as_it_did(expected):
-    from t2t_revival.serving.folder_model import FolderModel
-
     model = FolderModel(FOLDER / "saved_model")
     answer = model.predict("serving_default", {"inputs": [line.encode() for line in expected["lines"]]})
     texts = [outputs[0].decode() for outputs in np.asarray(answer["outputs"]).tolist()]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from t2t_revival.data import batching, examples
 from t2t_revival.data.batching import (
-    Position,
-    Progress,
+    ExampleCounts,
+    IteratorState,
     TrainingBatches,
     evaluation_batches,
 )
@@ -172,19 +172,19 @@ class TestTraining:
     def test_a_resumed_run_goes_on_at_the_very_batch(
         self, corpus: tuple, groups: int, accumulate: int, replicas: int
     ) -> None:
-        def batches(start: Position) -> TrainingBatches:
+        def batches(start: IteratorState) -> TrainingBatches:
             return TrainingBatches(
                 corpus[0], HPARAMS, replicas=replicas, accumulate=accumulate, seed=3, start=start, chunk=50
             )
 
         consumed = groups * accumulate
-        whole = batches(Position())
+        whole = batches(IteratorState())
         expected = take(whole, consumed + 12)[consumed:]
-        start = Position(**json.loads(json.dumps(dataclasses.asdict(whole.position(consumed)))))
+        start = IteratorState(**json.loads(json.dumps(dataclasses.asdict(whole.position(consumed)))))
         assert_same(take(batches(start), 12), expected)
 
     @pytest.mark.parametrize(
-        ("other", "said"),
+        ("other", "change"),
         [
             ({"hparams": dataclasses.replace(HPARAMS, batch_size=32)}, "batch_size=32 instead of 64"),
             (
@@ -195,7 +195,9 @@ class TestTraining:
             ({"seed": 4}, "seed=4 instead of 3"),
         ],
     )
-    def test_batches_cut_anew_leave_no_example_out(self, corpus: tuple, other: dict, said: str) -> None:
+    def test_batches_made_with_other_settings_leave_no_example_out(
+        self, corpus: tuple, other: dict, change: str
+    ) -> None:
         def batches(**changes: object) -> TrainingBatches:
             return TrainingBatches(corpus[0], **{"hparams": HPARAMS, "seed": 3, "chunk": 100, **changes})
 
@@ -205,14 +207,12 @@ class TestTraining:
         stop = second_chunk + 3
         resumed = batches(start=whole.position(stop), **other)
         assert resumed.note is not None
-        assert said in resumed.note
+        assert change in resumed.note
         known = 0 if "seed" in other else second_chunk
         seen = pairs_of(take(batches(), known))
         assert sorted(seen + pairs_of(epoch(resumed))) == expected
         assert resumed.note.endswith(
-            "seen of this epoch comes again"
-            if "seed" in other
-            else "after its first 100 examples comes again"
+            "examples of this epoch are repeated" if "seed" in other else "after its first 100 are repeated"
         )
 
     def test_behind_the_last_batch_of_an_epoch_no_example_comes_again(self, corpus: tuple) -> None:
@@ -228,7 +228,7 @@ class TestTraining:
         whole = TrainingBatches(corpus[0], HPARAMS, chunk=50)
         expected = take(whole, 10)[5:]
         old = {"epoch": 0, "chunk": whole.position(5).chunk, "batch": whole.position(5).batch}
-        resumed = TrainingBatches(corpus[0], HPARAMS, chunk=50, start=Position(**old))
+        resumed = TrainingBatches(corpus[0], HPARAMS, chunk=50, start=IteratorState(**old))
         assert resumed.note is None
         assert_same(take(resumed, 5), expected)
 
@@ -242,22 +242,22 @@ class TestTraining:
 
     def test_tokens_counts_what_was_consumed(self, corpus: tuple) -> None:
         batches = TrainingBatches(corpus[0], HPARAMS, replicas=3)
-        assert batches.tokens(0) == Progress(0, 0, 0)
+        assert batches.tokens(0) == ExampleCounts(0, 0, 0)
         taken = take(batches, 90)
         targets = sum((labels > 0).sum() for _, labels, _ in taken)
         sources = sum((features["inputs"] > 0).sum() for features, _, _ in taken)
         rows = sum(labels.any(axis=1).sum() for _, labels, _ in taken)
-        assert batches.tokens(90) == Progress(targets, sources, rows)
+        assert batches.tokens(90) == ExampleCounts(targets, sources, rows)
         json.dumps(batches.tokens(90))
 
     def test_positions_out_of_reach_are_refused(self, corpus: tuple) -> None:
-        start = Position(epoch=1, chunk=2)
+        start = IteratorState(epoch=1, chunk=2)
         batches = TrainingBatches(corpus[0], HPARAMS, accumulate=2, start=start)
         assert dataclasses.replace(batches.position(0), cut="") == start
         take(batches, 4)
         with pytest.raises(ValueError, match="within a group of 2"):
             batches.position(3)
-        with pytest.raises(ValueError, match="not produced"):
+        with pytest.raises(ValueError, match="not yet produced"):
             batches.tokens(100_000)
 
     @pytest.mark.slow
@@ -317,7 +317,7 @@ class TestBadShards:
 
     @pytest.mark.parametrize(
         ("record", "said"),
-        [(b"no example", "holds something else"), (example([5, EOS], []), "without targets")],
+        [(b"no example", "not a shard of examples"), (example([5, EOS], []), "has no targets")],
     )
     def test_records_of_another_kind(self, tmp_path: Path, record: bytes, said: str) -> None:
         shard = write(tmp_path / "other", [example(*pair(0, 3, 3)), record])

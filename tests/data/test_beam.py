@@ -17,8 +17,9 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 
 from t2t_revival import registry
 from t2t_revival.data import beam, workers
-from t2t_revival.data.beam import BeamEngine
-from t2t_revival.data.generation import Recipe, generate
+from t2t_revival.data.beam import BeamShardRunner
+from t2t_revival.data.data_spec import DataSpec
+from t2t_revival.data.generation import generate
 from t2t_revival.data.sources import FolderSource, source
 from t2t_revival.errors import T2TError
 
@@ -46,8 +47,8 @@ def make_source(name, tmp_dir):
     return source(name, "en", "de", tmp_dir=tmp_dir)
 
 
-def recipe(corpus, **changes):
-    made = Recipe("p", str(corpus), "sample", make_source, 330, lambda _: 330)
+def data_spec(corpus, **changes):
+    made = DataSpec("p", str(corpus), "sample", make_source, 330, lambda _: 330)
     return dataclasses.replace(made, **changes)
 
 
@@ -56,7 +57,7 @@ def snapshot(folder):
 
 
 @pytest.mark.parametrize(
-    "engine",
+    "runner",
     [
         ("DirectRunner", []),
         ("direct", ["direct_num_workers=2", "--direct_running_mode=multi_threading"]),
@@ -67,11 +68,15 @@ def snapshot(folder):
         ),
     ],
 )
-def test_it_makes_what_this_machines_processes_make(corpus, tmp_path, engine):
-    here = generate(recipe(corpus), tmp_path / "here", None, None)
+def test_it_makes_what_this_machines_processes_make(corpus, tmp_path, runner):
+    here = generate(data_spec(corpus), tmp_path / "here", None, None)
     calls = []
     there = generate(
-        recipe(corpus), tmp_path / "there", None, lambda *call: calls.append(call), BeamEngine(*engine)
+        data_spec(corpus),
+        tmp_path / "there",
+        None,
+        lambda *call: calls.append(call),
+        BeamShardRunner(*runner),
     )
     assert there == here
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
@@ -87,9 +92,9 @@ def test_compressed_files_and_shards_without_pairs(tmp_path, corpus, monkeypatch
         file.with_name(f"{file.name}.gz").write_bytes(gzip.compress("".join(kept).encode()))
         file.unlink()
     monkeypatch.chdir(tmp_path)  # folders that are named from here are found by workers elsewhere
-    asked = recipe(corpus, vocab_size=0)
+    asked = data_spec(corpus, vocab_size=0)
     generate(asked, tmp_path / "here", None, None)
-    generate(asked, Path("there"), Path("unpacked"), None, BeamEngine("DirectRunner"))
+    generate(asked, Path("there"), Path("unpacked"), None, BeamShardRunner("DirectRunner"))
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
     assert not (tmp_path / "unpacked").exists()
 
@@ -97,27 +102,27 @@ def test_compressed_files_and_shards_without_pairs(tmp_path, corpus, monkeypatch
 @pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(b"harmed")])
 def test_a_lost_or_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
     data = tmp_path / "data"
-    generate(recipe(corpus), data, None, None)
+    generate(data_spec(corpus), data, None, None)
     before, shard = snapshot(data), data / "p-train-00003-of-00010"
     harm(shard)
     kept = {path: path.stat().st_mtime_ns for path in data.iterdir() if path != shard}
-    generate(recipe(corpus), data, None, None, BeamEngine("DirectRunner"))
+    generate(data_spec(corpus), data, None, None, BeamShardRunner("DirectRunner"))
     assert snapshot(data) == before
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
 def test_a_damaged_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
     data = tmp_path / "data"
-    generate(recipe(corpus), tmp_path / "whole", None, None)
+    generate(data_spec(corpus), tmp_path / "whole", None, None)
 
     def interrupt(stage, done, total):
         if done >= 150:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        generate(recipe(corpus), data, None, interrupt)
+        generate(data_spec(corpus), data, None, interrupt)
     (data / "p-train-00003-of-00010").write_bytes(b"harmed")
-    generate(recipe(corpus), data, None, None, BeamEngine("DirectRunner"))
+    generate(data_spec(corpus), data, None, None, BeamShardRunner("DirectRunner"))
     assert snapshot(data) == snapshot(tmp_path / "whole")
 
 
@@ -127,7 +132,7 @@ class Slow(FolderSource):
     began, go_on = threading.Event(), threading.Event()
 
     def __reduce__(self):
-        return _slow, (self._asked,)
+        return _slow, (self._data_source,)
 
     def pairs(self, split, start, stop):
         self.began.set()
@@ -148,10 +153,10 @@ def heard():
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("engine", [("DirectRunner", []), PORTABLE])
-def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, monkeypatch, engine):
+@pytest.mark.parametrize("runner", [("DirectRunner", []), PORTABLE])
+def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, monkeypatch, runner):
     data = tmp_path / "data"
-    generate(recipe(corpus), tmp_path / "whole", None, None)
+    generate(data_spec(corpus), tmp_path / "whole", None, None)
     monkeypatch.setattr(Slow, "began", threading.Event())
     monkeypatch.setattr(Slow, "go_on", threading.Event())
     monkeypatch.setattr(workers, "CHUNK", 10)
@@ -162,15 +167,17 @@ def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, 
         Slow.go_on.set()
 
     threading.Thread(target=press).start()
-    slow = recipe(corpus, make_source=_slow, vocab_file=tmp_path / "whole" / "vocab.p.330.spm", vocab_size=0)
+    slow = data_spec(
+        corpus, make_source=_slow, vocab_file=tmp_path / "whole" / "vocab.p.330.spm", vocab_size=0
+    )
     with pytest.raises(KeyboardInterrupt):
-        generate(slow, data, None, None, BeamEngine(*engine))
-    notes = data / ".p.unfinished"
-    assert not list(notes.glob("run-*"))
-    assert not list(notes.glob("attempt-*"))
+        generate(slow, data, None, None, BeamShardRunner(*runner))
+    work = data / ".p.unfinished"
+    assert not list(work.glob("run-*"))
+    assert not list(work.glob("attempt-*"))
     assert not (data / "p.meta.json").exists()
     assert len(list(data.glob("p-*"))) < 11
-    generate(recipe(corpus), data, None, None, BeamEngine(*engine))
+    generate(data_spec(corpus), data, None, None, BeamShardRunner(*runner))
     assert snapshot(data) == snapshot(tmp_path / "whole")
 
 
@@ -180,7 +187,7 @@ class Broken(FolderSource):
     error: Exception
 
     def __reduce__(self):
-        return _broken, (self._asked,)
+        return _broken, (self._data_source,)
 
     def pairs(self, split, start, stop):
         if start >= 150:
@@ -192,24 +199,24 @@ def _broken(folder, tmp_dir=None):
     return Broken(folder, "en", "de", tmp_dir)
 
 
-@pytest.mark.parametrize("engine", [("DirectRunner", []), PORTABLE])
+@pytest.mark.parametrize("runner", [("DirectRunner", []), PORTABLE])
 @pytest.mark.parametrize(
     ("error", "message"),
     [
         (T2TError("x.en, line 3: not UTF-8"), r"^x\.en, line 3: not UTF-8$"),
         (
             FileNotFoundError(2, "No such file", "/no/x.en"),
-            "finds no /no/x.en: .* folders that all workers share",
+            "finds no /no/x.en: .* shared by all workers",
         ),
-        (RuntimeError("a bug"), "^--runner=.*a bug.*start again to go on$"),
+        (RuntimeError("a bug"), "^--runner=.*a bug.*start again to resume$"),
     ],
 )
-def test_what_goes_wrong_there_is_one_line_here(corpus, tmp_path, monkeypatch, engine, error, message):
-    vocabulary = generate(recipe(corpus), tmp_path / "whole", None, None).vocab_file
+def test_what_goes_wrong_there_is_one_line_here(corpus, tmp_path, monkeypatch, runner, error, message):
+    vocabulary = generate(data_spec(corpus), tmp_path / "whole", None, None).vocab_file
     monkeypatch.setattr(Broken, "error", error, raising=False)
-    asked = recipe(corpus, make_source=_broken, vocab_file=tmp_path / "whole" / vocabulary, vocab_size=0)
+    asked = data_spec(corpus, make_source=_broken, vocab_file=tmp_path / "whole" / vocabulary, vocab_size=0)
     with pytest.raises(T2TError, match=message) as raised:
-        generate(asked, tmp_path / "data", None, None, BeamEngine(*engine))
+        generate(asked, tmp_path / "data", None, None, BeamShardRunner(*runner))
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "data" / "p.meta.json").exists()
 
@@ -218,23 +225,23 @@ def worker(tmp_path, corpus, token="one"):
     data = tmp_path / "data"
     folders = workers.Folders(data, data / ".p.unfinished")
     packed = workers.PackedSource.of(make_source(str(corpus), None))
-    return beam.MakeShard(beam.Run(folders, token), packed, tmp_path / "whole" / "vocab.p.330.spm")
+    return beam.MakeShard(beam.JobFiles(folders, token), packed, tmp_path / "whole" / "vocab.p.330.spm")
 
 
-TASK = workers.Task("p", "train", 3, 10, 90, 120)
+TASK = workers.ShardTask("p", "train", 3, 10, 90, 120)
 
 
 def test_attempts_at_the_same_shard_do_not_disturb_each_other(corpus, tmp_path, monkeypatch):
-    generate(recipe(corpus), tmp_path / "whole", None, None)
+    generate(data_spec(corpus), tmp_path / "whole", None, None)
     (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
     first, second = worker(tmp_path, corpus), worker(tmp_path, corpus)
-    first._run.begin([TASK])
+    first._files.begin([TASK])
     first.setup()
     second.setup()
     make_shard, both = beam.make_shard, threading.Barrier(2, timeout=10)
 
-    def together(task, workplace):
-        make_shard(task, workplace)
+    def together(task, context):
+        make_shard(task, context)
         both.wait()
 
     monkeypatch.setattr(beam, "make_shard", together)
@@ -243,37 +250,35 @@ def test_attempts_at_the_same_shard_do_not_disturb_each_other(corpus, tmp_path, 
         attempt.start()
     for attempt in attempts:
         attempt.join()
-    assert first._run.made([TASK]) == [TASK]
+    assert first._files.finished([TASK]) == [TASK]
     made = (tmp_path / "data" / TASK.file_name).read_bytes()
     assert made == (tmp_path / "whole" / TASK.file_name).read_bytes()
     assert not list((tmp_path / "data" / ".p.unfinished").glob("attempt-*"))
 
 
 def test_a_worker_that_outlives_its_run_writes_nothing(corpus, tmp_path):
-    generate(recipe(corpus), tmp_path / "whole", None, None)
+    generate(data_spec(corpus), tmp_path / "whole", None, None)
     (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
     late, other = worker(tmp_path, corpus), worker(tmp_path, corpus, "two")
-    late._run.begin([TASK])
+    late._files.begin([TASK])
     late.setup()
-    late._run.end()
-    other._run.begin([TASK])
+    late._files.end()
+    other._files.begin([TASK])
     late.process(TASK)
     assert not (tmp_path / "data" / TASK.file_name).exists()
-    assert other._run.made([TASK]) == []
+    assert other._files.finished([TASK]) == []
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(corpus, tmp_path):
-    with pytest.raises(
-        T2TError, match=f"{socket.gethostname()} finds no .*unfinished: .* must be folders that"
-    ):
+    with pytest.raises(T2TError, match=f"{socket.gethostname()} finds no .*unfinished: .* must be shared"):
         worker(tmp_path, corpus).setup()
 
 
 def test_shards_that_were_made_elsewhere_are_missed(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(beam, "VISIBLE_SECONDS", 0.0)
     monkeypatch.setattr(beam.MakeShard, "process", lambda self, task: None)
-    with pytest.raises(T2TError, match="shards that were made are not there: with --runner, --data_dir and"):
-        generate(recipe(corpus), tmp_path / "data", None, None, BeamEngine("DirectRunner"))
+    with pytest.raises(T2TError, match="shards that workers made are missing: with --runner, --data_dir and"):
+        generate(data_spec(corpus), tmp_path / "data", None, None, BeamShardRunner("DirectRunner"))
 
 
 def test_a_source_of_a_users_package_is_found_by_workers(corpus, tmp_path):
@@ -301,7 +306,7 @@ def test_a_source_of_a_users_package_is_found_by_workers(corpus, tmp_path):
 )
 def test_a_wrong_runner_or_option_is_refused_at_once(runner, options, message):
     with pytest.raises(T2TError, match=message):
-        BeamEngine(runner, options)
+        BeamShardRunner(runner, options)
 
 
 @pytest.mark.skipif(
@@ -309,7 +314,7 @@ def test_a_wrong_runner_or_option_is_refused_at_once(runner, options, message):
 )
 def test_dataflow_without_its_packages_is_refused_with_what_to_install():
     with pytest.raises(T2TError, match=r'--runner=DataflowRunner needs .*: pip install "apache-beam\[gcp\]"'):
-        BeamEngine("dataflow")
+        BeamShardRunner("dataflow")
 
 
 def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
@@ -317,17 +322,17 @@ def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     options = [f"job_endpoint=localhost:{port}", "job_server_timeout=1", "parallelism=4"]
-    with pytest.raises(T2TError, match=r"^--runner=FlinkRunner: .*start again to go on$") as raised:
-        generate(recipe(corpus), tmp_path / "data", None, None, BeamEngine("FlinkRunner", options))
+    with pytest.raises(T2TError, match=r"^--runner=FlinkRunner: .*start again to resume$") as raised:
+        generate(data_spec(corpus), tmp_path / "data", None, None, BeamShardRunner("FlinkRunner", options))
     assert "\n" not in str(raised.value)
 
 
-def test_notes_are_whole_or_not_there(corpus, tmp_path):
-    generate(recipe(corpus), tmp_path / "whole", None, None)
+def test_counts_are_written_after_the_shard(corpus, tmp_path):
+    generate(data_spec(corpus), tmp_path / "whole", None, None)
     (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
     made = worker(tmp_path, corpus)
-    made._run.begin([TASK])
+    made._files.begin([TASK])
     made.setup()
     made.process(TASK)
-    noted = json.loads((tmp_path / "data" / ".p.unfinished" / f"{TASK.file_name}.json").read_text())
-    assert noted["shard_bytes"] == [(tmp_path / "data" / TASK.file_name).stat().st_size]
+    counts = json.loads((tmp_path / "data" / ".p.unfinished" / f"{TASK.file_name}.json").read_text())
+    assert counts["shard_bytes"] == [(tmp_path / "data" / TASK.file_name).stat().st_size]

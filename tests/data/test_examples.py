@@ -46,5 +46,5 @@ def test_a_damaged_shard_is_named_among_whole_ones(shard, tmp_path):
 
 def test_a_foreign_record_is_named(tmp_path):
     records.write_shard(tmp_path / "foreign", [b"no example"])
-    with pytest.raises(T2TError, match="foreign: holds something else"):
+    with pytest.raises(T2TError, match="foreign: not a shard of examples"):
         list(examples.read([tmp_path / "foreign"]))

@@ -4,8 +4,8 @@ import json
 import pytest
 
 from t2t_revival.data.metadata import (
-    Counts,
     Metadata,
+    SplitCounts,
     check_same,
     check_sizes,
     data_fingerprint,
@@ -15,10 +15,10 @@ from t2t_revival.errors import T2TError
 
 
 def test_counts_add_up_and_survive_json():
-    one = Counts(2, 1, 10, 12, {5: 1, 7: 1}, (100,))
-    both = one + Counts(1, 0, 3, 4, {5: 1}, (50,))
-    assert both == Counts(3, 1, 13, 16, {5: 2, 7: 1}, (100, 50))
-    assert Counts.from_dict(json.loads(json.dumps(dataclasses.asdict(both)))) == both
+    one = SplitCounts(2, 1, 10, 12, {5: 1, 7: 1}, (100,))
+    both = one + SplitCounts(1, 0, 3, 4, {5: 1}, (50,))
+    assert both == SplitCounts(3, 1, 13, 16, {5: 2, 7: 1}, (100, 50))
+    assert SplitCounts.from_dict(json.loads(json.dumps(dataclasses.asdict(both)))) == both
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": 1}', '{"format_version": 99}'])
@@ -38,16 +38,16 @@ def test_check_same_accepts_what_is_not_asked_for(tmp_path):
 def test_check_sizes_names_the_shard(tmp_path):
     shard = tmp_path / "p-dev-00000-of-00001"
     shard.write_bytes(b"1234")
-    check_sizes([shard], Counts(shard_bytes=(4,)))
+    check_sizes([shard], SplitCounts(shard_bytes=(4,)))
     with pytest.raises(T2TError, match=r"p-dev-00000-of-00001: 4 bytes instead of 5"):
-        check_sizes([shard], Counts(shard_bytes=(5,)))
+        check_sizes([shard], SplitCounts(shard_bytes=(5,)))
     with pytest.raises(T2TError, match="1 shards like p-dev"):
-        check_sizes([shard], Counts(shard_bytes=(4, 4)))
+        check_sizes([shard], SplitCounts(shard_bytes=(4, 4)))
 
 
 @pytest.mark.parametrize(("max_length", "count"), [(4, 6), (5, 5), (6, 5), (7, 2), (256, 0)])
 def test_examples_longer_than_max_length_are_counted(max_length, count):
-    assert dropped(Counts(examples=6, lengths={5: 1, 7: 3, 256: 2}), max_length) == count
+    assert dropped(SplitCounts(examples=6, lengths={5: 1, 7: 3, 256: 2}), max_length) == count
 
 
 def test_a_fingerprint_is_of_content_not_of_place(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data import sources
+from t2t_revival.data import indexed_file
 from t2t_revival.data.sources import source
 from t2t_revival.errors import T2TError
 
@@ -68,7 +68,7 @@ def test_every_range_of_lines_is_that_of_the_whole(tmp_path_factory, lines):
     for split in ("train", "dev"):
         write(folder, split, [(line, line) for line in lines])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "INDEX_STEP", 2)
+        patch.setattr(indexed_file, "INDEX_STEP", 2)
         corpus = opened(folder)
         assert corpus.count("train") == len(lines)
         for start in range(len(lines) + 1):
@@ -154,7 +154,7 @@ def test_wmt14_needs_a_set_for_the_languages():
 
 
 def test_the_sample_is_aligned_and_repeatable():
-    pytest.importorskip("t2t_revival.data.grammar", reason="the sample corpus is another piece")
+    pytest.importorskip("t2t_revival.sample_corpus", reason="the sample corpus is another piece")
     sample = opened("sample")
     assert sample.splits() == ("train", "dev", "test")
     part = list(sample.pairs("dev", 10, 20))

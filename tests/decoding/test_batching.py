@@ -2,24 +2,27 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.inputs import LEAST_BATCH, LEAST_TOKENS, batches, in_batches, padded
+from t2t_revival.decoding.batching import MIN_BATCH_SIZE, MIN_TOKENS, make_batches, map_batches
+from t2t_revival.decoding.preprocessor import pad
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 60), max_size=80), st.integers(1, 400))
 def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, batch_size):
-    found = list(batches(lengths, batch_size))
+    found = list(make_batches(lengths, batch_size))
     assert sorted(index for batch in found for index in batch) == list(range(len(lengths)))
     for batch in found:
-        width = max(max(lengths[index] for index in batch), LEAST_TOKENS)
+        width = max(max(lengths[index] for index in batch), MIN_TOKENS)
         assert len(batch) == 1 or len(batch) * width <= batch_size
 
 
 def test_each_result_is_that_of_its_input_whatever_the_streams():
     lengths = [20 + index % 7 for index in range(300)]
-    for streams in (1, 3):
+    for num_parallel_batches in (1, 3):
         seen = []
-        found = in_batches(lambda batch: [-index for index in batch], lengths, 400, streams, seen.append)
+        found = map_batches(
+            lambda batch: [-index for index in batch], lengths, 400, num_parallel_batches, seen.append
+        )
         assert found == {index: -index for index in range(300)}
         assert (seen[-1].done, seen[-1].total, seen[-1].share) == (300, 300, 1.0)
         assert len(seen) > 10
@@ -27,13 +30,13 @@ def test_each_result_is_that_of_its_input_whatever_the_streams():
 
 def test_all_streams_get_a_batch_where_there_is_enough_for_them():
     sizes = []
-    list(in_batches(lambda batch: sizes.append(len(batch)) or batch, [16] * 64, 10**6, 4))
-    assert sizes == [LEAST_BATCH // 16] * 4
+    list(map_batches(lambda batch: sizes.append(len(batch)) or batch, [16] * 64, 10**6, 4))
+    assert sizes == [MIN_BATCH_SIZE // 16] * 4
 
 
 def test_batches_follow_the_input_order_in_windows():
     lengths = [16 + index * 7 % 32 for index in range(2000)]
-    found = list(batches(lengths, 256))
+    found = list(make_batches(lengths, 256))
     done, in_order = set(), []
     for batch in found:
         done |= set(batch)
@@ -48,13 +51,13 @@ def test_batches_follow_the_input_order_in_windows():
 def test_known_results_leave_the_other_batches_as_they_are():
     lengths = [16 + index % 9 for index in range(400)]
     every, again, seen = [], [], []
-    results = in_batches(lambda batch: every.append(batch) or batch, lengths, 400)
+    results = map_batches(lambda batch: every.append(batch) or batch, lengths, 400)
     known = {index: results[index] for batch in every[3:6] + every[9:] for index in batch}
-    found = in_batches(
+    found = map_batches(
         lambda batch: again.append(batch) or batch,
         lengths,
         400,
-        known=known,
+        completed=known,
         on_results=seen.append,
     )
     assert found == results
@@ -63,4 +66,4 @@ def test_known_results_leave_the_other_batches_as_they_are():
 
 
 def test_rows_are_padded_to_the_longest():
-    np.testing.assert_array_equal(padded([[5, 1], [], [7]]), [[5, 1], [0, 0], [7, 0]])
+    np.testing.assert_array_equal(pad([[5, 1], [], [7]]), [[5, 1], [0, 0], [7, 0]])

@@ -2,12 +2,23 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import EOS, PAD, TINY, all_outputs, compiled, scores_of, tiny, trimmed
 
-from t2t_revival.decoding.beam_search import BeamSearch, without_what_left
-from t2t_revival.decoding.hypotheses import SearchSettings, length_penalty
+from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
+from t2t_revival.decoding.beams import SearchSettings
+from t2t_revival.decoding.decoding_loop import drop_hidden_memory
 from t2t_revival.decoding.top_tokens import top_tokens
 from t2t_revival.model import Transformer
+from tests.support.tiny_models import (
+    EOS,
+    PAD,
+    TINY,
+    all_outputs,
+    compiled,
+    logits_of,
+    scores_of,
+    tiny,
+    trimmed,
+)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.0, 2.0, -1.0])
@@ -44,7 +55,7 @@ def test_greedy_is_the_whole_models_argmax_step_by_step(pos, sequence):
     source, extra = [3, 9, 4, 1], 6
     output = []
     while len(output) < len(source) + extra and EOS not in output:
-        logits = np.array(model({"inputs": np.array([source]), "targets": np.array([[*output, 0]])}))[0, -1]
+        logits = logits_of(model, [source], [[*output, 0]])[0, -1]
         logits[PAD] = -np.inf
         output.append(int(logits.argmax()))
     ids, _ = search([source], 1, 0.0, extra)
@@ -60,8 +71,7 @@ def reference_search(model, source, beams, alpha, limit):
     alive, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
         rows = np.array([[*prefix, EOS] for prefix, _ in alive], np.int32)
-        sources = np.repeat(np.array([source], np.int32), len(rows), axis=0)
-        logits = np.asarray(model({"inputs": sources, "targets": rows}), np.float64)[:, -1]
+        logits = logits_of(model, np.repeat([source], len(rows), axis=0), rows)[:, -1]
         logits -= logits.max(-1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
         candidates = [
@@ -77,13 +87,13 @@ def reference_search(model, source, beams, alpha, limit):
 
 
 def test_each_sentence_may_have_settings_of_its_own():
-    """What is searched together with other settings beside it is what is searched alone."""
+    """A sentence has the same outputs among sentences of other settings as alone."""
     _, search = tiny(9, seed=2, scale=0.5)
     sources = [[3, 2, 4, 1], [5, 1], [6, 7, 8, 2, 1], [4, 8, 1]]
     rows = np.array([source + [PAD] * (5 - len(source)) for source in sources], np.int32)
     beams, alphas, extras, returned = [1, 5, 2, 3], [0.6, 0.0, 1.0, -0.5], [6, 3, 0, 4], [1, 4, 2, 1]
-    settings = SearchSettings(*map(tf.constant, (beams, alphas, extras, returned)))
-    ids, scores = tf.function(search.search)(rows, settings)
+    settings = SearchSettings(*(tf.constant(x)[:, None] for x in (beams, alphas, extras, returned)))
+    ids, scores = tf.function(search.loop, autograph=False)(rows, settings)
     assert scores.shape == (4, 4)
     for row, (source, beam, alpha, extra, n) in enumerate(
         zip(sources, beams, alphas, extras, returned, strict=True)
@@ -145,15 +155,13 @@ def never_ends(model):
 def test_restricted_attention_forgets_what_has_left_the_neighbourhood():
     model, _ = tiny(9, hparams=TINY.replace(attention_window=5))
     targets = np.random.default_rng(3).integers(2, 9, [1, 2, 8])
-    whole = [
-        np.array(model({"inputs": np.array([[3, 4, 1]]), "targets": targets[:, beam]})) for beam in (0, 1)
-    ]
+    whole = [logits_of(model, [[3, 4, 1]], targets[:, beam]) for beam in (0, 1)]
     state, last = model.start_decoding(np.array([[3, 4, 1]]), beams=2), np.zeros([1, 2], np.int32)
     for place in range(8):
         logits, state = model.decode_step(last, place, state)
         for beam in (0, 1):
             np.testing.assert_allclose(logits[:, beam], whole[beam][:, place], atol=1e-5)
-        state, last = without_what_left(state), targets[:, :, place]
+        state, last = drop_hidden_memory(state), targets[:, :, place]
         memory = {x.shape[2] for x in (state.self_bias, *tf.nest.flatten(state.self_caches))}
         assert memory == {2 * min(place + 1, 3)}
 
@@ -224,7 +232,7 @@ def test_new_weights_and_settings_are_seen_without_a_new_trace():
     other = float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0])
     model.set_weights(weights)
     assert float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0]) == expected != other
-    assert search._compiled.experimental_get_tracing_count() == 1
+    assert search.loop._compiled.experimental_get_tracing_count() == 1
 
 
 def test_a_model_of_mixed_precision_is_decoded():
@@ -244,7 +252,7 @@ def test_a_model_of_mixed_precision_is_decoded():
 def test_a_frozen_search_finds_the_same():
     model, search = tiny(30, seed=6)
     rows = np.array([[5, 3, 1], [7, 1, 0]])
-    frozen = BeamSearch(model, frozen=True)
+    frozen = BeamSearch(model, constant_weights=True)
     ids, scores = search(rows, 3, 0.6, 4, n=2)
     again, same = frozen(rows, 3, 0.6, 4, n=2)
     np.testing.assert_array_equal(ids, again)

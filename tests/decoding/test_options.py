@@ -39,9 +39,9 @@ def test_overrides_stand_above_the_problems_defaults():
         ("return_beams=perhaps", "type bool"),
         ("beam_size", "name=value"),
         ("sampling_method=greedy", "must be argmax or random"),
-        ("sampling_temp=0.5", "sampling_temp is for sampling_method=random"),
-        ("sampling_keep_top_k=5", "sampling_keep_top_k is for sampling_method=random"),
-        ("random_seed=5", "random_seed is for sampling_method=random"),
+        ("sampling_temp=0.5", "sampling_temp has no effect without sampling_method=random"),
+        ("sampling_keep_top_k=5", "sampling_keep_top_k has no effect without sampling_method=random"),
+        ("random_seed=5", "random_seed has no effect without sampling_method=random"),
         ("sampling_method=random,sampling_temp=0", "between 0.001 and 1000"),
         ("sampling_method=random,sampling_temp=nan", "between 0.001 and 1000"),
         ("sampling_method=random,sampling_keep_top_k=0", "-1 or at least 1"),
@@ -58,9 +58,9 @@ def test_wrong_ones_are_refused_in_one_line(text, message):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (32, "write batch_size=1024 for about 32 usual sentences, or leave it out (2048)"),
-        (255, "write batch_size=8160 for about 255 usual sentences"),
-        (1, "write batch_size=256 for about 8 usual sentences"),
+        (32, "give batch_size=1024 for about 32 usual sentences, or leave it out (2048)"),
+        (255, "give batch_size=8160 for about 255 usual sentences"),
+        (1, "give batch_size=256 for about 8 usual sentences"),
     ],
 )
 def test_a_batch_size_in_sentences_is_said_to_be_tokens(given, said):

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from t2t_revival.decoding.outputs import Form, part_file, side_files
+from t2t_revival.decoding.outputs import ResultFormat, part_file, side_files
 from t2t_revival.errors import T2TError, Terminated
 
-FORM = Form(lambda text: f"{text}\n".encode(), lambda text: [text], lambda value: value[0])
+FORM = ResultFormat(lambda text: f"{text}\n".encode(), lambda text: [text], lambda value: value[0])
 ALL = {0: "null", 1: "eins", 2: "zwei", 3: "drei"}
 
 
@@ -91,7 +91,7 @@ def test_that_of_another_input_starts_again_and_says_what_changed(path):
     side_files(path)[1].write_text("damaged")
     notes = []
     assert write(path, [[3, 2, 1, 0]], notes) == {}
-    assert "its journal is damaged" in notes[0]
+    assert "its journal is corrupt" in notes[0]
 
 
 def test_without_its_part_nothing_is_resumed(path):

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import all_outputs, scores_of, tiny, trimmed
 
-from t2t_revival.data.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.prefixes import most_tokens
+from t2t_revival.decoding.prefixes import max_output_lengths
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
+from tests.support.tiny_models import all_outputs, scores_of, tiny, trimmed
 
 VOCAB, SOURCE, EXTRA = 5, [3, 2, 1], 2
 
@@ -58,8 +58,9 @@ def test_empty_prefixes_change_nothing():
 
 def test_there_is_room_behind_a_prefix_as_behind_a_source():
     sources, prefixes = [[3, 2, 1], [3, 1, 0], [0, 0, 0]], [[2, 0, 0], [2, 2, 2], [2, 0, 0]]
-    assert most_tokens(np.array(sources), 5).numpy().tolist() == [3 + 5, 2 + 5, 0]
-    assert most_tokens(np.array(sources), 5, np.array(prefixes)).numpy().tolist() == [3 + 5, 4 + 5, 0]
+    assert max_output_lengths(np.array(sources), 5).numpy()[:, 0].tolist() == [3 + 5, 2 + 5, 0]
+    lengths = max_output_lengths(np.array(sources), 5, np.array(prefixes))
+    assert lengths.numpy()[:, 0].tolist() == [3 + 5, 4 + 5, 0]
 
 
 def test_trees_have_no_prefix():

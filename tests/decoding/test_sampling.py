@@ -1,12 +1,12 @@
 import keras
 import numpy as np
 import pytest
-from tiny_models import EOS, PAD, TINY, scores_of, tiny, trimmed
 
 from t2t_revival.decoding.sampling import Sampler, uniform
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.model import Transformer
-from t2t_revival.parsing.word_marks import word_marks
+from t2t_revival.parsing.token_flags import token_flags
+from tests.support.tiny_models import EOS, PAD, TINY, logits_of, scores_of, tiny, trimmed
 
 SOURCE = [3, 2, 4, 1]
 SAMPLES = 4000
@@ -14,8 +14,7 @@ SAMPLES = 4000
 
 def first_logits(model, before=()):
     """The model's logits of the token after `before`, float64 [vocab]."""
-    logits = model({"inputs": np.array([SOURCE]), "targets": np.array([[*before, EOS]])})
-    return np.asarray(logits, np.float64)[0, -1]
+    return logits_of(model, [SOURCE], [[*before, EOS]])[0, -1]
 
 
 def softmax(logits):
@@ -170,13 +169,13 @@ def test_trees_are_drawn_by_their_probability_among_trees(deterministic_attentio
     keras.utils.set_random_seed(1)
     model = Transformer(TINY.replace(deterministic_attention=deterministic_attention), len(pieces))
     if deterministic_attention:
-        model.deterministic_attention.marks.assign(word_marks(pieces))
+        model.deterministic_attention.token_flags.assign(token_flags(pieces))
     constraint, source = TreeConstraint(pieces), [8, 1]
     trees = {(4, 3, 5, 1): 0, (6, 3, 7, 1): 1}  # (NP XX )NP and (S XX )S
     ids, scores = Sampler(model, constraint=constraint)([source], [1], alpha=0.0, extra_length=2, n=2000)
     drawn = [trees[tuple(trimmed(row))] for row in ids.numpy()[0]]
     padded = np.array(list(trees))
-    logits = np.asarray(model({"inputs": np.array([source] * 2), "targets": padded}), np.float64)
+    logits = logits_of(model, [source] * 2, padded)
     logits = logits[:, :, : constraint.size]
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     taken = np.take_along_axis(log_probs, padded[:, :, None], axis=2)[:, :, 0]

@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from tiny_models import log_probs_of, tiny
 
 from t2t_revival.decoding.scoring import Score, Scorer, per_token
+from tests.support.tiny_models import log_probs_of, tiny
 
 SOURCES = [[3, 2, 4, 1], [5, 1, 0, 0], [6, 7, 1, 0]]
 TARGETS = [[4, 2, 6, 5, 1], [1, 0, 0, 0, 0], [2, 2, 1, 0, 0]]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary import EOS, Vocabulary
-from t2t_revival.decoding.inputs import Cut
+from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -52,8 +52,10 @@ def test_a_line_gives_the_same_alone_and_among_others_in_its_place(translator):
 
 
 def test_streams_change_nothing(translator):
-    streams = Translator(translator.model, translator.vocabulary, OPTIONS, max_length=30, streams=3)
-    same(streams.nbest(LINES * 5), translator.nbest(LINES) * 5)
+    num_parallel_batches = Translator(
+        translator.model, translator.vocabulary, OPTIONS, max_length=30, num_parallel_batches=3
+    )
+    same(num_parallel_batches.nbest(LINES * 5), translator.nbest(LINES) * 5)
 
 
 def test_lines_without_content_give_empty_lines(translator):
@@ -76,9 +78,9 @@ def test_outputs_are_sorted_and_as_many_as_asked_for(translator):
 def test_a_long_line_is_cut_and_named(translator):
     cuts = []
     long = "dog " * 40
-    outputs = translator.nbest(["cat", long], on_cut=cuts.append)
+    outputs = translator.nbest(["cat", long], on_truncation=cuts.append)
     tokens = len(translator.vocabulary.encode(long)) + 1
-    assert cuts == [Cut(2, tokens, 30)]
+    assert cuts == [Truncation(2, tokens, 30)]
     assert str(cuts[0]) == f"line 2: {tokens} tokens, cut to the first 30 (hparams: max_length)"
     kept = translator.vocabulary.decode(translator.vocabulary.encode(long)[:29])
     same(outputs[1:], translator.nbest([kept]))
@@ -88,8 +90,8 @@ def test_a_long_line_is_cut_and_named(translator):
 
 def test_the_one_who_calls_translate_may_be_told_of_cuts(translator, recwarn):
     cuts = []
-    translator.translate("dog " * 40, on_cut=cuts.append)
-    translator.translate(["cat", "dog " * 40], on_cut=cuts.append)
+    translator.translate("dog " * 40, on_truncation=cuts.append)
+    translator.translate(["cat", "dog " * 40], on_truncation=cuts.append)
     assert [cut.number for cut in cuts] == [1, 2]
     assert not recwarn.list
 
@@ -162,7 +164,7 @@ def test_empty_prefixes_are_none(translator):
 @pytest.mark.parametrize(
     ("lines", "prefixes", "said"),
     [
-        (["cat", " "], ["", "der"], "line 12: the beginning of an output, but no source"),
+        (["cat", " "], ["", "der"], "line 12: a prefix, but no source"),
         (["cat", "cat"], ["", "dog " * 40], r"line 12: \d+ tokens of output, and .* is 35"),
         (["cat", "cat"], ["", "a\ud800b"], "line 12: a lone surrogate"),
         (["cat", "cat"], ["der"], "1 prefixes for 2 lines"),
@@ -203,7 +205,7 @@ def test_pairs_that_cannot_be_scored_are_refused_by_their_line(translator, pair,
 
 def test_a_source_that_is_cut_is_scored_as_it_is_decoded(translator):
     cuts = []
-    translator.score([("dog " * 40, "dog")], on_cut=cuts.append)
+    translator.score([("dog " * 40, "dog")], on_truncation=cuts.append)
     assert [cut.number for cut in cuts] == [1]
 
 
@@ -211,8 +213,10 @@ def test_drawn_outputs_depend_on_seed_and_line_only(translator):
     sampler = sampling(translator, random_seed=4)
     found = sampler.nbest(LINES, n=3)
     same(found, [sampler.nbest([line], n=3, first_line=n)[0] for n, line in enumerate(LINES, 1)])
-    streams = Translator(sampler.model, sampler.vocabulary, sampler.options, max_length=30, streams=3)
-    same(streams.nbest(LINES, n=3), found)
+    num_parallel_batches = Translator(
+        sampler.model, sampler.vocabulary, sampler.options, max_length=30, num_parallel_batches=3
+    )
+    same(num_parallel_batches.nbest(LINES, n=3), found)
     assert sampling(translator, random_seed=5).nbest(LINES, n=3) != found
     assert len({output.text for output in found[0]}) == 3
     assert found[1] == [Translation("", 0.0)]

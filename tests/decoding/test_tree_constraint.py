@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.hypotheses import length_penalty
+from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.parsing.word_marks import word_marks
+from t2t_revival.parsing.token_flags import token_flags
+from tests.support.tiny_models import logits_of
 
 EOS = 1
 TREES = ["XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁"]
@@ -47,7 +47,7 @@ def reached(constraint, words, limit):
     found, alive = set(), [()]
     while alive:
         ids = tf.reshape(tf.constant(alive, tf.int32), [1, len(alive), len(alive[0])])
-        allowed = constraint.allowed(ids, tf.constant([words]), tf.constant([limit])).numpy()[0]
+        allowed = constraint.allowed_tokens(ids, tf.constant([[words]]), tf.constant([[limit]])).numpy()[0]
         assert allowed.any(axis=1).all(), "a dead end"
         grown = [
             (*ids, token) for ids, row in zip(alive, allowed, strict=True) for token in np.nonzero(row)[0]
@@ -71,7 +71,7 @@ def test_exactly_the_trees_within_the_limit_can_be_made(words, limit):
 def test_words_are_counted_by_the_spaces_of_the_pieces():
     rows = [[A, SPACE_B, C, EOS, 0], [A, EOS, 0, 0, 0], [C, IDS["XX"], SPACE_B, SPACE_B, EOS]]
     # The third is "cXX  b b": a word that looks like a token has its space with it.
-    assert TreeConstraint(PIECES).words(tf.constant(rows)).numpy().tolist() == [2, 1, 4]
+    assert TreeConstraint(PIECES).count_words(tf.constant(rows)).numpy()[:, 0].tolist() == [2, 1, 4]
 
 
 def test_a_vocabulary_without_trees_is_refused():
@@ -89,7 +89,7 @@ def model_of(seed, deterministic_attention=False):
     hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
     model = Transformer(hparams.replace(deterministic_attention=deterministic_attention), len(PIECES))
     if deterministic_attention:
-        model.deterministic_attention.marks.assign(word_marks(PIECES))
+        model.deterministic_attention.token_flags.assign(token_flags(PIECES))
     model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
     return model
 
@@ -118,9 +118,7 @@ def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees(d
     padded = np.array([[*tree, *[0] * (limit - len(tree))] for tree in trees], np.int32)
     for seed in range(3):
         model = model_of(seed, deterministic_attention)
-        logits = np.asarray(
-            model({"inputs": np.repeat([source], len(trees), 0), "targets": padded}), np.float64
-        )
+        logits = logits_of(model, np.repeat([source], len(trees), 0), padded)
         logits = logits[:, :, : constraint.size]
         log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         taken = np.take_along_axis(log_probs, padded[:, :, None], axis=2)[:, :, 0] * (padded > 0)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli import t2t_flags
+from t2t_revival.cli.support import t2t_flags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hparams import HParams
 

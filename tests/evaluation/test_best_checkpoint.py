@@ -8,10 +8,10 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.evaluation.best_checkpoint import best_checkpoint
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.decoded import measure_of
-from t2t_revival.training.evaluations import Evaluation
+from t2t_revival.evaluation.checkpoint_scores import Evaluation
+from t2t_revival.evaluation.decoded import metric_for
 
-BLEU = measure_of(registry.problem("translate_ende"))
+BLEU = metric_for(registry.problem("translate_ende"))
 DRAW = random.Random(3)
 REFERENCES = [" ".join(DRAW.choices([f"w{i}" for i in range(60)], k=12)) for _ in range(40)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.evaluations import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 
@@ -100,7 +100,7 @@ def test_picture(tmp_path: Path, scores: dict[str, float], monkeypatch: pytest.M
     path = draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title")
     assert path.read_bytes().startswith(b"\x89PNG")
     right = {"bleu": "BLEU", "f1": "F1"}
-    expected = [("nats per target token", 2), ("nats per target token", 1)]
+    expected = [("loss (nats per target token)", 2), ("loss (nats per target token)", 1)]
     for name in scores.keys() & right.keys():
         expected += [(right[name], 2), (right[name], 1)]
     assert labels == expected

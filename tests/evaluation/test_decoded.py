@@ -2,14 +2,14 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.decoded import measure_of
+from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.problems import Problem, Text2TextProblem
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]
 
 
 def test_translations_are_measured_by_sacrebleu():
-    measure = measure_of(registry.problem("translate_ende"))
+    measure = metric_for(registry.problem("translate_ende"))
     outputs, references = ["Der Hund schläft heute nicht."], ["Der Hund schläft heute nie."]
     measured = measure.score(outputs, references)
     assert measured.score == sacrebleu_score(outputs, references).score
@@ -21,17 +21,17 @@ def test_only_languages_that_have_a_tokeniser_are_named():
     class UpDown(Text2TextProblem):
         source_lang, target_lang = "up", "down"
 
-    assert measure_of(UpDown()).command("o", "r") == "t2t-bleu --translation=o --reference=r"
+    assert metric_for(UpDown()).command("o", "r") == "t2t-bleu --translation=o --reference=r"
 
 
 def test_why_short_outputs_have_no_score():
-    measured = measure_of(registry.problem("translate_ende")).score(["Ein Hund"], ["Ein Hund"])
+    measured = metric_for(registry.problem("translate_ende")).score(["Ein Hund"], ["Ein Hund"])
     assert (measured.score, "; no 4-grams: " in measured.details) == (0, True)
 
 
 def test_trees_are_measured_by_their_brackets():
-    measure = measure_of(registry.problem("parse_wsj"))
-    assert (measure.metric, measure.title) == ("f1", "F1")
+    measure = metric_for(registry.problem("parse_wsj"))
+    assert (measure.name, measure.title) == ("f1", "F1")
     flat = ["(S (NP (XX It)) (XX eats) (XX cats) (XX .))", "(NP (XX cat))"]
     measured = measure.score(flat, GOLD)  # found: S, NP and NP; not found: VP and NP
     assert measured.score == pytest.approx(100 * 2 * 3 / (3 + 5))
@@ -43,4 +43,4 @@ def test_a_problem_of_another_kind_has_no_measure():
     class Other(Problem):
         generate_data = has_data = feature_encoders = dataset = approx_vocab_size = None
 
-    assert measure_of(Other()) is None
+    assert metric_for(Other()) is None

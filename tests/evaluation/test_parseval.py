@@ -3,14 +3,14 @@
 import random
 
 import pytest
-from evalb_rules import perturbed, random_tree, reference, untagged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tree import Tree
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.parseval import Counts, score, score_corpus
+from t2t_revival.evaluation.parseval import BracketCounts, score, score_corpus
 from t2t_revival.parsing.trees import cleaned
+from tests.support.evalb_rules import perturbed, random_tree, reference, untagged
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat)) (PP (IN in) (NP (NNP May)))) (. .))"
 
@@ -29,7 +29,7 @@ def test_a_sentence_by_hand() -> None:
     # without the full stop, gold: S 0-7, NP 0-2, VP 2-7, NP 3-5, PP 5-7, NP 6-7; predicted: NP 3-7 too
     predicted = DOG.replace("(NP (DT a) (NN cat))", "(NP (NP (XX a) (XX cat))").replace("May)))", "May))))")
     counts = score(Tree.fromstring(DOG), Tree.fromstring(predicted))
-    assert counts == Counts(
+    assert counts == BracketCounts(
         sentences=1, words=8, gold=6, predicted=7, matched=6, uncrossed=1, little_crossed=1
     )
     assert counts.precision == pytest.approx(100 * 6 / 7, abs=1e-9)
@@ -129,7 +129,7 @@ def test_lengths() -> None:
     }  # fmt: skip
     assert result.up_to_40.sentences == 8
     assert result.up_to_40.words == sum(numbers[:8])
-    assert sum(result.by_length.values(), Counts()) == result.overall
+    assert sum(result.by_length.values(), BracketCounts()) == result.overall
 
 
 def test_length_is_with_punctuation_and_without_traces() -> None:
@@ -141,7 +141,7 @@ def test_length_is_with_punctuation_and_without_traces() -> None:
 
 def test_sentences_of_punctuation_alone_are_skipped() -> None:
     dots, dog = Tree.fromstring("(NP (: --) (. .))"), Tree.fromstring(DOG)
-    assert score(dots, dots) == Counts(skipped=1, words=2)
+    assert score(dots, dots) == BracketCounts(skipped=1, words=2)
     overall = score_corpus([dots, dog], [dots, dog]).overall
     assert (overall.sentences, overall.skipped, overall.f1, overall.exact_match) == (1, 1, 100, 100)
 
@@ -150,7 +150,7 @@ def test_nothing_to_count_is_zero() -> None:
     tree = Tree.fromstring("(TOP (NN Yes))")
     counts = score(tree, tree)
     assert (counts.f1, counts.precision, counts.recall, counts.exact_match) == (0, 0, 0, 100)
-    assert (Counts().f1, Counts().exact_match, Counts().average_crossing) == (0, 0, 0)
+    assert (BracketCounts().f1, BracketCounts().exact_match, BracketCounts().average_crossing) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -224,5 +224,5 @@ def test_sums(source: random.Random, number: int) -> None:
     predicted = [perturbed(tree, source, 5) for tree in gold]
     result = score_corpus(gold, predicted)
     counts = [score(*pair) for pair in zip(gold, predicted, strict=True)]
-    assert result.overall == sum(counts, Counts()) == sum(result.by_length.values(), Counts())
-    assert result.up_to_40 == sum((each for each in counts if each.words <= 40), Counts())
+    assert result.overall == sum(counts, BracketCounts()) == sum(result.by_length.values(), BracketCounts())
+    assert result.up_to_40 == sum((each for each in counts if each.words <= 40), BracketCounts())

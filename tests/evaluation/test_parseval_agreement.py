@@ -20,11 +20,20 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from evalb_rules import RULES, Counted, by_rules, deleted_words, perturbed, random_tree, reference, untagged
 from nltk.tree import Tree
 
-from t2t_revival.evaluation.parseval import Counts, Parseval, score, score_corpus
+from t2t_revival.evaluation.parseval import BracketCounts, Parseval, score, score_corpus
 from t2t_revival.parsing.trees import cleaned, read_trees
+from tests.support.evalb_rules import (
+    RULES,
+    Counted,
+    by_rules,
+    deleted_words,
+    perturbed,
+    random_tree,
+    reference,
+    untagged,
+)
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "treebanks"
 TREEBANKS = Path(os.environ.get("T2T_TREEBANKS", BESIDE))
@@ -76,7 +85,7 @@ def pairs(request: pytest.FixtureRequest) -> list[Pair]:
     return request.param()
 
 
-def counted(counts: Counts) -> Counted:
+def counted(counts: BracketCounts) -> Counted:
     return counts.gold, counts.predicted, counts.matched, counts.crossing
 
 

@@ -125,7 +125,7 @@ def test_digits_are_pieces_and_the_vocabulary_is_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "no such file; make one by python make_corpus.py > dates.tsv"),
+        (None, "no such file; run python make_corpus.py > dates.tsv"),
         ("", "dates.tsv: too few pairs for train, dev and test: 0"),
         ("# comment\n1\tone\n2 two\n", "dates.tsv, line 3: no tab; expected WRITTEN TAB SPOKEN"),
         ("1\tone\n2\tf\xfcnf\n", "dates.tsv: line 2 is not UTF-8 text: convert the file to UTF-8"),
@@ -145,7 +145,7 @@ def test_a_corpus_that_cannot_be_read(text, message, command, tmp_path: Path, ca
 
 @pytest.mark.usefixtures("registered")
 def test_no_corpus_is_named(tmp_path: Path) -> None:
-    with pytest.raises(T2TError, match="--data_source is missing: a file with WRITTEN TAB SPOKEN"):
+    with pytest.raises(T2TError, match="--data_source is missing: give a file with WRITTEN TAB SPOKEN"):
         registry.problem("spoken_dates").generate_data(tmp_path)
 
 

@@ -7,16 +7,16 @@ import pytest
 
 from t2t_revival.cli import decoder, trainer
 from t2t_revival.hparams import HParams
-from t2t_revival.hparams.meanings import meanings
+from t2t_revival.utils.field_comments import field_comments
 
 FIELDS = [field.name for field in dataclasses.fields(HParams)]
 
 
 def test_each_field_has_a_meaning_and_each_group_its_section() -> None:
-    found = {name: meaning for fields in meanings().values() for name, meaning in fields.items()}
+    found = {name: meaning for fields in field_comments(HParams).values() for name, meaning in fields.items()}
     assert list(found) == FIELDS
     assert all(re.search(r"\w{2}", meaning) for meaning in found.values())
-    assert all(re.search(r"\(section \d(\.\d)?\)", title) for title in meanings())
+    assert all(re.search(r"\(section \d(\.\d)?\)", title) for title in field_comments(HParams))
     assert found["num_heads"] == "h, heads of each attention (3.2.2)"
 
 
@@ -32,9 +32,9 @@ def test_all_fields_of_a_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.findall(r"^[* ] (\w+)=", "\n".join(lines), re.M) == FIELDS
     assert "Optimizer and learning rate (section 5.3)" in lines
     assert "* num_heads=4                           h, heads of each attention (3.2.2) [base: 8]" in lines
-    assert "  num_decoder_layers=0                  layers of the decoder; 0: num_hidden_layers" in lines
+    assert "  num_decoder_layers=0                  layers of the decoder; 0 means num_hidden_layers" in lines
     schedule = "  learning_rate_schedule=constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
-    assert lines[lines.index(schedule) + 1].startswith(" " * 40 + "a product of factors")
+    assert lines[lines.index(schedule) + 1].startswith(" " * 40 + "product of factors")
 
 
 def test_overrides_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

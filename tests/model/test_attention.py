@@ -4,27 +4,23 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from numpy_transformer import attention, cross_matrices, multi_head, self_matrices
 
-from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import (
     MultiHeadAttention,
     causal_bias,
     padding_bias,
-    recorded_weights,
     scaled_dot_product_attention,
 )
+from tests.support.numpy_transformer import attention, cross_matrices, multi_head, self_matrices
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 RNG = np.random.default_rng(3)
 
 
-def sizes(key: int, value: int, heads: int = 2) -> HParams:
-    return HParams(hidden_size=8, num_heads=heads, attention_key_channels=key, attention_value_channels=value)
-
-
-def built(hparams: HParams, over_encoder: bool = False) -> tuple[MultiHeadAttention, dict[str, np.ndarray]]:
-    layer = MultiHeadAttention(hparams, over_encoder=over_encoder, name="a")
+def built(
+    key: int | None = None, value: int | None = None, heads: int = 2, hidden: int = 8, **arguments: object
+) -> tuple[MultiHeadAttention, dict[str, np.ndarray]]:
+    layer = MultiHeadAttention(heads, hidden, key, value, **arguments, name="a")
     layer.build()
     return layer, {w.path: np.array(w, "float64") for w in layer.weights}
 
@@ -39,7 +35,8 @@ def test_equation_1(bias: bool) -> None:
     visible = RNG.random((2, 1, 4, 5)) < 0.6 if bias else np.ones((2, 1, 4, 5), bool)
     visible[..., 0] = True
     hidden = (1 - visible.astype("float32")) * -1e9 if bias else None
-    got = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, hidden))
+    got, weights = map(ops.convert_to_numpy, scaled_dot_product_attention(query, key, value, hidden))
+    np.testing.assert_allclose(got, weights @ value, atol=2e-6)
     for b, h in np.ndindex(2, 3):
         expected = attention(query[b, h], key[b, h], value[b, h], visible[b, 0])
         np.testing.assert_allclose(got[b, h], expected, atol=2e-6)
@@ -50,27 +47,38 @@ def test_a_bias_is_added_to_the_scaled_scores() -> None:
     bias = normal(1, 1, 2, 3)
     scores = query[0, 0].astype("float64") @ key[0, 0].T / 2 + bias[0, 0]
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    got = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, bias))
-    np.testing.assert_allclose(got[0, 0], weights, atol=1e-6)
+    for got in map(ops.convert_to_numpy, scaled_dot_product_attention(query, key, value, bias)):
+        np.testing.assert_allclose(got[0, 0], weights, atol=1e-6)
 
 
-def test_weights_are_recorded_inside_of_the_context_only_and_before_dropout() -> None:
-    layer, _ = built(HParams(hidden_size=8, num_heads=2, attention_dropout=0.5))
+def test_scores_are_returned_before_dropout() -> None:
+    layer, _ = built(dropout=0.5)
     x = normal(2, 5, 8)
-    layer(x)
-    with recorded_weights() as outer:
-        layer(x, training=True)
-        with recorded_weights() as inner:
-            layer(x[:, :3])
-        layer(x)
-    layer(x)
-    assert [tuple(weights.shape) for weights in outer] == [(2, 2, 5, 5)] * 2
-    assert [tuple(weights.shape) for weights in inner] == [(2, 2, 3, 3)]
-    np.testing.assert_array_equal(*map(ops.convert_to_numpy, outer))
+    output, scores = layer(x, return_attention_scores=True)
+    _, in_training = layer(x, training=True, return_attention_scores=True)
+    assert tuple(scores.shape) == (2, 2, 5, 5)
+    np.testing.assert_array_equal(*map(ops.convert_to_numpy, (scores, in_training)))
+    np.testing.assert_array_equal(*map(ops.convert_to_numpy, (output, layer(x))))
 
 
-def test_padding_bias_hides_id_0() -> None:
-    bias = ops.convert_to_numpy(padding_bias(np.array([[5, 1, 0, 0]])))
+def test_a_mask_adds_to_causality() -> None:
+    layer, _ = built(causal=True)
+    mask = np.array([[True, False, True, True], [True, True, True, False]])
+    _, scores = layer(normal(2, 4, 8), mask=mask, return_attention_scores=True)
+    expected = np.tril(np.ones((4, 4), bool)) & mask[:, None]
+    np.testing.assert_array_equal(ops.convert_to_numpy(scores)[:, 0] > 0, expected)
+
+
+def test_the_next_position_of_a_cache_is_seen_by_its_own_beam_only() -> None:
+    layer, _ = built()
+    bias = ops.convert_to_numpy(layer.next_bias(np.full((2, 3, 4), -7.0, "float32"), 2, 3))
+    assert (bias[:, :, :4] == -7).all()
+    np.testing.assert_array_equal(bias[:, :, 4:] == 0, np.broadcast_to(np.eye(3, dtype=bool), (2, 3, 3)))
+    assert set(np.unique(bias[:, :, 4:])) == {-3e4, 0}
+
+
+def test_padding_bias_hides_padding() -> None:
+    bias = ops.convert_to_numpy(padding_bias(np.array([[True, True, False, False]])))
     assert bias.shape == (1, 1, 1, 4)
     assert (bias[0, 0, 0, :2] == 0).all()
     assert (bias[0, 0, 0, 2:] == -3e4).all()
@@ -81,68 +89,64 @@ def test_causal_bias_shows_each_position_itself_and_what_is_before() -> None:
     assert ((bias[0, 0] == 0) == np.tril(np.ones((3, 3), bool))).all()
 
 
-CHANNELS = [(0, 0, 2), (4, 4, 2), (4, 6, 2), (16, 0, 4), (0, 0, 1)]
+CHANNELS = [(None, None, 2), (4, 4, 2), (4, 6, 2), (16, None, 4), (None, None, 1)]
 
 
 @pytest.mark.parametrize(("key", "value", "heads"), CHANNELS)
-def test_self_attention(key: int, value: int, heads: int) -> None:
-    h = sizes(key, value, heads)
-    layer, weights = built(h)
+def test_self_attention(key: int | None, value: int | None, heads: int) -> None:
+    layer, weights = built(key, value, heads, causal=True)
     x = normal(2, 5, 8)
-    got = ops.convert_to_numpy(layer(x, bias=causal_bias(5)))
+    got = ops.convert_to_numpy(layer(x))
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer(x, bias=causal_bias(5))), got)
     for b in range(2):
         visible = np.tril(np.ones((5, 5), bool))
-        expected = multi_head(x[b], x[b], self_matrices(weights, "a", h), heads, visible)
+        expected = multi_head(x[b], x[b], self_matrices(weights, "a", layer), heads, visible)
         np.testing.assert_allclose(got[b], expected, atol=2e-6)
 
 
 @pytest.mark.parametrize(("key", "value", "heads"), CHANNELS)
-def test_attention_over_the_encoder(key: int, value: int, heads: int) -> None:
-    h = sizes(key, value, heads)
-    layer, weights = built(h, over_encoder=True)
+def test_attention_over_the_encoder(key: int | None, value: int | None, heads: int) -> None:
+    layer, weights = built(key, value, heads, cross_attention=True)
     x, encoded = normal(2, 3, 8), normal(2, 6, 8)
     source = np.array([[4, 3, 1, 0, 0, 0], [4, 3, 2, 2, 2, 1]])
-    got = ops.convert_to_numpy(layer(x, encoded, bias=padding_bias(source)))
+    got = ops.convert_to_numpy(layer(x, encoded, mask=source != 0))
     for b in range(2):
         visible = np.broadcast_to(source[b] != 0, (3, 6))
-        expected = multi_head(x[b], encoded[b], cross_matrices(weights, "a", h), heads, visible)
+        expected = multi_head(x[b], encoded[b], cross_matrices(weights, "a", layer), heads, visible)
         np.testing.assert_allclose(got[b], expected, atol=2e-6)
 
 
-@pytest.mark.parametrize(("key", "value"), [(0, 0), (4, 12)])
-def test_steps_with_a_cache_equal_the_whole_sentence(key: int, value: int) -> None:
-    h = sizes(key, value)
-    layer, _ = built(h)
+@pytest.mark.parametrize(("key", "value"), [(None, None), (4, 12)])
+def test_steps_with_a_cache_equal_the_whole_sentence(key: int | None, value: int | None) -> None:
+    layer, _ = built(key, value, causal=True)
     x = normal(3, 5, 8)
-    whole = ops.convert_to_numpy(layer(x, bias=causal_bias(5)))
-    cache = (
-        np.zeros((3, 2, 0, h.key_channels // 2), "float32"),
-        np.zeros((3, 2, 0, h.value_channels // 2), "float32"),
-    )
+    whole = ops.convert_to_numpy(layer(x))
+    sizes = (key or 8) // 2, (value or 8) // 2
+    cache = tuple(np.zeros((3, 2, 0, size), "float32") for size in sizes)
     for t in range(5):
         bias = np.zeros((3, 1, 1, t + 1), "float32")
-        output, cache = layer.step(ops.convert_to_tensor(x[:, t]), 1, cache, bias)
+        output, cache = layer(x[:, t], bias=bias, cache=cache, beams=1)
         np.testing.assert_allclose(ops.convert_to_numpy(output), whole[:, t], atol=2e-6)
-    assert tuple(cache[0].shape) == (3, 2, 5, h.key_channels // 2)
-    assert tuple(cache[1].shape) == (3, 2, 5, h.value_channels // 2)
+    assert [tuple(part.shape) for part in cache] == [(3, 2, 5, size) for size in sizes]
 
 
 def test_a_step_over_the_encoder_serves_all_beams() -> None:
-    layer, _ = built(sizes(4, 12), over_encoder=True)
+    layer, _ = built(4, 12, cross_attention=True)
     x, encoded = normal(2, 3, 8), normal(2, 4, 8)
-    bias = padding_bias(np.array([[4, 1, 0, 0], [4, 3, 2, 1]]))
+    mask = np.array([[4, 1, 0, 0], [4, 3, 2, 1]]) != 0
     cache = layer.key_value_heads(ops.convert_to_tensor(encoded))
-    got = layer.step_over_encoder(ops.reshape(x, (6, 8)), 3, cache, bias)
+    got, unchanged = layer(ops.reshape(x, (6, 8)), bias=padding_bias(mask), cache=cache, beams=3)
+    np.testing.assert_array_equal(*(ops.convert_to_numpy(keys) for keys, _ in (cache, unchanged)))
     np.testing.assert_allclose(
         ops.convert_to_numpy(ops.reshape(got, (2, 3, 8))),
-        ops.convert_to_numpy(layer(x, encoded, bias)),
+        ops.convert_to_numpy(layer(x, encoded, mask)),
         atol=2e-6,
     )
 
 
 def test_fused_matrices_are_initialised_as_if_each_stood_alone() -> None:
     """Glorot's bound depends on the shape: 64 x 64 each, not 64 x 192 together."""
-    layer, weights = built(HParams(hidden_size=64, num_heads=4))
+    layer, weights = built(heads=4, hidden=64)
     bound = (6 / (64 + 64)) ** 0.5
     largest = np.abs(weights["a/query_key_value"]).max()
     assert 0.98 * bound < largest <= bound
@@ -154,12 +158,10 @@ def test_attention_dropout_acts_on_the_weights_in_training_only() -> None:
     keras.utils.set_random_seed(1)
     query, key = np.zeros((1, 1, 200, 4), "float32"), np.zeros((1, 1, 50, 4), "float32")
     value = np.eye(50, dtype="float32")[None, None]
-    layer = MultiHeadAttention(HParams(hidden_size=8, num_heads=2, attention_dropout=0.25))
-    layer.build()
-    weights = ops.convert_to_numpy(
-        scaled_dot_product_attention(query, key, value, dropout=layer.dropout, training=True)
-    )
+    layer, _ = built(dropout=0.25)
+    dropped, _ = scaled_dot_product_attention(query, key, value, dropout=layer.dropout, training=True)
+    weights = ops.convert_to_numpy(dropped)
     assert set(np.unique(weights.round(6))) == {0.0, np.float32(1 / 50 / 0.75).round(6)}
     assert abs((weights == 0).mean() - 0.25) < 0.02
-    still = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, dropout=layer.dropout))
+    still = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, dropout=layer.dropout)[0])
     np.testing.assert_allclose(still, 1 / 50, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""The model is written for every Keras backend."""
+"""The model and each of its layers work under every Keras backend; `layer_checks` is the harness."""
 
 import ast
 import importlib.util
@@ -14,10 +14,18 @@ from keras import ops
 import t2t_revival.model
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from tests.support.layer_checks import CASES, check_layer
 
 MODEL_FOLDER = Path(t2t_revival.model.__file__).parent
-IN_JAX = Path(__file__).with_name("train_in_jax.py")
-ALLOWED = {"keras", "t2t_revival.hparams", "t2t_revival.model"}
+ROOT = Path(__file__).parents[2]
+ALLOWED = {"keras", "t2t_revival.model", "t2t_revival.utils.keras_hooks"}
+READS_HPARAMS = "transformer.py"
+IDS = {
+    "inputs": np.array([[3, 4, 5, 1], [7, 8, 1, 0]], "int32"),
+    "targets": np.array([[9, 2, 1], [3, 1, 0]], "int32"),
+}
+FLAGS = np.zeros((11, 3), "float32")  # of tokens; see `DeterministicAttention`
+FLAGS[[1, 5], 0] = FLAGS[7, 1] = FLAGS[[2, 9], 2] = 1
 
 
 def imported_modules(file: Path) -> set[str]:
@@ -31,51 +39,64 @@ def imported_modules(file: Path) -> set[str]:
     return names
 
 
-def is_allowed(module: str) -> bool:
+def is_allowed(module: str, allowed: set[str]) -> bool:
     if module.partition(".")[0] in sys.stdlib_module_names:
         return True
-    return any(module == name or module.startswith(f"{name}.") for name in ALLOWED)
+    return any(module == name or module.startswith(f"{name}.") for name in allowed)
 
 
-@pytest.mark.parametrize("file", sorted(MODEL_FOLDER.glob("*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(MODEL_FOLDER.rglob("*.py")), ids=lambda file: file.stem)
 def test_imports_only_keras_and_itself(file: Path) -> None:
-    assert {module for module in imported_modules(file) if not is_allowed(module)} == set()
+    """`Transformer` alone reads hyperparameters."""
+    allowed = ALLOWED | {"t2t_revival.hparams"} if file.name == READS_HPARAMS else ALLOWED
+    assert {module for module in imported_modules(file) if not is_allowed(module, allowed)} == set()
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed: pip install t2t_revival[jax]"
-)
-@pytest.mark.parametrize("window", [0, 2])
-def test_it_computes_and_trains_the_same_under_jax(
-    window: int, tmp_path: Path, tiny_hparams: HParams
+@pytest.mark.parametrize("name", CASES)
+def test_every_layer_in_tensorflow(name: str, tmp_path: Path) -> None:
+    check_layer(CASES[name], tmp_path)
+
+
+def test_every_public_layer_is_checked() -> None:
+    checked = {case.layer_type.__name__ for case in CASES.values()}
+    assert checked | {"Transformer", "DecoderState", "AttentionWeights"} >= set(t2t_revival.model.__all__)
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_every_layer_and_the_model_in_another_backend(
+    backend: str, tmp_path: Path, tiny_hparams: HParams
 ) -> None:
-    """The subprocess computes the same logits from the same weights, then trains (`train_in_jax.py`)."""
-    hparams = tiny_hparams.replace(deterministic_attention=True, attention_window=window)
-    model = Transformer(hparams, 11)
-    assert model.deterministic_attention is not None
-    marks = np.zeros((11, 3), "float32")
-    marks[[1, 5], 0] = marks[7, 1] = marks[[2, 9], 2] = 1
-    model.deterministic_attention.marks.assign(marks)
-    ids = {
-        "inputs": np.array([[3, 4, 5, 1], [7, 8, 1, 0]], "int32"),
-        "targets": np.array([[9, 2, 1], [3, 1, 0]], "int32"),
-    }
-    weights = {weight.path: ops.convert_to_numpy(weight) for weight in model.weights}
-    np.savez(tmp_path / "weights.npz", **weights)
-    np.savez(tmp_path / "ids.npz", **ids)
+    """The subprocess checks all layers, loads models saved here, decodes step by step, and trains."""
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed: pip install t2t_revival[{backend}]")
+    expected = {}
+    hparams = tiny_hparams.replace(deterministic_attention=True)
+    models = {"full": {}, "restricted": {"attention_window": 2}, "bfloat16": {}}
+    for name, changes in models.items():
+        dtype = "mixed_bfloat16" if name == "bfloat16" else "float32"
+        model = Transformer(hparams.replace(**changes), 11, dtype=dtype)
+        assert model.deterministic_attention is not None
+        model.deterministic_attention.token_flags.assign(FLAGS)
+        model.save(tmp_path / f"{name}.keras")
+        expected[name] = ops.convert_to_numpy(ops.cast(model(IDS), "float32"))
+    np.savez(tmp_path / "ids.npz", **IDS)
     (tmp_path / "hparams.json").write_text(hparams.to_json())
     done = subprocess.run(
-        [sys.executable, str(IN_JAX), str(tmp_path)],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        [sys.executable, "-m", "tests.support.check_backend", str(tmp_path), backend],
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = np.load(tmp_path / "found.npz")
-    np.testing.assert_allclose(found["logits"], ops.convert_to_numpy(model(ids)), atol=2e-5)
-    np.testing.assert_allclose(found["steps"], found["logits"], atol=2e-5)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
+    found = np.load(tmp_path / f"{backend}.npz")
+    for name, logits in expected.items():
+        tolerance = 0.05 if name == "bfloat16" else 2e-5
+        np.testing.assert_allclose(found[f"{name}/logits"], logits, atol=tolerance)
+        np.testing.assert_allclose(found[f"{name}/steps"], found[f"{name}/logits"], atol=tolerance)
     for losses in (found["loss"], found["cross_entropy"]):
         assert np.isfinite(losses).all()
         assert losses[-1] < 0.8 * losses[0]
     assert (found["cross_entropy"] > found["loss"]).all(), "from which the entropy is subtracted"
+    assert found["sparse_categorical_accuracy"][-1] > 0.5

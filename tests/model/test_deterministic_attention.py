@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model.deterministic_attention import DeterministicAttention
+from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
 
 EOS, BEGINS, INSIDE, ENDS, WORD = 1, 3, 4, 5, 6
 VOCAB = 7
 
 
 @pytest.fixture
-def attention(tiny_hparams: HParams) -> DeterministicAttention:
-    layer = DeterministicAttention(tiny_hparams, VOCAB)
+def attention() -> DeterministicAttention:
+    layer = DeterministicAttention(VOCAB, hidden_size=8)
     layer.build()
     marks = np.zeros((VOCAB, 3), "float32")
     marks[[EOS, BEGINS], 0] = marks[ENDS, 1] = marks[WORD, 2] = 1
-    layer.marks.assign(marks)
+    layer.token_flags.assign(marks)
     return layer
 
 
@@ -31,7 +30,7 @@ def test_a_word_is_where_its_first_token_is(attention: DeterministicAttention) -
     )
     words = attention.words(source, np.zeros((3, 6, attention.hidden_size), "float32"))
     expected = [[0, -1, 1, -1, 2, 3], [0, 1, -1, 2, -1, -1], [0, -1, 1, -1, -1, -1]]
-    assert ops.convert_to_numpy(words.numbers).tolist() == expected
+    assert ops.convert_to_numpy(words.word_ids).tolist() == expected
 
 
 def test_the_word_after_those_said_is_seen(attention: DeterministicAttention) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.model.regularization import Dropout, replica
+from t2t_revival.model.dropout import Dropout, replica
 
 
 def dropped(rate: float, *shape: int, seed: int = 1) -> np.ndarray:

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
-from numpy_transformer import sinusoids as numpy_sinusoids
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model.embedding import Positions, TokenEmbedding, sinusoids, timing_signal
+from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding, sinusoids, timing_signal
+from tests.support.numpy_transformer import sinusoids as numpy_sinusoids
 
 RNG = np.random.default_rng(5)
 
@@ -34,7 +33,7 @@ def test_the_same_matrix_makes_the_logits() -> None:
     layer.build()
     x = RNG.standard_normal((2, 3, 16)).astype("float32")
     table = np.array(layer.embeddings, "float64")
-    np.testing.assert_allclose(ops.convert_to_numpy(layer.logits(x)), x @ table.T, atol=1e-5)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(x, reverse=True)), x @ table.T, atol=1e-5)
     assert len(layer.weights) == 1
 
 
@@ -68,18 +67,18 @@ def test_timing_signal_is_that_of_tensor2tensor(reference_dir) -> None:
 
 
 @pytest.mark.parametrize(("pos", "function"), [("sinusoid", sinusoids), ("timing", timing_signal)])
-def test_positions_are_added_counted_from_start(pos: str, function) -> None:
-    layer = Positions(HParams(hidden_size=8, num_heads=2, pos=pos))
+def test_positions_are_counted_from_0_or_given(pos: str, function) -> None:
+    layer = PositionalEncoding(8, pos)
     layer.build()
     assert layer.weights == []
     x = RNG.standard_normal((2, 5, 8)).astype("float32")
     signal = ops.convert_to_numpy(function(np.arange(9, dtype="float32"), 8))
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), x + signal[:5], atol=1e-6)
-    np.testing.assert_allclose(ops.convert_to_numpy(layer(x, start=4)), x + signal[4:], atol=1e-6)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(x, np.arange(4, 9))), x + signal[4:], atol=1e-6)
 
 
 def test_learned_positions() -> None:
-    layer = Positions(HParams(hidden_size=8, num_heads=2, pos="emb", max_length=6))
+    layer = PositionalEncoding(8, "emb", max_length=6)
     layer.build()
     table = np.array(layer.embeddings)
     assert table.shape == (6, 8)

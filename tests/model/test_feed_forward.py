@@ -3,16 +3,15 @@
 import keras
 import numpy as np
 from keras import ops
-from numpy_transformer import feed_forward
 
-from t2t_revival.hparams import HParams
 from t2t_revival.model.feed_forward import FeedForward
+from tests.support.numpy_transformer import feed_forward
 
 RNG = np.random.default_rng(4)
 
 
-def built(**changes: object) -> FeedForward:
-    layer = FeedForward(HParams(hidden_size=6, filter_size=10, num_heads=2, **changes))
+def built() -> FeedForward:
+    layer = FeedForward(hidden_size=6, filter_size=10)
     layer.build()
     for weight in layer.trainable_weights:
         weight.assign(RNG.standard_normal(weight.shape))
@@ -33,7 +32,7 @@ def test_equation_2() -> None:
 def test_relu_dropout_sits_between_the_two_products() -> None:
     """With identity matrices what comes out is what dropout left."""
     keras.utils.set_random_seed(2)
-    layer = FeedForward(HParams(hidden_size=8, filter_size=8, num_heads=2, relu_dropout=0.5))
+    layer = FeedForward(hidden_size=8, filter_size=8, dropout=0.5)
     layer.build()
     layer.kernel_1.assign(np.eye(8))
     layer.kernel_2.assign(np.eye(8))

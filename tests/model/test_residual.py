@@ -1,20 +1,19 @@
-"""Layer normalisation: its value and the gradient that is written out."""
+"""Section 3.1: residual connections; layer normalisation and its gradient, which is written out."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from numpy_transformer import layer_norm
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model.normalization import LayerNorm
+from t2t_revival.model.residual import LayerNorm, Residual
+from tests.support.numpy_transformer import layer_norm
 
 RNG = np.random.default_rng(6)
 
 
-def built(channels: int = 8, **changes: object) -> LayerNorm:
-    layer = LayerNorm(HParams(hidden_size=channels, num_heads=2, **changes))
+def built(channels: int = 8, **arguments: float) -> LayerNorm:
+    layer = LayerNorm(channels, **arguments)
     layer.build()
     layer.gamma.assign(RNG.standard_normal(channels))
     layer.beta.assign(RNG.standard_normal(channels))
@@ -23,7 +22,7 @@ def built(channels: int = 8, **changes: object) -> LayerNorm:
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5])
 def test_value(epsilon: float) -> None:
-    layer = built(norm_epsilon=epsilon)
+    layer = built(epsilon=epsilon)
     x = RNG.standard_normal((2, 3, 8)).astype("float32") * 3 + 5
     expected = layer_norm(x.astype("float64"), np.array(layer.gamma), np.array(layer.beta), epsilon)
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=2e-5)
@@ -57,7 +56,7 @@ def test_gradients_are_those_of_the_plain_formula() -> None:
 
 def test_statistics_are_float32_under_mixed_precision() -> None:
     """1000 +- 1 has no variance left in bfloat16's 8 bits, were it not computed in float32."""
-    layer = LayerNorm(HParams(hidden_size=64, num_heads=2), dtype="mixed_bfloat16")
+    layer = LayerNorm(64, dtype="mixed_bfloat16")
     layer.build()
     x = tf.cast(RNG.standard_normal((4, 64)) * 8 + 1000, tf.bfloat16)
     out = layer(x)
@@ -65,3 +64,38 @@ def test_statistics_are_float32_under_mixed_precision() -> None:
     assert layer.gamma.dtype == "float32"
     expected = layer_norm(tf.cast(x, tf.float64).numpy(), np.ones(64), np.zeros(64))
     np.testing.assert_allclose(tf.cast(out, tf.float64).numpy(), expected, atol=0.02)
+
+
+def residual(**arguments: object) -> tuple[Residual, np.ndarray, np.ndarray]:
+    layer = Residual(8, **arguments)
+    layer.build()
+    layer.norm.gamma.assign(RNG.standard_normal(8))
+    layer.norm.beta.assign(RNG.standard_normal(8))
+    return layer, np.array(layer.norm.gamma, "float64"), np.array(layer.norm.beta, "float64")
+
+
+def around(layer: Residual, x: np.ndarray) -> np.ndarray:
+    """The residual connection around the sub-layer that doubles."""
+    return ops.convert_to_numpy(layer(x, layer.preprocess(x) * 2))
+
+
+def test_post_norm() -> None:
+    layer, gamma, beta = residual()
+    x = RNG.standard_normal((2, 3, 8)).astype("float32")
+    np.testing.assert_allclose(around(layer, x), layer_norm(x + 2.0 * x, gamma, beta), atol=1e-5)
+
+
+def test_pre_norm() -> None:
+    layer, gamma, beta = residual(pre_norm=True)
+    x = RNG.standard_normal((2, 3, 8)).astype("float32")
+    expected = x + 2 * layer_norm(x.astype("float64"), gamma, beta)
+    np.testing.assert_allclose(around(layer, x), expected, atol=1e-5)
+
+
+def test_dropout_falls_on_the_sub_layer_and_spares_the_input() -> None:
+    keras.utils.set_random_seed(3)
+    layer, *_ = residual(dropout=0.5, pre_norm=True)
+    x = np.full((4, 25, 8), 10.0, "float32")
+    out = ops.convert_to_numpy(layer(x, np.ones_like(x), training=True))
+    assert set(np.unique(out)) == {10.0, 12.0}
+    assert (around(layer, x) == around(layer, x)).all()

@@ -8,22 +8,22 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
-from numpy_transformer import multi_head, neighbourhoods, self_matrices
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer, restricted_attention
-from t2t_revival.model.attention import MASKED, MultiHeadAttention, recorded_weights
-from t2t_revival.model.restricted_attention import Neighbourhood, RestrictedSelfAttention, self_attention
+from t2t_revival.model import Transformer
+from t2t_revival.model.attention import MASKED, MultiHeadAttention
+from t2t_revival.model.extensions import restricted_attention
+from t2t_revival.model.extensions.restricted_attention import Neighbourhood, RestrictedSelfAttention
+from tests.support.numpy_transformer import multi_head, neighbourhoods, self_matrices
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 RNG = np.random.default_rng(8)
-SIZES = HParams(hidden_size=8, num_heads=2)
+SIZES = {"num_heads": 2, "hidden_size": 8}
 PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
 
 
-def built(window: int, masked: bool, **changes: int) -> RestrictedSelfAttention:
-    layer = self_attention(SIZES.replace(attention_window=window, **changes), masked, name="a")
-    assert isinstance(layer, RestrictedSelfAttention)
+def built(window: int, causal: bool, **arguments: int) -> RestrictedSelfAttention:
+    layer = RestrictedSelfAttention(window, **SIZES, **arguments, causal=causal, name="a")
     layer.build()
     return layer
 
@@ -33,15 +33,12 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def padding(lengths: list[int], longest: int) -> np.ndarray:
-    """A bias as `padding_bias` gives it."""
-    return np.where(np.arange(longest) < np.array(lengths)[:, None], 0, MASKED)[:, None, None].astype(
-        "float32"
-    )
+    """Padding mask, bool [batch, longest]."""
+    return np.arange(longest) < np.array(lengths)[:, None]
 
 
-def attend(layer: RestrictedSelfAttention, x: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    bias = padding([x.shape[1]] * len(x), x.shape[1]) if bias is None else bias
-    return ops.convert_to_numpy(layer(x, bias=layer.neighbourhood.bias(ops.convert_to_tensor(bias))))
+def attend(layer: RestrictedSelfAttention, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+    return ops.convert_to_numpy(layer(x, mask=mask))
 
 
 NOBODY_ELSE = ["x....", ".x...", "..x..", "...x.", "....x"]
@@ -64,9 +61,9 @@ NEIGHBOURS = {
 @pytest.mark.parametrize("least", [1, 2, 3, 32])
 def test_who_sees_whom(window: int, masked: bool, least: int) -> None:
     layer = built(window, masked)
-    with mock.patch.object(restricted_attention, "LEAST_BLOCK", least), recorded_weights() as recorded:
-        attend(layer, normal(2, 5, 8))
-    (weights,) = map(ops.convert_to_numpy, recorded)
+    with mock.patch.object(restricted_attention, "MIN_BLOCK", least):
+        _, scores = layer(normal(2, 5, 8), return_attention_scores=True)
+    weights = ops.convert_to_numpy(scores)
     assert weights.shape == (2, 2, 5, 5)
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
     expected = np.array([list(row) for row in NEIGHBOURS[window, masked]]) == "x"
@@ -85,13 +82,11 @@ def test_equals_full_attention_of_which_a_band_is_seen(
     length: int, window: int, masked: bool, least: int, data: st.DataObject
 ) -> None:
     """Of any length, so of any last block; where a position sees nothing but padding, nobody looks."""
-    layer = built(window, masked, attention_key_channels=6)
-    matrices = self_matrices(
-        {w.path: np.array(w, "float64") for w in layer.weights}, "a", SIZES.replace(attention_key_channels=6)
-    )
+    layer = built(window, masked, key_channels=6)
+    matrices = self_matrices({w.path: np.array(w, "float64") for w in layer.weights}, "a", layer)
     x = normal(2, length, 8)
     lengths = [length, data.draw(st.integers(1, length))]
-    with mock.patch.object(restricted_attention, "LEAST_BLOCK", least):
+    with mock.patch.object(restricted_attention, "MIN_BLOCK", least):
         got = attend(layer, x, padding(lengths, length))
     assert np.isfinite(got).all()
     for b in range(2):
@@ -107,22 +102,23 @@ def test_outputs_and_gradients_equal_those_of_a_band_of_biases(
     length: int, window: int, masked: bool
 ) -> None:
     """With the blocks' own sizes; padded positions too: what is far is hidden more than padding."""
-    layer, full = built(window, masked), MultiHeadAttention(SIZES, name="a")
+    layer, full = built(window, masked), MultiHeadAttention(**SIZES, name="a")
     full.build()
     full.set_weights(layer.get_weights())
-    hidden = padding([length, length * 2 // 3], length)
+    mask = padding([length, length * 2 // 3], length)
+    hidden = np.where(mask, 0, MASKED)[:, None, None].astype("float32")
     band = np.where(neighbourhoods(length, window, masked), 0, -2e9).astype("float32")
     x, weights = tf.constant(normal(2, length, 8)), normal(2, length, 8)
 
-    def output_and_gradients(layer: MultiHeadAttention, bias: object) -> list[np.ndarray]:
+    def output_and_gradients(layer: MultiHeadAttention, **masks: object) -> list[np.ndarray]:
         with tf.GradientTape() as tape:
             tape.watch(x)
-            output = layer(x, bias=bias)
+            output = layer(x, **masks)
             value = tf.reduce_sum(output * weights)
         return [output.numpy(), *(g.numpy() for g in tape.gradient(value, [x, *layer.trainable_weights]))]
 
-    got = output_and_gradients(layer, layer.neighbourhood.bias(tf.constant(hidden)))
-    expected = output_and_gradients(full, hidden + band)
+    got = output_and_gradients(layer, mask=mask)
+    expected = output_and_gradients(full, bias=hidden + band)
     assert len(got) == 4
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-5 * max(1, np.abs(other).max()))
@@ -140,24 +136,23 @@ def test_what_is_no_neighbour_has_no_influence_at_all(masked: bool) -> None:
 
 
 def test_one_graph_serves_all_lengths() -> None:
-    layer = built(5, masked=False)
-    with mock.patch.object(restricted_attention, "LEAST_BLOCK", 4):
+    layer = built(5, causal=False)
+    with mock.patch.object(restricted_attention, "MIN_BLOCK", 4):
         graph = tf.function(
-            lambda x, bias: layer(x, bias=layer.neighbourhood.bias(bias)),
-            input_signature=[tf.TensorSpec([None, None, 8]), tf.TensorSpec([None, 1, 1, None])],
+            lambda x, mask: layer(x, mask=mask),
+            input_signature=[tf.TensorSpec([None, None, 8]), tf.TensorSpec([None, None], tf.bool)],
         )
         for length in (1, 3, 4, 7, 8, 9, 23, 24):
-            x, hidden = normal(2, length, 8), padding([length, (length + 1) // 2], length)
-            np.testing.assert_allclose(graph(x, hidden), attend(layer, x, hidden), atol=2e-6)
-        assert graph(np.zeros((0, 9, 8), "float32"), np.zeros((0, 1, 1, 9), "float32")).shape == (0, 9, 8)
+            x, mask = normal(2, length, 8), padding([length, (length + 1) // 2], length)
+            np.testing.assert_allclose(graph(x, mask), attend(layer, x, mask), atol=2e-6)
+        assert graph(np.zeros((0, 9, 8), "float32"), np.zeros((0, 9), bool)).shape == (0, 9, 8)
 
 
 def elements(layer: RestrictedSelfAttention, length: int) -> list[int]:
     """Of each tensor in the graph of a layer and its gradient."""
 
     def loss(x: tf.Tensor) -> tf.Tensor:
-        hidden = layer.neighbourhood.bias(tf.zeros([1, 1, 1, length]))
-        return tf.gradients(tf.reduce_sum(layer(x, bias=hidden) ** 2), [x])[0]
+        return tf.gradients(tf.reduce_sum(layer(x) ** 2), [x])[0]
 
     graph = tf.function(loss).get_concrete_function(tf.TensorSpec([1, length, 8])).graph
     tensors = [tensor for operation in graph.get_operations() for tensor in operation.outputs]
@@ -170,7 +165,7 @@ def test_twice_the_length_takes_twice_the_elements(window: int, masked: bool) ->
     layer = built(window, masked)
     short, long = elements(layer, 1024), elements(layer, 2048)
     assert sum(long) < 2.02 * sum(short)
-    block = max(window // 2, restricted_attention.LEAST_BLOCK)
+    block = max(window // 2, restricted_attention.MIN_BLOCK)
     heads, reach = 2, window if not masked else window // 2
     assert max(long) <= heads * 2048 * (block + reach)
     assert max(long) >= heads * 2048 * block  # the scores, so that these were counted
@@ -197,9 +192,9 @@ def test_what_has_left_the_neighbourhood_of_a_hypothesis_is_hidden() -> None:
     """Memory has 1, 2, 2 and 2 beams of positions 0 to 3."""
     near, hidden = Neighbourhood(before=2, after=0), MASKED
     grown = np.array([[[0, 0, hidden, hidden, 0, 0, hidden], [0, 0, hidden, 0, hidden, hidden, 0]]])
-    got = ops.convert_to_numpy(near.hide_left(ops.convert_to_tensor(grown.astype("float32"))))
+    got = ops.convert_to_numpy(near.hide_distant(ops.convert_to_tensor(grown.astype("float32"))))
     expected = grown.copy()
     expected[:, :, 0] = hidden
     np.testing.assert_array_equal(got, expected)
-    np.testing.assert_array_equal(near.hide_left(ops.convert_to_tensor(got)), expected)
-    np.testing.assert_array_equal(near.hide_left(ops.zeros((2, 1, 3))), np.zeros((2, 1, 3)))
+    np.testing.assert_array_equal(near.hide_distant(ops.convert_to_tensor(got)), expected)
+    np.testing.assert_array_equal(near.hide_distant(ops.zeros((2, 1, 3))), np.zeros((2, 1, 3)))

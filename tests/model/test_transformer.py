@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from numpy_transformer import NumpyTransformer, neighbourhoods
 
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.model.building import precision_policy
+from tests.support.numpy_transformer import NumpyTransformer, neighbourhoods
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 VOCAB = 11
@@ -37,12 +36,12 @@ def model(request: pytest.FixtureRequest, tiny_hparams: HParams) -> Transformer:
     return make(tiny_hparams.replace(**request.param))
 
 
-def make(hparams: HParams) -> Transformer:
+def make(hparams: HParams, dtype: str = "float32") -> Transformer:
     """A model whose norms and biases matter: all weights random."""
     keras.utils.set_random_seed(4)
-    model = Transformer(hparams, VOCAB)
+    model = Transformer(hparams, VOCAB, dtype=dtype)
     if model.deterministic_attention:
-        model.deterministic_attention.marks.assign(MARKS)
+        model.deterministic_attention.token_flags.assign(MARKS)
     rng = np.random.default_rng(4)
     for weight in model.trainable_weights:
         if len(weight.shape) == 1:
@@ -92,8 +91,7 @@ def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hpar
     model = make(hparams)
     exact = model.attention_weights(IDS)
     assert [stack.shape[1] for stack in exact] == [3, 1, 1]
-    with precision_policy("mixed_bfloat16"):
-        rough_model = make(hparams)
+    rough_model = make(hparams, "mixed_bfloat16")
     rough_model.set_weights(model.get_weights())
     for one, other in zip(exact, rough_model.attention_weights(IDS), strict=True):
         assert keras.backend.standardize_dtype(other.dtype) == "float32"
@@ -198,16 +196,26 @@ def test_config_round_trip(model: Transformer) -> None:
     assert [(w.path, w.shape) for w in again.weights] == [(w.path, w.shape) for w in model.weights]
 
 
-@pytest.fixture
-def mixed_precision():
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    yield
-    keras.config.set_dtype_policy("float32")
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16", "bfloat16"])
+def test_dtype_and_trainable_survive_saving(tiny_hparams: HParams, tmp_path: Path, dtype: str) -> None:
+    model = Transformer(tiny_hparams, VOCAB, dtype=dtype, trainable=False)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert keras.config.dtype_policy().name == "float32"
+    for one in (model, loaded):
+        assert one.dtype_policy.name == one.decoder.layers[1].feed_forward.dropout.dtype_policy.name == dtype
+        assert one.trainable_weights == []
+    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), logits(model, SOURCE, TARGETS))
 
 
-@pytest.mark.usefixtures("mixed_precision")
+def test_a_config_of_version_0_1_has_neither(tiny_hparams: HParams) -> None:
+    config = Transformer(tiny_hparams, VOCAB).get_config()
+    del config["dtype"], config["trainable"]
+    assert Transformer.from_config(config).dtype_policy.name == "float32"
+
+
 def test_bfloat16_is_close_to_float32(tiny_hparams: HParams) -> None:
-    model = make(tiny_hparams)
+    model = make(tiny_hparams, "mixed_bfloat16")
     assert {w.dtype for w in model.trainable_weights} == {"float32"}
     got = model(IDS)
     assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"
@@ -217,8 +225,7 @@ def test_bfloat16_is_close_to_float32(tiny_hparams: HParams) -> None:
 
 
 def test_float16_is_close_to_float32_and_a_row_of_padding_is_finite(tiny_hparams: HParams) -> None:
-    with precision_policy("mixed_float16"):
-        model = make(tiny_hparams)
+    model = make(tiny_hparams, "mixed_float16")
     expected = np.stack([NumpyTransformer(model)(SOURCE[b], TARGETS[b]) for b in range(2)])
     padded = [np.concatenate([ids, np.zeros_like(ids[:1])]) for ids in (SOURCE, TARGETS)]
     got = model({"inputs": padded[0], "targets": padded[1]})
@@ -227,10 +234,9 @@ def test_float16_is_close_to_float32_and_a_row_of_padding_is_finite(tiny_hparams
     assert np.isfinite(got).all()
 
 
-@pytest.mark.usefixtures("mixed_precision")
 def test_steps_stay_in_bfloat16(tiny_hparams: HParams) -> None:
     """A loop in a graph takes no cache whose type changes after the first step."""
-    model = make(tiny_hparams)
+    model = make(tiny_hparams, "mixed_bfloat16")
     state = model.start_decoding(SOURCE, beams=2)
     scores, after = model.decode_step(np.zeros((2, 2), "int32"), 0, state)
     types = {

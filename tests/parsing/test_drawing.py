@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.parsing.drawing import drawn
+from t2t_revival.parsing.drawing import draw_tree
 from t2t_revival.parsing.trees import parse
 
 EXPECTED = """\
@@ -31,24 +31,24 @@ TREES = st.recursive(
 def test_words_stand_in_their_order(text: str) -> None:
     """Those right below a constituent among the rest too, such as a full stop."""
     tree = parse(text)
-    *_, last = drawn(tree, WIDE).splitlines()
+    *_, last = draw_tree(tree, WIDE).splitlines()
     assert last.split() == tree.leaves()
 
 
 def test_a_drawing() -> None:
     tree = parse("(S (NP (XX The) (XX dog)) (VP (XX sees) (NP (XX it))) (XX .))")
-    assert drawn(tree, WIDE) == EXPECTED
-    assert drawn(parse("(XX hi)"), WIDE).split() == ["XX", "│", "hi"]
+    assert draw_tree(tree, WIDE) == EXPECTED
+    assert draw_tree(parse("(XX hi)"), WIDE).split() == ["XX", "│", "hi"]
 
 
-def test_tags_that_say_something_are_drawn() -> None:
-    drawing = drawn(parse("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))"), WIDE)
+def test_tags_that_say_something_are_draw_tree() -> None:
+    drawing = draw_tree(parse("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))"), WIDE)
     assert "DT" in drawing
     assert "VBZ" in drawing
-    assert "XX" not in drawn(parse("(S (NP (XX The)))"), WIDE)
+    assert "XX" not in draw_tree(parse("(S (NP (XX The)))"), WIDE)
 
 
 @pytest.mark.parametrize("width", [10, 30])
 def test_what_is_too_wide_is_bracketed(width: int) -> None:
     tree = parse("(S (NP (XX The) (XX old) (XX dog)) (VP (XX sleeps) (PP (XX in) (NP (XX it)))))")
-    assert parse(drawn(tree, width)) == tree
+    assert parse(draw_tree(tree, width)) == tree

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.parsing.symbols import symbols
 
 LABELS = ["S", "SBAR", "SBARQ", "NP", "VP", "X", "XX", "TOP", "ADVP|PRT", "PRT|ADVP", "-LRB-", ",", '"', "''"]

@@ -1,4 +1,4 @@
-"""What a parser's model is told of its vocabulary."""
+"""Token flags of a parser's vocabulary, as deterministic attention reads them."""
 
 from itertools import pairwise
 
@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import EOS, Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model.deterministic_attention import DeterministicAttention
+from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
 from t2t_revival.parsing.symbols import symbols
-from t2t_revival.parsing.word_marks import word_marks
+from t2t_revival.parsing.token_flags import token_flags
 
 WORDS = ["The", "dog", "XX", "MAXX", "(NP", ")NP", "x", "€", "▁", "sleeps", "(", "."]
 
@@ -26,9 +25,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 
 @pytest.fixture(scope="module")
 def attention(vocabulary: Vocabulary) -> DeterministicAttention:
-    layer = DeterministicAttention(HParams(hidden_size=2, num_heads=1), vocabulary.size)
+    layer = DeterministicAttention(vocabulary.size, 2)
     layer.build()
-    layer.marks.assign(word_marks(vocabulary.pieces))
+    layer.token_flags.assign(token_flags(vocabulary.pieces))
     return layer
 
 
@@ -39,7 +38,7 @@ def test_every_word_is_found_at_its_first_token(
 ) -> None:
     ids = vocabulary.encode(" ".join(words))
     found = attention.words(np.array([[*ids, EOS]]), np.zeros((1, len(ids) + 1, 2), "float32"))
-    (numbers,) = np.asarray(found.numbers)
+    (numbers,) = np.asarray(found.word_ids)
     places = [place for place, number in enumerate(numbers) if number >= 0]
     assert [numbers[place] for place in places] == list(range(len(words) + 1))
     pieces = [vocabulary.decode(ids[start:end]).strip(" ") for start, end in pairwise(places)]
@@ -47,10 +46,10 @@ def test_every_word_is_found_at_its_first_token(
 
 
 def test_one_token_stands_for_a_word(vocabulary: Vocabulary) -> None:
-    (token,) = np.flatnonzero(word_marks(vocabulary.pieces)[:, 2])
+    (token,) = np.flatnonzero(token_flags(vocabulary.pieces)[:, 2])
     assert vocabulary.decode([int(token)]) == "XX "
 
 
 def test_a_vocabulary_without_trees_is_refused() -> None:
     with pytest.raises(T2TError, match="deterministic_attention=True is for parsing"):
-        word_marks(["<pad>", "</s>", "<unk>", "a", "▁b"])
+        token_flags(["<pad>", "</s>", "<unk>", "a", "▁b"])

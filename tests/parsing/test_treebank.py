@@ -8,7 +8,6 @@ from t2t_revival.parsing.treebank import (
     MixedTrees,
     PennTreebank,
     TreesFolder,
-    mixed,
     treebank,
     with_labels,
 )
@@ -129,7 +128,7 @@ def test_workers_get_a_source_without_the_trees_that_it_has_read(folder):
     source = treebank(str(folder))
     source.count("train")
     sent = pickle.loads(pickle.dumps(source))
-    assert "_found" not in vars(sent)
+    assert "_cache" not in vars(sent)
     assert nouns(sent, "train") == ["dog", "cat", "cow"]
 
 
@@ -156,7 +155,7 @@ def test_gold_trees_come_again_until_they_have_their_share(folder, tmp_path, sha
 def test_a_mixtures_name_is_a_data_source(folder, tmp_path):
     write(tmp_path / "auto.trees", "ant")
     source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.9)
-    again = mixed(source.name)
+    again = MixedTrees.from_name(source.name)
     assert again.name == source.name
     assert nouns(again, "train") == nouns(source, "train")
 
@@ -169,7 +168,7 @@ def test_a_mixture_names_the_file_that_is_missing(folder):
 
 def test_a_mixture_needs_parsed_trees():
     with pytest.raises(T2TError, match="--auto_trees is missing"):
-        mixed("sample")
+        MixedTrees.from_name("sample")
 
 
 def test_a_share_that_gold_trees_have_already_is_refused(folder, tmp_path):
@@ -194,7 +193,7 @@ def test_files_without_trees_are_no_mixture(folder, tmp_path):
 def test_names_of_parsed_files_may_have_commas_and_brackets(folder, tmp_path):
     write(tmp_path / "auto[1]" / "a,b.trees", "ant")
     source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto[1]" / "a,b.trees")], 0.0)
-    assert "ant" in nouns(mixed(source.name), "train")
+    assert "ant" in nouns(MixedTrees.from_name(source.name), "train")
 
 
 def test_a_treebank_without_its_first_section_is_still_one(wsj):

@@ -215,7 +215,7 @@ def test_a_file_that_is_no_bracketing_is_named_with_the_line(
 
 
 def nested(depth: int) -> str:
-    """As many brackets in one another."""
+    """As many nested brackets."""
     return "(S " * (depth - 1) + "(NN a)" + ")" * (depth - 1)
 
 
@@ -225,7 +225,7 @@ def test_trees_far_deeper_than_treebanks_have_are_read(path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 2000, 100_000])
 def test_a_tree_too_deep_to_be_walked_is_named_with_the_line(path: Path, depth: int) -> None:
-    message = f", line 2: more than {MAX_DEPTH} brackets in one another"
+    message = f", line 2: more than {MAX_DEPTH} nested brackets"
     assert error_of(path, f"{RAN}\n{nested(depth)}\n{RAN}") == message
 
 
@@ -270,8 +270,8 @@ def test_one_tree_is_parsed_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "gold: 0 trees where one was expected"),
-        (RAN + RAN, "gold: 2 trees where one was expected"),
+        ("", "gold: 0 trees instead of one"),
+        (RAN + RAN, "gold: 2 trees instead of one"),
         ("(S (NN a)", "gold, line 1: unbalanced brackets: this tree is not closed"),
         ("(S (NN a) b)", "gold: a word without a tag in '(S (NN a) b)'"),
     ],

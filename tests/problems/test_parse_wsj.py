@@ -2,9 +2,9 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.data.generation import references_path
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.problem import Finished
+from t2t_revival.problems.text_problems import Finished
 
 TREES = {
     "train": [
@@ -85,13 +85,13 @@ def test_a_vocabulary_without_labels_is_refused_before_anything_is_trained(folde
     data.mkdir()
     Vocabulary.train(["the dog eats"] * 9, data / "vocab.parse_wsj.280.spm", 280)
     problem = registry.problem("parse_wsj", data_source=str(folder), vocab_size=280)
-    with pytest.raises(T2TError, match="a vocabulary without the piece 'XX '"):
+    with pytest.raises(T2TError, match="the vocabulary lacks the piece 'XX '"):
         problem.generate_data(data)
 
 
 def test_the_train_split_cannot_be_measured(made):
     problem, data = made
-    with pytest.raises(T2TError, match="outputs of dev and test can be measured"):
+    with pytest.raises(T2TError, match="only outputs of dev and test have references"):
         list(problem.references("train", data))
 
 
@@ -115,32 +115,34 @@ def test_a_split_that_is_not_there_is_an_error_that_names_those_that_are(made):
     ],
 )
 def test_lines_become_words(line, tokenized, words):
-    assert registry.problem("parse_wsj").prepare(line, tokenized) == words
+    assert registry.problem("parse_wsj").preprocess(line, tokenized) == words
 
 
 def test_outputs_become_trees():
     problem = registry.problem("parse_wsj")
-    assert problem.finish("It eats", "(S (NP XX )NP (VP XX )VP )S ") == Finished(
+    assert problem.postprocess("It eats", "(S (NP XX )NP (VP XX )VP )S ") == Finished(
         "(S (NP (XX It)) (VP (XX eats)))"
     )
-    assert problem.finish("It eats", "(S (NP XX ") == Finished("(S (NP (XX It) (XX eats)))", repaired=True)
-    assert problem.finish("It", "") == Finished("(TOP (XX It))", repaired=True)
+    assert problem.postprocess("It eats", "(S (NP XX ") == Finished(
+        "(S (NP (XX It) (XX eats)))", repaired=True
+    )
+    assert problem.postprocess("It", "") == Finished("(TOP (XX It))", repaired=True)
 
 
 def test_a_tree_is_drawn_where_it_fits_and_indented_where_not():
     problem = registry.problem("parse_wsj")
     tree = "(S (NP (XX It)) (VP (XX eats)))"
-    assert problem.drawn(tree, 80).splitlines()[0].strip() == "S"
-    assert "XX" not in problem.drawn(tree, 80)
-    assert problem.drawn(tree, 8).split() == tree.split()
+    assert problem.render(tree, 80).splitlines()[0].strip() == "S"
+    assert "XX" not in problem.render(tree, 80)
+    assert problem.render(tree, 8).split() == tree.split()
 
 
 def test_text_is_not_drawn_nor_are_its_words_told_apart():
     problem = registry.problem("translate_ende")
     with pytest.raises(T2TError, match="--pretty is for trees"):
-        problem.drawn("Hund", 80)
+        problem.render("Hund", 80)
     with pytest.raises(T2TError, match="tokenized=True is for parsing"):
-        problem.prepare("dog", tokenized=True)
+        problem.preprocess("dog", tokenized=True)
 
 
 def test_parsed_sentences_are_mixed_in(folder):
@@ -178,7 +180,7 @@ def test_a_tree_as_people_write_it_is_scored_as_the_tokens_that_are_learned():
     problem = registry.problem("parse_wsj")
     tokens = "(S (NP XX XX )NP (VP XX )VP )S "
     for tree in ("(S (NP (DT The) (NN dog)) (VP (VBZ eats)))", "(S (NP (XX The) (XX dog)) (VP (XX eats)))"):
-        assert problem.target(tree) == tokens
-    assert problem.target(problem.finish("The dog eats", tokens).text) == tokens
-    with pytest.raises(T2TError, match="0 trees where one was expected"):
-        problem.target(" ")
+        assert problem.encode_target(tree) == tokens
+    assert problem.encode_target(problem.postprocess("The dog eats", tokens).text) == tokens
+    with pytest.raises(T2TError, match="0 trees instead of one"):
+        problem.encode_target(" ")

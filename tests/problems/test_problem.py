@@ -254,8 +254,8 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({}, "problem translate_enxx: its class must say source_lang and target_lang, or make_source"),
-        ({"source_lang": "en"}, "its class must say source_lang and target_lang"),
+        ({}, "its class must set source_lang and target_lang, or override make_source"),
+        ({"source_lang": "en"}, "its class must set source_lang and target_lang"),
         (
             {"generate_samples": None},
             "generate_samples is T2T's way; here make_source returns a PairsSource of these",

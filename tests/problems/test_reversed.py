@@ -8,7 +8,7 @@ from t2t_revival.data.batching import TrainingBatches, evaluation_batches
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems import PairsSource, Problem, Text2TextProblem
-from t2t_revival.problems.problem import Finished
+from t2t_revival.problems.text_problems import Finished
 
 PAIRS = {
     "train": [(f"a dog sees {n} cats", f"ein Hund sieht {n} Katzen") for n in range(60)],
@@ -107,7 +107,7 @@ def test_the_built_in_translations_have_a_reverse():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("parse_wsj_rev", "problem parse_wsj has no reverse: it has prepare, finish, target"),
+        ("parse_wsj_rev", "problem parse_wsj has no reverse: it has preprocess, postprocess, encode_target"),
         (
             "translate_ende_rev_rev",
             "unknown problem 'translate_ende_rev_rev'; did you mean translate_ende_rev",
@@ -123,11 +123,11 @@ def test_what_has_no_reverse(name, message):
 def test_a_problem_that_finishes_its_outputs_has_no_reverse():
     @registry.register_problem
     class UsrShouting(UsrAnimals):
-        def finish(self, inputs, output):
+        def postprocess(self, inputs, output):
             return Finished(output.upper())
 
     with pytest.raises(
-        T2TError, match="problem usr_shouting has no reverse: it has finish for one direction"
+        T2TError, match="problem usr_shouting has no reverse: it has postprocess for one direction"
     ):
         registry.problem("usr_shouting_rev")
     assert "usr_shouting_rev" not in registry.list_problems()

@@ -26,10 +26,10 @@ def tiny_scale() -> Scale:
 
     return Scale(
         name="cpu",
-        about="Tiny.",
+        description="Tiny.",
         data_source="sample",
         vocab_size=400,
-        adapted=tiny,
+        adapt=tiny,
         checkpoints=2,
         parsing=("parsing_small", "parsing_small"),
         parsing_hparams="train_steps=10,hidden_size=16,filter_size=32,num_hidden_layers=1,batch_size=512",

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from t2t_revival.reproduction import figures
-from t2t_revival.visualization.attention import Attended, Attention
+from t2t_revival.visualization.attention import Attention, AttentionWeights
 
 QUERIES = ["The", "▁L", "aw", "▁will", ",", "▁but", "▁its", "▁app", "lication", "."]
 TOKENS = len(QUERIES)
 
 
 @pytest.fixture
-def encoder() -> Attended:
+def encoder() -> AttentionWeights:
     """Six layers, four heads; in layer 5, heads 2 and 4 look from "its" at "Law" and at "application"."""
     weights = np.full((6, 4, TOKENS, TOKENS), 1 / TOKENS, np.float32)
     weights[4, 1, 6] = np.eye(TOKENS)[2]
     weights[4, 3, 6] = np.eye(TOKENS)[7]
     weights[4, 0] = np.eye(TOKENS)
-    return Attended("encoder", QUERIES, QUERIES, tuple(range(1, 7)), (1, 2, 3, 4), weights)
+    return AttentionWeights("encoder", QUERIES, QUERIES, tuple(range(1, 7)), (1, 2, 3, 4), weights)
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def drawn(encoder, monkeypatch):
     """What would be drawn of a model with that attention, by figure."""
     drawn = {}
 
-    def written(runs, name, attention, shown):
+    def write(runs, name, attention, shown):
         drawn[name] = shown
         return []
 
     attention = Attention("", "", (encoder,))
-    monkeypatch.setattr(figures, "_attention", lambda *_: (attention, encoder.narrowed(5, None)))
-    monkeypatch.setattr(figures, "_written", written)
+    monkeypatch.setattr(figures, "_attention", lambda *_: (attention, encoder.select(5, None)))
+    monkeypatch.setattr(figures, "_write", write)
     return drawn
 
 
@@ -53,16 +53,16 @@ def test_figure_5_shows_heads_that_differ(drawn) -> None:
 
 @pytest.mark.parametrize(("word", "places"), [("Law", [1, 2]), ("its", [6]), ("application", [7, 8])])
 def test_words_are_found_across_pieces(encoder, word, places) -> None:
-    assert encoder.places(word) == places
+    assert encoder.token_indices(word) == places
     subwords = [piece.replace("▁", "") for piece in QUERIES]
     ends = {0: "_", 2: "_", 3: "_", 4: "_", 5: "_", 6: "_"}
     t2t = [piece + ends.get(place, "") for place, piece in enumerate(subwords)]
-    assert Attended("encoder", t2t, t2t, (1,), (1,), np.zeros(0)).places(word) == places
+    assert AttentionWeights("encoder", t2t, t2t, (1,), (1,), np.zeros(0)).token_indices(word) == places
 
 
 def test_a_word_that_is_not_there_is_an_error(encoder) -> None:
     with pytest.raises(Exception, match="there is no word 'app'"):
-        encoder.places("app")
+        encoder.token_indices("app")
 
 
 def test_figures_of_a_trained_model(tiny_runs) -> None:

@@ -4,17 +4,17 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.evaluation.significance import Compared
-from t2t_revival.reproduction.findings import (
+from t2t_revival.reproduction.table3 import (
     FAILS,
     FINDINGS,
     HOLDS,
+    ROWS,
     UNDECIDED,
     Finding,
-    Scores,
-    rows,
+    RowResult,
+    finding_rows,
     verdict,
 )
-from t2t_revival.reproduction.table3 import ROWS
 
 BASE = Compared(30.0, 0.5, None)
 WORSE, BETTER, EQUAL = Finding("", "row", -1), Finding("", "row", 1), Finding("", "row", 0)
@@ -52,8 +52,7 @@ def test_rows_are_all_of_the_papers_sets() -> None:
 
 
 def test_findings_of_rows_that_were_not_measured_are_left_out() -> None:
-    compared = {"base": BASE, "big": Compared(31.5, 0.4, 0.002)}
-    paper = {name: Scores(row.bleu, row.perplexity) for name, row in ROWS.items()}
-    assert rows(compared, {"base": 10.0, "big": 9.25}, "base", paper) == [
+    results = {"base": RowResult(1, 10.0, BASE), "big": RowResult(1, 9.25, Compared(31.5, 0.4, 0.002))}
+    assert finding_rows(results) == [
         ["the big model is better", "+0.6", "+1.50", "0.002", "holds", "-0.59", "-0.75"]
     ]

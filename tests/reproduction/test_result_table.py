@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from t2t_revival.reproduction.report import Table
+from t2t_revival.reproduction.result_table import ResultTable
 
-TABLE = Table(
+TABLE = ResultTable(
     "table9",
     "Table 9: of two cities",
     ("city", "people", "share"),
@@ -41,11 +41,11 @@ def test_files_hold_the_same_rows(tmp_path) -> None:
 
 def test_a_row_of_another_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
-        Table("t", "t", ("one", "two"), [("1",)])
+        ResultTable("t", "t", ("one", "two"), [("1",)])
 
 
 def test_columns_are_read_back() -> None:
     assert TABLE.texts("city") == ["Ulm | Donau", "Rom"]
     assert str(TABLE.numbers("people")) == "[126329.0, nan]"
-    zero = Table("t", "t", ("a",), [(0.0,), ("+0.1",), ("",)])
+    zero = ResultTable("t", "t", ("a",), [(0.0,), ("+0.1",), ("",)])
     assert str(zero.numbers("a")) == "[0.0, 0.1, nan]"

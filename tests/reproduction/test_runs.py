@@ -8,14 +8,14 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.reproduction.runs import TRANSLATION, Runs
+from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
 from t2t_revival.reproduction.scales import CPU, PAPER
-from t2t_revival.reproduction.table3 import ROWS, tables
+from t2t_revival.reproduction.table3 import ROWS, make_tables
 from t2t_revival.training.run import Run
 
 
-class Pretended:
-    """Stands for the commands: leaves what they leave, and remembers what was asked of them."""
+class FakeCommands:
+    """Records calls of commands, and writes the files that the commands would write."""
 
     def __init__(self, fail_at: int = -1) -> None:
         self.asked: list[tuple[str, dict]] = []
@@ -41,9 +41,9 @@ class Pretended:
 
 
 def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
-    command = Pretended()
+    command = FakeCommands()
     runs = Runs(tmp_path, CPU, command, "sample", {"precision": "mixed_bfloat16"})
-    place = runs.translator("table3_b_dk16")
+    place = runs.train_translator("table3_b_dk16")
     assert place == tmp_path / "runs" / TRANSLATION / "table3_b_dk16"
     assert command.asked == [
         (
@@ -62,14 +62,14 @@ def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
             },
         )
     ]
-    assert runs.perplexity(place) == 8
-    assert runs.translator("table3_b_dk16") == place
+    assert dev_perplexity(place) == 8
+    assert runs.train_translator("table3_b_dk16") == place
     assert command.names() == ["t2t-trainer"]
 
 
 def test_the_papers_scale_trains_the_set_as_it_is(tmp_path) -> None:
-    command = Pretended()
-    Runs(tmp_path, PAPER, command).translator("big")
+    command = FakeCommands()
+    Runs(tmp_path, PAPER, command).train_translator("big")
     flags = command.asked[0][1]
     assert "hparams" not in flags
     assert flags["local_eval_frequency"] == 0  # checkpoints each ten minutes, the trainer's default
@@ -77,47 +77,47 @@ def test_the_papers_scale_trains_the_set_as_it_is(tmp_path) -> None:
 
 
 def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
-    command = Pretended()
+    command = FakeCommands()
     runs = Runs(tmp_path, CPU, command, "sample")
-    place = runs.translator("base")
-    plain, average = runs.outputs(place, "dev", average=False), runs.outputs(place, "dev", average=True)
+    place = runs.train_translator("base")
+    plain, average = runs.decode(place, "dev", average=False), runs.decode(place, "dev", average=True)
     assert plain.lines() == (["ein Hund", "eine Katze"], ["ein Hund", "zwei Katzen"])
     assert plain.outputs != average.outputs
     assert command.names()[1:] == ["t2t-decoder", "t2t-avg-all", "t2t-decoder"]
     checkpoints = [flags["checkpoint_path"] for name, flags in command.asked if name == "t2t-decoder"]
     assert checkpoints == [place / "model.ckpt-1666.npz", place / "averaged" / "model.ckpt-1666.npz"]
-    runs.outputs(place, "dev", average=True)
+    runs.decode(place, "dev", average=True)
     assert len(command.asked) == 4
 
 
 def test_what_is_missing_is_an_error_where_nothing_is_to_be_run(tmp_path) -> None:
-    runs = Runs(tmp_path, CPU, Pretended(), "sample", training=False)
+    runs = Runs(tmp_path, CPU, FakeCommands(), "sample", train_missing=False)
     with pytest.raises(T2TError, match=r"base: no run in .*base: train it, without --norun"):
-        runs.translator("base")
-    place = runs.place(TRANSLATION, "base")
+        runs.train_translator("base")
+    place = runs.output_dir(TRANSLATION, "base")
     place.mkdir(parents=True)
     (place / "dev.csv").write_text("step,target_tokens,perplexity\n830,1,20\n")
     with pytest.raises(T2TError, match=r"base: only 830 of 1,666 updates in .*base"):
-        runs.translator("base")
-    with pytest.raises(T2TError, match=r"dev-model.ckpt-830.outputs: missing; make it"):
-        runs.outputs(place, "dev", average=False)
+        runs.train_translator("base")
+    with pytest.raises(T2TError, match=r"dev-model.ckpt-830.outputs is missing: make it"):
+        runs.decode(place, "dev", average=False)
 
 
 def test_a_training_that_ends_early_is_an_error(tmp_path) -> None:
     def stopped(name: str, flags) -> None:
         flags["output_dir"].mkdir(parents=True)
 
-    with pytest.raises(T2TError, match="base has not come to its end: the same command goes on"):
-        Runs(tmp_path, CPU, stopped, "sample").translator("base")
+    with pytest.raises(T2TError, match="base stopped before its last update: the same command resumes it"):
+        Runs(tmp_path, CPU, stopped, "sample").train_translator("base")
 
 
 def test_a_run_of_other_settings_is_no_row(tmp_path) -> None:
-    runs = Runs(tmp_path, CPU, Pretended(), "sample")
-    runs.translator("base")
-    other = CPU.adapted(registry.hparams("base")).replace(batch_size=4096)
-    other.save(runs.place(TRANSLATION, "base"))
-    with pytest.raises(T2TError, match=r"base was trained with batch_size=4096, not 2048: give another"):
-        runs.translator("base")
+    runs = Runs(tmp_path, CPU, FakeCommands(), "sample")
+    runs.train_translator("base")
+    other = CPU.adapt(registry.hparams("base")).replace(batch_size=4096)
+    other.save(runs.output_dir(TRANSLATION, "base"))
+    with pytest.raises(T2TError, match=r"base was trained with batch_size=4096, not 2048: use another"):
+        runs.train_translator("base")
 
 
 def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) -> None:
@@ -126,54 +126,54 @@ def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) ->
     for name, value in (("has_data", True), ("vocabulary", vocabulary), ("data_fingerprint", "aaaaaaaa")):
         monkeypatch.setattr(type(problem), name, lambda *args, value=value: value)
     monkeypatch.setattr(Run, "load", lambda place: vocabulary)
-    runs = Runs(tmp_path, CPU, Pretended(), "sample")
-    path = runs.translator("base") / "dev.csv"
-    assert runs.translator("base") == path.parent, "rows of earlier versions do not say"
+    runs = Runs(tmp_path, CPU, FakeCommands(), "sample")
+    path = runs.train_translator("base") / "dev.csv"
+    assert runs.train_translator("base") == path.parent, "rows of earlier versions do not say"
     header, *rows = path.read_text().splitlines()
     for fingerprint in ("aaaaaaaa", "bbbbbbbb"):
         path.write_text("\n".join([f"{header},data", *(f"{row},{fingerprint}" for row in rows)]))
         if fingerprint == "aaaaaaaa":
-            assert runs.translator("base") == path.parent
-    with pytest.raises(T2TError, match=r"base was measured on another dev split than .*data has: give anot"):
-        runs.translator("base")
+            assert runs.train_translator("base") == path.parent
+    with pytest.raises(T2TError, match=r"base was evaluated on another dev split than .*data has: use anot"):
+        runs.train_translator("base")
 
 
 def test_a_training_killed_before_its_last_evaluation_is_brought_to_its_end(tmp_path) -> None:
-    command = Pretended()
+    command = FakeCommands()
     runs = Runs(tmp_path, CPU, command, "sample")
-    place = runs.translator("base")
+    place = runs.train_translator("base")
     rows = (place / "dev.csv").read_text().splitlines()
     (place / "dev.csv").write_text("\n".join([*rows[:-1], rows[-1][:6]]))  # cut short
     (place / "model.ckpt-1666.npz").write_bytes(b"")
-    assert runs.translator("base") == place
+    assert runs.train_translator("base") == place
     assert command.names() == ["t2t-trainer", "t2t-trainer"]
-    assert runs.perplexity(place) == 8
+    assert dev_perplexity(place) == 8
 
 
 def test_what_is_finished_stays_in_the_table(tmp_path) -> None:
-    command = Pretended()
+    command = FakeCommands()
     runs = Runs(tmp_path, CPU, command, "sample")
     for name in ("base", "table3_d_ls0"):
         assert not runs.is_finished(name, TRANSLATION, "dev", average=False)
-        place = runs.translator(name)
+        place = runs.train_translator(name)
         assert not runs.is_finished(name, TRANSLATION, "dev", average=False), "not decoded"
-        runs.outputs(place, "dev", average=False)
+        runs.decode(place, "dev", average=False)
     said: list[str] = []
     with pytest.raises(T2TError, match="no trained model in"):  # the models are pretended
-        tables(runs, ["table3_a_h1"], said.append)
+        make_tables(runs, ["table3_a_h1"], said.append)
     rows = [line.rpartition(" ")[2] for line in said if line.startswith("table 3")]
     assert rows == ["base", "table3_a_h1", "table3_d_ls0"]
 
 
 def test_an_interrupted_table_goes_on_at_its_row(tmp_path) -> None:
     rows = ["table3_a_h1", "table3_d_ls0"]
-    first = Pretended(fail_at=4)
+    first = FakeCommands(fail_at=4)
     with pytest.raises(KeyboardInterrupt):
-        tables(Runs(tmp_path, CPU, first, "sample"), rows, _silent)
+        make_tables(Runs(tmp_path, CPU, first, "sample"), rows, _silent)
     assert first.names() == ["t2t-datagen", "t2t-trainer", "t2t-decoder", "t2t-trainer", "t2t-decoder"]
-    second = Pretended(fail_at=4)
+    second = FakeCommands(fail_at=4)
     with pytest.raises(KeyboardInterrupt):
-        tables(Runs(tmp_path, CPU, second, "sample"), [*rows, "big"], _silent)
+        make_tables(Runs(tmp_path, CPU, second, "sample"), [*rows, "big"], _silent)
     asked = [(name, Path(flags.get("output_dir", "")).name) for name, flags in second.asked[1:]]
     assert asked == [
         ("t2t-decoder", "table3_a_h1"),
@@ -185,7 +185,7 @@ def test_an_interrupted_table_goes_on_at_its_row(tmp_path) -> None:
 
 def test_an_unknown_row_is_named_with_its_neighbour(tmp_path) -> None:
     with pytest.raises(T2TError, match="table3_a_h1"):
-        tables(Runs(tmp_path, CPU, Pretended(), "sample"), ["table3_a_h2"], _silent)
+        make_tables(Runs(tmp_path, CPU, FakeCommands(), "sample"), ["table3_a_h2"], _silent)
     assert set(ROWS) > {"base", "big"}
 
 

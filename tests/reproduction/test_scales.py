@@ -15,7 +15,7 @@ def test_the_papers_scale_changes_nothing(name) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_each_row_keeps_its_proportions_to_the_base_model(name) -> None:
     base, row = registry.hparams("base"), registry.hparams(name)
-    small_base, small_row = CPU.adapted(base), CPU.adapted(row)
+    small_base, small_row = CPU.adapt(base), CPU.adapt(row)
     for field in ("num_hidden_layers", "hidden_size", "filter_size", "num_heads", "key_channels"):
         assert getattr(small_row, field) * getattr(base, field) == getattr(row, field) * getattr(
             small_base, field
@@ -30,6 +30,4 @@ def test_each_row_keeps_its_proportions_to_the_base_model(name) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_overrides_make_the_adapted_set(name) -> None:
-    assert registry.hparams(name, CPU.overrides(registry.hparams(name))) == CPU.adapted(
-        registry.hparams(name)
-    )
+    assert registry.hparams(name, CPU.overrides(registry.hparams(name))) == CPU.adapt(registry.hparams(name))

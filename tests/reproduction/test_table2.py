@@ -1,18 +1,27 @@
-"""Table 2: what is trained for it, and how it is decoded."""
+"""Table 2: its trainings, their cost, and the paper's systems."""
 
 import dataclasses
+import shutil
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from t2t_revival.data.vocabulary.sentencepiece import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.reproduction import table2
+from t2t_revival.reproduction.runs import Decoded
+from t2t_revival.reproduction.table2 import SYSTEMS
+from t2t_revival.reproduction.training_flops import device_name, training_flops
+from t2t_revival.training.checkpoints.file import save
+from t2t_revival.training.run import Run
 
 
 @pytest.fixture(scope="module")
 def made(tiny_runs):
     """The base model of both languages."""
     said: list[str] = []
-    return table2.table(tiny_runs, [], ["base"], said.append), said
+    return table2.make_table(tiny_runs, [], ["base"], said.append), said
 
 
 def test_trainings_stand_below_the_papers_systems(made, tiny_runs) -> None:
@@ -27,13 +36,13 @@ def test_trainings_stand_below_the_papers_systems(made, tiny_runs) -> None:
     for row in table.rows[-2:]:
         assert 0 <= row[-2] <= 100
         assert row[-1] == "test"
-    decoded = tiny_runs.place("translate_enfr", "base") / "decoded"
+    decoded = tiny_runs.output_dir("translate_enfr", "base") / "decoded"
     assert (decoded / "test-model.ckpt-20-average.outputs").exists()
 
 
 def test_what_is_finished_stays_in_the_table(made, tiny_runs) -> None:
-    idle = dataclasses.replace(tiny_runs, training=False)
-    again = table2.table(idle, ["translate_enfr"], ["base"], print)
+    idle = dataclasses.replace(tiny_runs, train_missing=False)
+    again = table2.make_table(idle, ["translate_enfr"], ["base"], print)
     assert again.rows == made[0].rows
 
 
@@ -43,8 +52,154 @@ def test_what_is_finished_stays_in_the_table(made, tiny_runs) -> None:
 )
 def test_unknown_names(tiny_runs, problems, models, message) -> None:
     with pytest.raises(T2TError, match=message):
-        table2.table(tiny_runs, problems, models, print)
+        table2.make_table(tiny_runs, problems, models, print)
 
 
 def test_big_models_of_french_have_less_dropout() -> None:
     assert table2.CHANGES == {("translate_enfr", "big"): "layer_prepostprocess_dropout=0.1"}
+
+
+def test_the_paper_s_rows() -> None:
+    assert {system.name: dataclasses.astuple(system)[1:5] for system in SYSTEMS} == {
+        "ByteNet": (23.75, None, None, None),
+        "Deep-Att + PosUnk": (None, 39.2, None, 1.0e20),
+        "GNMT + RL": (24.6, 39.92, 2.3e19, 1.4e20),
+        "ConvS2S": (25.16, 40.46, 9.6e18, 1.5e20),
+        "MoE": (26.03, 40.56, 2.0e19, 1.2e20),
+        "Deep-Att + PosUnk Ensemble": (None, 40.4, None, 8.0e20),
+        "GNMT + RL Ensemble": (26.30, 41.16, 1.8e20, 1.1e21),
+        "ConvS2S Ensemble": (26.36, 41.29, 7.7e19, 1.2e21),
+        "Transformer (base model)": (27.3, 38.1, 3.3e18, 3.3e18),
+        "Transformer (big)": (28.4, 41.8, 2.3e19, 2.3e19),
+    }
+
+
+@pytest.fixture
+def counted(monkeypatch) -> list[tuple]:
+    """Calls of `counted_flops`, which the formula replaces, since the paper's models are large."""
+    calls: list[tuple] = []
+
+    def formula(hparams, vocab_size, source, target, sentences) -> float:
+        calls.append((hparams, vocab_size, source, target, sentences))
+        return training_flops(hparams, vocab_size, [source] * sentences, [target] * sentences)
+
+    monkeypatch.setattr(table2, "counted_flops", formula)
+    monkeypatch.setattr(table2, "sustained_rate", lambda size: 2e11)
+    return calls
+
+
+def cells(table) -> dict[str, dict]:
+    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+
+
+def test_base_and_big_are_counted_beside_the_paper_s_rule(tmp_path, counted) -> None:
+    rows = cells(table2.cost_table(tmp_path, "cpu", [], _silent))
+    base, big = rows["Transformer (base model)"], rows["Transformer (big)"]
+    assert (base["updates"], base["hours"]) == (100_000, 12)
+    assert base["time x devices x rate"] == pytest.approx(12 * 3600 * 8 * 9.5e12)
+    assert base["counted from the graph"] == pytest.approx(
+        100_000 * training_flops(counted[0][0], 37_000, [25] * 1000, [25] * 1000)
+    )
+    assert 0.2 < base["rate used"] < 0.5
+    assert big["counted from the graph"] > 8 * base["counted from the graph"]
+    assert rows["ByteNet"]["counted from the graph"] is None
+    assert [shape[1:] for shape in counted] == [(37_000, 25, 25, 1_000)] * 2
+
+
+def test_what_was_counted_is_not_counted_again(tmp_path, counted) -> None:
+    tables = [table2.cost_table(tmp_path, "cpu", [], _silent) for _ in range(2)]
+    assert len(counted) == 2
+    assert tables[0] == tables[1]
+
+
+@pytest.fixture
+def trained(tmp_path, tiny_hparams, subwords_file):
+    """An output_dir whose data is gone."""
+    place = tmp_path / "run"
+    tiny_hparams.save(place)
+    shutil.copy(subwords_file, place)
+    run = Run("translate_ende", "tiny", "/gone", subwords_file.name, fingerprint(subwords_file), {})
+    run.save(place)
+    seen = {"target_tokens": 1500, "source_tokens": 1000, "examples": 200, "seconds": 7200.0}
+    save(
+        place / "model.ckpt-9.npz",
+        {"model/w": np.zeros(1, np.float32)},
+        {"step": 9, "seen": seen, "replicas": 4},
+    )
+    return place
+
+
+@pytest.fixture
+def decoded(tmp_path) -> Decoded:
+    """Outputs equal to their references."""
+    for name in ("out", "ref"):
+        (tmp_path / name).write_text("a dog runs over the green field\n")
+    return Decoded(tmp_path / "out", tmp_path / "ref", "test")
+
+
+def test_a_training_has_its_row(trained, decoded, tmp_path, counted, tiny_hparams) -> None:
+    table = table2.cost_table(tmp_path, "cpu", [(trained, decoded)], _silent)
+    row = cells(table)["run: translate_ende, tiny"]
+    assert row["time x devices x rate"] == pytest.approx(4 * 2 * 3600 * 2e11)
+    assert row["updates"] == 9
+    assert row["target tokens"] == 1500
+    assert (row["BLEU"], row["of split"]) == (100.0, "test")
+    # 200 pairs of 5 and 7.5 tokens
+    pieces = counted[-1][1]
+    expected = 200 * training_flops(tiny_hparams, pieces, [5], [7.5])
+    assert row["counted from the graph"] == pytest.approx(expected)
+    assert device_name() in "\n".join(table.remarks)
+    picture = tmp_path / "table2.png"
+    table2.draw(table, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_legend_covers_no_point(tmp_path, counted, monkeypatch) -> None:
+    """Trainings of a small machine are far to the left of the paper's, wherever their BLEU is."""
+    drawn = []
+    save_figure = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *a, **k: drawn.append(figure) or save_figure(figure, *a, **k)
+    )
+    table2.draw(table2.cost_table(tmp_path, "cpu", [], _silent), tmp_path / "table2.png")
+    (figure,) = drawn
+    (axes,) = figure.axes
+    legends = [*figure.legends, *filter(None, [axes.get_legend()])]
+    assert [text.get_text() for text in legends[0].get_texts()] == [
+        "EN-DE, paper",
+        "EN-FR, paper",
+        "here, counted",
+    ]
+    assert not legends[0].get_window_extent().overlaps(axes.get_window_extent())
+
+
+def test_a_checkpoint_that_does_not_say_what_it_has_seen_is_an_error(
+    trained, decoded, tmp_path, counted
+) -> None:
+    save(trained / "model.ckpt-10.npz", {"model/w": np.zeros(1, np.float32)}, {"step": 10})
+    with pytest.raises(T2TError, match=r"model.ckpt-10.npz has no record of its training data"):
+        table2.cost_table(tmp_path, "cpu", [(trained, decoded)], _silent)
+
+
+def test_a_folder_without_a_training_is_an_error(tmp_path, decoded, counted) -> None:
+    with pytest.raises(T2TError, match="no trained model"):
+        table2.cost_table(tmp_path, "cpu", [(tmp_path / "none", decoded)], _silent)
+
+
+def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
+    with pytest.raises(T2TError, match="did you mean paper"):
+        table2.cost_table(tmp_path, "papers", [], _silent)
+
+
+def test_a_damaged_line_is_made_again(tmp_path, counted) -> None:
+    table2.cost_table(tmp_path, "cpu", [], _silent)
+    path = tmp_path / table2.FILE_NAME
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:-1], lines[-1][:-30] + "x"]) + "\n")
+    table2.cost_table(tmp_path, "cpu", [], _silent)
+    assert len(counted) == 3
+    assert path.read_text().splitlines() == lines
+
+
+def _silent(message: str) -> None:
+    pass

@@ -12,7 +12,7 @@ from t2t_revival.reproduction.table3 import ROWS
 def made(tiny_runs):
     """Base and two rows."""
     said: list[str] = []
-    return *table3.tables(tiny_runs, ["table3_a_h1", "table3_e_learned"], said.append), said
+    return *table3.make_tables(tiny_runs, ["table3_a_h1", "table3_e_learned"], said.append), said
 
 
 def test_numbers_are_the_papers() -> None:

@@ -14,7 +14,7 @@ def made(tiny_runs, tmp_path_factory):
     for name, count in (("train", 20), ("dev", 5), ("auto", 40)):
         (folder / f"{name}.trees").write_text(tree * count)
     runs = Runs(tiny_runs.folder / "parsing", tiny_runs.scale, tiny_runs.command, str(folder))
-    return runs, table4.table(runs, str(folder / "auto.trees"), 0.5, _silent)
+    return runs, table4.make_table(runs, str(folder / "auto.trees"), 0.5, _silent)
 
 
 def test_the_paper_stands_beside_what_was_measured(made) -> None:
@@ -54,16 +54,16 @@ def test_what_is_finished_is_not_run_again(made) -> None:
         runs.command(name, flags)
 
     again = Runs(runs.folder, runs.scale, only_verify, runs.data_source)
-    assert table4.table(again, None, None, _silent).rows == table.rows
+    assert table4.make_table(again, None, None, _silent).rows == table.rows
     assert asked == ["t2t-datagen", "t2t-datagen"]
 
 
 def test_without_parsed_text_a_row_is_missing(tiny_runs, made, tmp_path) -> None:
     runs, _ = made
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "parse_wsj").symlink_to(runs.place("parse_wsj", "parsing_small").parent)
+    (tmp_path / "runs" / "parse_wsj").symlink_to(runs.output_dir("parse_wsj", "parsing_small").parent)
     alone = Runs(tmp_path, runs.scale, tiny_runs.command, runs.data_source)
-    table = table4.table(alone, None, None, _silent)
+    table = table4.make_table(alone, None, None, _silent)
     assert [row[1] for row in table.rows if row[3] is not None] == ["WSJ only, discriminative"]
     assert "--auto_trees" in table.remarks[-1]
 

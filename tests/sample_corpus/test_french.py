@@ -2,18 +2,18 @@
 
 import pytest
 
-from t2t_revival.data.grammar import french
-from t2t_revival.data.grammar.adjectives import ADJECTIVES
-from t2t_revival.data.grammar.function_words import FREQUENCIES, LINKS, NEAR
-from t2t_revival.data.grammar.meaning import Both, Clause, Gap, Name, Phrase, Pronoun, Sentence
-from t2t_revival.data.grammar.nouns import NOUNS
-from t2t_revival.data.grammar.verbs import BE, VERBS
+from t2t_revival.sample_corpus import french
+from t2t_revival.sample_corpus.adjectives import ADJECTIVES
+from t2t_revival.sample_corpus.function_words import FREQUENCIES, LINKS, NEAR
+from t2t_revival.sample_corpus.meaning import Both, Clause, Gap, Name, Phrase, Pronoun, Sentence
+from t2t_revival.sample_corpus.nouns import NOUNS
+from t2t_revival.sample_corpus.verbs import BE, VERBS
 
 NOUN = {noun.name: noun for noun in NOUNS}
 ADJECTIVE = {adjective.name: adjective for adjective in ADJECTIVES}
 VERB = {verb.name: verb for verb in VERBS}
 LINK = {link.english: link for link in LINKS}
-NEVER = next(adverb for adverb in FREQUENCIES if adverb.negative)
+NEG_INF = next(adverb for adverb in FREQUENCIES if adverb.negative)
 
 
 def phrase(name, determiner="the", plural=False, *adjectives, **rest):
@@ -75,7 +75,7 @@ SEE, SLEEP, EAT = VERB["see"], VERB["sleep"], VERB["eat"]
         ),
         (Clause(DOG, EAT, object=phrase("orange", "a"), negated=True), "Le chien ne mange pas d'orange."),
         (
-            Clause(DOG, EAT, "past", object=phrase("apple"), frequency=NEVER),
+            Clause(DOG, EAT, "past", object=phrase("apple"), frequency=NEG_INF),
             "Le chien n'a jamais mangé la pomme.",
         ),
         (

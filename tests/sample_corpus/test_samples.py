@@ -6,13 +6,13 @@ from itertools import islice, pairwise
 
 import pytest
 
-from t2t_revival.data import grammar
-from t2t_revival.data.grammar import DEFAULT_SIZES, SPLITS, english, generate
-from t2t_revival.data.grammar.clauses import DIRECT, NOUNS_OF, SUITING
-from t2t_revival.data.grammar.compose import Composer
-from t2t_revival.data.grammar.nouns import NOUNS
-from t2t_revival.data.grammar.verbs import VERBS
+from t2t_revival import sample_corpus as grammar
 from t2t_revival.errors import T2TError
+from t2t_revival.sample_corpus import DEFAULT_SIZES, SPLITS, english, generate
+from t2t_revival.sample_corpus.clauses import DIRECT, NOUNS_OF, SUITING
+from t2t_revival.sample_corpus.compose import Composer
+from t2t_revival.sample_corpus.nouns import NOUNS
+from t2t_revival.sample_corpus.verbs import VERBS
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +165,6 @@ def test_bad_arguments(split, size):
 
 
 def test_more_than_the_grammar_has_is_an_error(monkeypatch):
-    monkeypatch.setattr(grammar, "MOST_VAIN_DRAWS", 0)
-    with pytest.raises(T2TError, match="ask for fewer"):
+    monkeypatch.setattr(grammar, "MAX_REJECTED_DRAWS", 0)
+    with pytest.raises(T2TError, match="give a smaller size"):
         list(islice(generate("train", 5), 5))

@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer

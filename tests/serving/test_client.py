@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import requests
-from model_server import HOST, Cable, Canned, ModelServer, Refusal, Servable, Side, echo
 from urllib3 import HTTPResponse
 
 from t2t_revival.decoding.options import DecodeHParams
@@ -19,6 +18,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving import client, module
 from t2t_revival.serving.export import SIGNATURES, export
 from t2t_revival.serving.folder_model import FolderModel
+from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Servable, Side, echo
 
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
 BAD = [
@@ -74,7 +74,7 @@ def busy():
 
 
 def test_names_and_numbers_that_the_graph_has_too():
-    assert (client.USUAL, client.WITH_OPTIONS) == SIGNATURES
+    assert (client.DEFAULT, client.WITH_OPTIONS) == SIGNATURES
     assert client.NO_OUTPUT == module.NO_OUTPUT
 
 
@@ -208,13 +208,13 @@ def test_the_port_of_the_other_protocol(server):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outputs": None}, "an answer of scores, not of a model that t2t-exporter wrote"),
-        ({"scores": None}, "an answer of outputs, not of a model"),
-        ({"outputs": np.float32([[1], [2]])}, "not of a model that t2t-exporter wrote"),
+        ({"outputs": None}, "the response has scores: not a model that t2t-exporter wrote"),
+        ({"scores": None}, "the response has outputs: not a model"),
+        ({"outputs": np.float32([[1], [2]])}, "not a model that t2t-exporter wrote"),
         ({"outputs": np.array([[b"a"]], object)}, "1 outputs and 2 scores for 2 lines"),
         ({"scores": np.float32([[1, 1], [2, 2]])}, "for 2 lines"),
-        ({"scores": np.float32([[0], [np.nan]])}, "its weights are not numbers"),
-        ({"scores": np.float32([[0], [client.NO_OUTPUT]])}, "its weights are not numbers"),
+        ({"scores": np.float32([[0], [np.nan]])}, "weights contain NaN"),
+        ({"scores": np.float32([[0], [client.NO_OUTPUT]])}, "weights contain NaN"),
     ],
 )
 def test_an_answer_of_another_shape(server, change, message):
@@ -231,15 +231,18 @@ def test_an_answer_of_another_shape(server, change, message):
     ("content", "message"),
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "not available: BadStatusLine: SSH-2.0"),
-        (b"HTTP/1.1 200 OK\r\n\r\n<html>hello", "not an answer of TensorFlow Serving: '<html>hello'"),
-        (b'HTTP/1.1 200 OK\r\n\r\n{"outputs": [1]}', "not an answer of TensorFlow Serving"),
-        (b"HTTP/1.1 200 OK\r\n\r\n[]", "not an answer of TensorFlow Serving"),
+        (b"HTTP/1.1 200 OK\r\n\r\n<html>hello", "not a response of TensorFlow Serving: '<html>hello'"),
+        (b'HTTP/1.1 200 OK\r\n\r\n{"outputs": [1]}', "not a response of TensorFlow Serving"),
+        (b"HTTP/1.1 200 OK\r\n\r\n[]", "not a response of TensorFlow Serving"),
         (b"HTTP/1.1 301 Moved Permanently\r\nLocation: /\r\n\r\n", "HTTP 301: Moved Permanently"),
         (b"HTTP/1.1 404 Not Found\r\n\r\n<html>", "Not Found; .*--servable_name=echo"),
         (b'HTTP/1.1 404 Not Found\r\n\r\n{"error": "no m"}', "no m; .*--servable_name=echo"),
         (b"HTTP/1.1 500 Internal Server Error\r\n\r\n", "HTTP 500: Internal Server Error"),
         (b'HTTP/1.1 500 Internal Server Error\r\n\r\n{"error": "full"}', "HTTP 500: full"),
-        (b'HTTP/1.1 429 Too Many\r\n\r\n{"error": "queue"}', "too much at once: queue; give a smaller"),
+        (
+            b'HTTP/1.1 429 Too Many\r\n\r\n{"error": "queue"}',
+            "too large a request or too many: queue; give a smaller",
+        ),
         (b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3600\r\n\r\n", "not available: Service Un"),
         (b"HTTP/1.1 504 Gateway Timeout\r\n\r\n", "no answer in 10 s"),
         (b"", "not available: RemoteDisconnected: "),
@@ -363,18 +366,18 @@ def test_options_over_rest(decoders, model_server_of_model, body):
     assert rows == texts(decoders[OPTIONS].nbest(columns["inputs"]))
 
 
-def readme_example():
-    """The Python that the README shows for a SavedModel."""
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def guide_example():
+    """The Python that docs/guides/serving.md shows for a SavedModel."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "serving.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "saved_model" in block]
     return code
 
 
 @pytest.mark.slow
-def test_the_python_of_the_readme(decoders, folder, capsys):
+def test_the_python_of_the_guide(decoders, folder, capsys):
     version = max(folder.glob("[0-9]*"))
     found = {}
-    exec(readme_example().replace("export/VERSION", str(version)), found)
+    exec(guide_example().replace("export/VERSION", str(version)), found)
     lines = ["The old dog sleeps.", "A cat."]
     for answer, n in ((found["best"], 1), (found["more"], 2)):
         assert {name: (tensor.dtype.name, tuple(tensor.shape)) for name, tensor in answer.items()} == {
@@ -390,7 +393,7 @@ def test_the_python_of_the_readme(decoders, folder, capsys):
 def test_a_damaged_model(folder, tmp_path):
     version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
     shutil.rmtree(version / "variables")
-    with pytest.raises(T2TError, match=f"{version}: cannot be read, export it again: "):
+    with pytest.raises(T2TError, match=f"{version}: cannot be read; export it again: "):
         FolderModel(tmp_path)
 
 

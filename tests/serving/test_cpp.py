@@ -103,7 +103,7 @@ def test_a_missing_library(program, text_ops, version, tmp_path):
 
 def test_a_missing_model(program, text_ops, version, tmp_path):
     for folder in tmp_path / "nowhere", version.parent:
-        check_error(run(program, text_ops, folder), f"{folder}: holds no saved_model.pb")
+        check_error(run(program, text_ops, folder), f"{folder}: no saved_model.pb there")
 
 
 def test_a_damaged_model(program, text_ops, version, tmp_path):
@@ -114,4 +114,6 @@ def test_a_damaged_model(program, text_ops, version, tmp_path):
 
 def test_a_full_disk(program, text_ops, version):
     with open("/dev/full", "wb") as full:
-        check_error(run(program, text_ops, version, text="cat\n", stdout=full), "cannot be written")
+        check_error(
+            run(program, text_ops, version, text="cat\n", stdout=full), "cannot write the translations"
+        )

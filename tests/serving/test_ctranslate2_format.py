@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival.data.vocabulary import EOS, PAD
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -105,9 +105,9 @@ def test_long_inputs_have_positions(vocabulary, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"attention_key_channels": 8}, "one size for keys and values, this model 8 and 16"),
-        ({"deterministic_attention": True}, "no deterministic attention"),
-        ({"attention_window": 8}, "no restricted attention"),
+        ({"attention_key_channels": 8}, "equal sizes of keys and values; this model has 8 and 16"),
+        ({"deterministic_attention": True}, "does not support deterministic attention"),
+        ({"attention_window": 8}, "does not support restricted attention"),
     ],
 )
 def test_a_model_that_has_no_place_there(vocabulary, tmp_path, changes, message):

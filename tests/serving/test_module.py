@@ -36,7 +36,7 @@ def module(translator):
 
 
 def test_what_would_be_drawn_is_not_served(make_translator):
-    with pytest.raises(T2TError, match="models are served without"):
+    with pytest.raises(T2TError, match="exported models do not sample"):
         ServingModule(make_translator(DecodeHParams(sampling_method="random")))
 
 

@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.model.building import precision_policy
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.quantization import PRECISIONS, quantized
+from t2t_revival.serving.quantization import PRECISIONS, quantize_int8
 
 LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
 MATRICES = arrays.arrays(
@@ -29,22 +28,22 @@ MATRICES = arrays.arrays(
 
 @given(matrix=MATRICES, axis=st.sampled_from([0, 1]))
 def test_nothing_is_farther_off_than_half_a_step(matrix, axis):
-    integers, scales = quantized(matrix, axis)
+    integers, scales = quantize_int8(matrix, axis)
     assert integers.dtype == np.int8
     assert scales.shape == tuple(size if i == axis else 1 for i, size in enumerate(matrix.shape))
     assert (np.abs(integers * scales - matrix) <= scales * 0.51).all()
 
 
 def test_each_channel_uses_all_steps():
-    integers, scales = quantized(np.array([[0.5, -2.0, 0.0], [-0.25, 1.0, 0.0]], np.float32), axis=1)
+    integers, scales = quantize_int8(np.array([[0.5, -2.0, 0.0], [-0.25, 1.0, 0.0]], np.float32), axis=1)
     np.testing.assert_array_equal(integers, [[127, -127, 0], [-64, 64, 0]])
     np.testing.assert_allclose(scales, [[0.5 / 127, 2 / 127, 1]])
 
 
 def translator(vocabulary, precision):
     keras.utils.set_random_seed(5)
-    with precision_policy(precision):
-        model = Transformer(HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2), 310)
+    hparams = HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2)
+    model = Transformer(hparams, 310, dtype=precision)
     return Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=4), max_length=30)
 
 
@@ -60,7 +59,7 @@ def test_int8_computes_with_the_multiples(vocabulary):
     module = ServingModule(source, "int8")
     for weight in expected.model.weights:
         if len(weight.shape) == 2:
-            integers, scales = quantized(np.asarray(weight), 0 if "embeddings" in weight.path else 1)
+            integers, scales = quantize_int8(np.asarray(weight), 0 if "embeddings" in weight.path else 1)
             weight.assign(integers * scales)
     found = module.translate(tf.constant(LINES))
     for row, (output,) in enumerate(expected.nbest(LINES)):
@@ -106,7 +105,7 @@ def test_norms_stay_float32_under_bfloat16(vocabulary):
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_what_is_no_number_stays_none():
-    integers, scales = quantized(np.array([[0.1, np.nan], [0.3, 0.2]], np.float32), axis=1)
+    integers, scales = quantize_int8(np.array([[0.1, np.nan], [0.3, 0.2]], np.float32), axis=1)
     assert np.isnan((integers * scales)[:, 1]).all()
     np.testing.assert_allclose((integers * scales)[:, 0], [0.1, 0.3], atol=0.002)
 

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.hparams import HParams
-from t2t_revival.training.compiling import build_model, compile_model
+from t2t_revival.training.compile import build_model, compile_model
 
 H = HParams(
     num_hidden_layers=1,

@@ -1,4 +1,4 @@
-"""Training on a copy task some of whose micro-batches are bad: for the tests of updates that are left out.
+"""Training on a copy task some of whose micro-batches are bad: for the tests of skipped updates.
 
 As a script: FOLDER DEVICES ACCUMULATE, on logical CPU devices, which a process can only make first.
 """
@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import copy_task
 import numpy as np
 
 from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.training import checkpoints
-from t2t_revival.training.loop import train
-from t2t_revival.training.news import Note
-from t2t_revival.training.settings import Settings
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.events import NoteEvent
+from t2t_revival.training.run_config import RunConfig
+from tests.support import copy_task
 
 HPARAMS = copy_task.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
 NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weights of a token
@@ -53,16 +52,16 @@ def without(numbers: set[int]) -> Any:
     return changed(lambda number, element: None if number in numbers else element)
 
 
-def trained(shard: Path, out: Path, **settings: Any) -> tuple[dict[str, np.ndarray], list[str], Any]:
+def trained(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray], list[str], Any]:
     """The arrays at the end of a training, the notes that it gave, and its result."""
     notes: list[str] = []
-    hparams = settings.pop("hparams", HPARAMS)
-    result = train(
+    hparams = config.pop("hparams", HPARAMS)
+    result = copy_task.train(
         [shard],
         hparams,
         copy_task.VOCAB,
-        Settings(out, **settings),
-        report=lambda news: notes.append(news.text) if isinstance(news, Note) else None,
+        RunConfig(out, **config),
+        on_event=lambda event: notes.append(event.text) if isinstance(event, NoteEvent) else None,
     )
     return checkpoints.load(checkpoints.list_checkpoints(out)[-1].path)[0], notes, result
 
@@ -74,17 +73,17 @@ def main(folder: Path, devices: int, accumulate: int) -> None:
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
     (shard,) = copy_task.write_shards(folder, shards=1, examples=300)
     strategy = "mirrored" if devices > 1 else "default"
-    settings = {
+    config: dict[str, Any] = {
         "strategy": strategy,
         "hparams": HPARAMS.replace(effective_batch_size=128 * devices * accumulate),
     }
     bad = 2 * accumulate + 1  # the first micro-batch of the third update
     with weighted({bad: NAN}):
-        found, notes, _ = trained(shard, folder / "bad", **settings)
+        found, notes, _ = trained(shard, folder / "bad", **config)
     with without(set(range(bad, bad + accumulate))):
-        expected, _, _ = trained(shard, folder / "good", **settings)
+        expected, _, _ = trained(shard, folder / "good", **config)
     assert len(notes) == 1, notes
-    assert notes[0].startswith("update 3: its loss is nan, left out (1 in a row"), notes
+    assert notes[0].startswith("update 3: its loss is nan, skipped (1 in a row"), notes
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     print("the same")

@@ -1,10 +1,10 @@
-"""Run by test_backends.py under KERAS_BACKEND=jax: logits of given weights, then a short training."""
+"""Run by test_backends.py in a process of its own: checks every layer, loads, steps and trains models."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
-import jax
 import keras
 import numpy as np
 
@@ -14,6 +14,7 @@ from t2t_revival.model import Transformer
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import make_optimizer
+from tests.support.layer_checks import CASES, check_layer
 
 
 @registry.register_schedule_factor
@@ -32,28 +33,52 @@ def step_by_step(model: Transformer, ids: dict[str, Any]) -> Any:
     return keras.ops.concatenate(steps, axis=1)
 
 
-def main(folder: Path) -> None:
-    assert keras.backend.backend() == "jax"
-    h = HParams.from_json((folder / "hparams.json").read_text())
-    model = Transformer(h, 11)
-    weights = np.load(folder / "weights.npz")
-    for weight in model.weights:
-        weight.assign(weights[weight.path])
-    ids = dict(np.load(folder / "ids.npz"))
-    logits, steps = (np.array(found) for found in jax.jit(lambda: (model(ids), step_by_step(model, ids)))())
+def compiled(function: Any) -> Any:
+    """The result of a function, which JAX compiles."""
+    if keras.backend.backend() != "jax":
+        return function()
+    import jax
 
+    return jax.jit(function)()
+
+
+def trained_losses(hparams: HParams, ids: dict[str, Any]) -> dict[str, np.ndarray]:
     # The decays have hardly begun, and the constant makes up for the half: the rate is nearly the paper's.
     own = "*half*single_cycle_cos_decay*cosdecay*exp_decay*linear_decay"
-    h = h.replace(layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
+    h = hparams.replace(layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
     h = h.replace(learning_rate_schedule=h.learning_rate_schedule + own, learning_rate_constant=2.0)
     keras.utils.set_random_seed(1)
     model = TrainingTransformer(h, 11)
-    model.compile(optimizer=make_optimizer(h), loss=TokenCrossEntropy(label_smoothing=0.1))
+    model.compile(
+        optimizer=make_optimizer(h),
+        loss=TokenCrossEntropy(label_smoothing=0.1),
+        weighted_metrics=["sparse_categorical_accuracy"],
+    )
     mask = (ids["targets"] != 0).astype("float32")
     history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)
-    losses = {name: np.array(history.history[name]) for name in ("loss", "cross_entropy")}
-    np.savez(folder / "found.npz", logits=logits, steps=steps, **losses)
+    return {name: np.array(values) for name, values in history.history.items()}
+
+
+def main(folder: Path, backend: str) -> None:
+    assert keras.backend.backend() == backend
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, case in CASES.items():
+            print(name, flush=True)
+            check_layer(case, Path(scratch))
+    ids = dict(np.load(folder / "ids.npz"))
+    found = {}
+    for path in sorted(folder.glob("*.keras")):
+        print(path.stem, flush=True)
+        model = keras.saving.load_model(path)
+        logits, steps = compiled(lambda model=model: (model(ids), step_by_step(model, ids)))
+        found[f"{path.stem}/logits"], found[f"{path.stem}/steps"] = (
+            keras.ops.convert_to_numpy(keras.ops.cast(scores, "float32")) for scores in (logits, steps)
+        )
+        symbols = {name: keras.Input((None,), dtype="int32") for name in ids}
+        assert tuple(model(symbols).shape)[2:] == (model.vocab_size,)
+    losses = trained_losses(HParams.from_json((folder / "hparams.json").read_text()), ids)
+    np.savez(folder / f"{backend}.npz", **found, **losses)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

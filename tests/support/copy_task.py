@@ -1,4 +1,4 @@
-"""A copy task, the target is the source: what trainings learn in the tests, here or in another process."""
+"""A copy task, whose target is its source, and trainings on it, in this process or in others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,14 @@ import numpy as np
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.data import records
 from t2t_revival.hparams import HParams
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.events import OnEvent, ignore_event
+from t2t_revival.training.lock import output_dir_lock
+from t2t_revival.training.loop import Result, Training, TrainingData
+from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.scoring import Evaluate
+from t2t_revival.training.workers import Workers
 
 VOCAB, EOS = 20, 1
 HPARAMS = HParams(
@@ -36,7 +44,7 @@ HPARAMS = HParams(
 
 
 def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
-    """Shards of so many examples each, of 3 to 9 tokens with EOS."""
+    """Writes shards of `examples` each, of 3 to 9 tokens with EOS."""
     generator = np.random.default_rng(3)
     paths = []
     for index in range(shards):
@@ -47,8 +55,23 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
     return paths
 
 
+def train(
+    shards: list[Path],
+    hparams: HParams,
+    vocab_size: int,
+    config: RunConfig,
+    evaluate: Evaluate | None = None,
+    on_event: OnEvent = ignore_event,
+) -> Result:
+    """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
+    strategy = make_strategy(config.strategy)
+    with output_dir_lock(config.output_dir) if Workers(strategy).chief else nullcontext():
+        data = TrainingData(shards, vocab_size)
+        return Training(data, hparams, config, evaluate, on_event, strategy).run()
+
+
 def final_arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Those of the newest checkpoint."""
+    """Arrays of the newest checkpoint."""
     return checkpoints.load(checkpoints.list_checkpoints(folder)[-1].path)[0]
 
 
@@ -57,41 +80,41 @@ import json, sys
 import keras, tensorflow as tf
 from pathlib import Path
 from t2t_revival.hparams import HParams
-from t2t_revival.training.loop import train
-from t2t_revival.training.news import Step
-from t2t_revival.training.settings import Settings
+from t2t_revival.training.events import StepEvent
+from t2t_revival.training.run_config import RunConfig
+from tests.support.copy_task import train
 
 job = json.load(open(sys.argv[1]))
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job["devices"])
 losses = []
-def report(news):
-    if isinstance(news, Step):
-        losses.append(news.loss)
-        print("step", news.step, flush=True)
+def on_event(event):
+    if isinstance(event, StepEvent):
+        losses.append(event.loss)
+        print("step", event.step, flush=True)
 result = train([Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
-               Settings(Path(job["out"]), log_steps=1, **job["settings"]), report=report)
+               RunConfig(Path(job["out"]), log_steps=1, **job["config"]), on_event=on_event)
 print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
 """
 
 
 def start(
-    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str, **settings: Any
+    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str, **config: Any
 ) -> subprocess.Popen:
     """A training with output_dir `folder/out` in a process that has so many logical CPU devices."""
     folder.mkdir()
-    return start_in(folder, folder / "out", shards, hparams, devices, {"strategy": strategy, **settings})
+    return start_in(folder, folder / "out", shards, hparams, devices, {"strategy": strategy, **config})
 
 
 def start_workers(
-    folder: Path, shards: list[Path], hparams: HParams, count: int, **settings: Any
+    folder: Path, shards: list[Path], hparams: HParams, count: int, **config: Any
 ) -> list[subprocess.Popen]:
     """A training with output_dir `folder/out` in several processes, the chief's first."""
-    settings["strategy"] = "multi_worker"
+    config["strategy"] = "multi_worker"
     processes = []
-    for config in tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)]):
+    for tf_config in tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)]):
         own = Path(tempfile.mkdtemp(dir=folder))
-        processes.append(start_in(own, folder / "out", shards, hparams, 1, settings, TF_CONFIG=config))
+        processes.append(start_in(own, folder / "out", shards, hparams, 1, config, TF_CONFIG=tf_config))
     return processes
 
 
@@ -107,17 +130,17 @@ def start_in(
     shards: list[Path],
     hparams: HParams,
     devices: int,
-    settings: dict[str, Any],
+    config: dict[str, Any],
     **environment: str,
 ) -> subprocess.Popen:
-    """A training in a process of its own; `folder` gets what it is told, and what it says of errors."""
+    """A training in a process of its own; `folder` gets its job and its stderr."""
     job = {
         "shards": [str(path) for path in shards],
         "hparams": json.loads(hparams.to_json()),
         "vocab": VOCAB,
         "out": str(output_dir),
         "devices": devices,
-        "settings": settings,
+        "config": config,
     }
     (folder / "job.json").write_text(json.dumps(job))
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Run by test_gpu_train.py under KERAS_BACKEND=jax: what each variation computes of the same weights."""
+"""Checks under KERAS_BACKEND=jax that all variations compute the same; test_gpu_train.py runs it."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from gpu import examples, variations
 
 from t2t_revival.hparams import HParams
-from t2t_revival.training.compiling import build_model, compile_model
+from t2t_revival.training.compile import build_model, compile_model
 
 VOCAB = 30
 H = HParams(
@@ -22,7 +22,7 @@ CHOSEN = [{}, {"attention": "xla"}, {"loss": "logits"}, {"norm": "derived"}]
 
 
 def loss_and_gradients() -> tuple[float, list[np.ndarray]]:
-    """Of sentences of several lengths."""
+    """Loss and gradients of a batch of several lengths."""
     keras.utils.set_random_seed(3)
     model = compile_model(build_model(H, VOCAB), H)
     batch = examples.mixed(60, 12, VOCAB)[0]
@@ -41,17 +41,19 @@ def loss_and_gradients() -> tuple[float, list[np.ndarray]]:
 
 
 def main() -> None:
-    kept = {
-        name: getattr(*place[:2]) for places in variations.CHOICES.values() for name, place in places.items()
+    originals = {
+        name: getattr(*choice[:2])
+        for choices in variations.CHOICES.values()
+        for name, choice in choices.items()
     }
-    found = []
+    results = []
     for chosen in CHOSEN:
         variations.choose(chosen)
-        found.append(loss_and_gradients())
-        for places in variations.CHOICES.values():
-            for name, (module, function, _) in places.items():
-                setattr(module, function, kept[name])
-    (expected, gradients), *rest = found
+        results.append(loss_and_gradients())
+        for choices in variations.CHOICES.values():
+            for name, (module, function, _) in choices.items():
+                setattr(module, function, originals[name])
+    (expected, gradients), *rest = results
     assert 2 < expected < 6
     for value, others in rest:
         np.testing.assert_allclose(value, expected, rtol=1e-5)

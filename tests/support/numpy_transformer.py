@@ -153,11 +153,13 @@ class NumpyTransformer:
             for place, token in enumerate(source)
             if place == 0 or begins[token] or ends[source[place - 1]]
         ]
-        vectors, said = np.zeros((len(targets), self.h.hidden_size)), 0
+        vectors, words_emitted = np.zeros((len(targets), self.h.hidden_size)), 0
         for place in range(len(targets)):
-            said += int(stands_for[targets[place - 1]]) if place else 0
-            if said < len(firsts):
-                vectors[place] = encoded[firsts[said]] @ self.weights["deterministic_attention/kernel"]
+            words_emitted += int(stands_for[targets[place - 1]]) if place else 0
+            if words_emitted < len(firsts):
+                vectors[place] = (
+                    encoded[firsts[words_emitted]] @ self.weights["deterministic_attention/kernel"]
+                )
         return vectors
 
     def _norm(self, x: Array, prefix: str) -> Array:

@@ -1,18 +1,16 @@
-"""T2T's `transformer` in NumPy, by T2T's names of variables: what an import is held against."""
+"""T2T's `transformer` in NumPy, with T2T's variable names: the reference for imports."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "model"))
-from numpy_transformer import feed_forward, layer_norm, multi_head
+from tests.support.numpy_transformer import feed_forward, layer_norm, multi_head
 
 Arrays = dict[str, np.ndarray]
 
@@ -44,13 +42,13 @@ BODY = "transformer/body"
 
 
 def variables(settings: dict[str, Any], vocab_size: int) -> Arrays:
-    """Random ones, by T2T's names."""
-    random, made = np.random.default_rng(8), {}
+    """Random variables, by T2T's names."""
+    random, arrays = np.random.default_rng(8), {}
     hidden, inner = settings["hidden_size"], settings["filter_size"]
     vocab_size += -vocab_size % settings["vocab_divisor"]
 
     def add(name: str, *shape: int) -> None:
-        made[name] = random.normal(0, 0.4, shape).astype(np.float32)
+        arrays[name] = random.normal(0, 0.4, shape).astype(np.float32)
 
     shared = settings["shared_embedding_and_softmax_weights"]
     tables = ["shared"] if shared else ["input_emb", "target_emb", "softmax"]
@@ -89,13 +87,13 @@ def variables(settings: dict[str, Any], vocab_size: int) -> Arrays:
     for name in norms:
         add(f"{name}/layer_norm/layer_norm_scale", hidden)
         add(f"{name}/layer_norm/layer_norm_bias", hidden)
-    return made
+    return arrays
 
 
 def write(
     folder: Path, settings: dict[str, Any], arrays: Arrays, vocabulary: bytes | None, step: int = 7
 ) -> None:
-    """An output_dir of T2T: checkpoint, hparams.json, vocabulary."""
+    """Writes an output_dir of T2T: checkpoint, hparams.json, vocabulary."""
     folder.mkdir(parents=True, exist_ok=True)
     names = list(arrays)
     prefix = f"model.ckpt-{step}"
@@ -114,7 +112,7 @@ def write(
 def logits(
     arrays: Arrays, settings: dict[str, Any], source: np.ndarray, targets: np.ndarray, space: int = 0
 ) -> np.ndarray:
-    """Of one pair, ids [source] and [target] -> [target, vocab]."""
+    """Logits [target, vocab] of one pair of ids, [source] and [target]."""
 
     def table(*names: str) -> np.ndarray:
         shards = settings["symbol_modality_num_shards"]

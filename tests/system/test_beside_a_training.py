@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 
 pytestmark = pytest.mark.slow
 TIMEOUT = 300
@@ -172,7 +172,7 @@ def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, tr
     assert f"{SENTENCES} sentences" in decoder.end()
     assert len((place / "decoded").read_text(encoding="utf-8").splitlines()) == SENTENCES
     training.process.send_signal(signal.SIGINT)
-    assert "next: the same command goes on from here" in training.end(130)
+    assert "next: the same command resumes from here" in training.end(130)
     there = steps_there(place)
     assert len(there) == 2
     assert not set(first) & set(there), "the training has removed the first ones meanwhile"

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
+from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
-TIMEOUT = 600
-
-
-def run(command: str, *flags: str, stdin: str | None = None, status: int = 0) -> subprocess.CompletedProcess:
-    """Runs a command in a process of its own and checks its exit status."""
-    module = command.removeprefix("t2t-").replace("-", "_")
-    done = subprocess.run(
-        [sys.executable, "-m", f"t2t_revival.cli.{module}", *flags],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    assert done.returncode == status, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +63,7 @@ def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
 
 
 def test_the_average_is_decoded(model: Path) -> None:
-    assert checkpoints.to_decode(model).averaged
+    assert checkpoints.select_checkpoint(model).averaged
 
 
 def test_a_file_is_translated_line_by_line(
@@ -130,7 +113,7 @@ def test_n_best_with_scores(model: Path, flags: list[str]) -> None:
 def test_bleu_of_files_is_the_decoders(
     model: Path, place: Path, decoded: subprocess.CompletedProcess
 ) -> None:
-    from t2t_revival.data.grammar import generate
+    from t2t_revival.sample_corpus import generate
 
     reference = place / "reference.de"
     reference.write_text("".join(s.german + "\n" for s in generate("test")), encoding="utf-8")

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_commands import run
+
+from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli.make_tf_configs import tf_configs
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 
 pytestmark = pytest.mark.slow
 SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=512,max_length=64"

@@ -1,10 +1,10 @@
 """An imported model for what uses one."""
 
 import pytest
-from t2t_model import SETTINGS, variables, write
 
-from t2t_revival.data.subwords import SubwordVocabulary
-from t2t_revival.t2t_import.importer import Source, import_checkpoint
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
+from tests.support.t2t_model import SETTINGS, variables, write
 
 
 @pytest.fixture
@@ -13,5 +13,5 @@ def out(tmp_path, subwords_file):
     settings = {**SETTINGS, "vocab_divisor": 32, "max_length": 40}
     arrays = variables(settings, SubwordVocabulary(subwords_file).size)
     write(tmp_path / "t2t", settings, arrays, subwords_file.read_bytes())
-    import_checkpoint(Source(tmp_path / "t2t"), tmp_path / "out")
+    import_checkpoint(ImportSource(tmp_path / "t2t"), tmp_path / "out")
     return tmp_path / "out"

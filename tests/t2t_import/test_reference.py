@@ -8,7 +8,7 @@ import pytest
 
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.t2t_import.importer import Source, import_checkpoint
+from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 from t2t_revival.t2t_import.settings import T2TSettings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -26,7 +26,7 @@ def name(request):
 @pytest.fixture(scope="module")
 def translator(name, tmp_path_factory):
     out = tmp_path_factory.mktemp(name)
-    import_checkpoint(Source(T2T / name), out)
+    import_checkpoint(ImportSource(T2T / name), out)
     return Translator.load(out)
 
 

@@ -18,7 +18,7 @@ from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint,
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.training.checkpoints import list_checkpoints
+from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.run import Run
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]

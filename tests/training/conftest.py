@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import copy_task
 import pytest
+
+from tests.support import copy_task
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.finished import check_unfinished
 
 ROWS = "step,target_tokens,seconds,loss\n4,1,1,3.0\n"

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.lock import FILE_NAME, check_free, only_trainer
+from t2t_revival.training.lock import FILE_NAME, check_free, output_dir_lock
 from t2t_revival.training.run import check_place
 
 HOLD = """
 import sys
 from pathlib import Path
-from t2t_revival.training.lock import only_trainer
-with only_trainer(Path(sys.argv[1])):
+from t2t_revival.training.lock import output_dir_lock
+with output_dir_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -40,7 +40,7 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     holder: subprocess.Popen, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with pytest.raises(T2TError, match=f"{out}: another t2t-trainer is at work there"), only_trainer(out):
+    with pytest.raises(T2TError, match=f"{out}: another t2t-trainer is at work there"), output_dir_lock(out):
         pass
     with pytest.raises(T2TError, match="another t2t-trainer"):
         check_place(out, "translate_ende", "tiny")
@@ -48,19 +48,19 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     holder.wait()
     assert (out / FILE_NAME).exists(), "a file that is left over locks nobody out"
     check_free(out)
-    with only_trainer(out):
+    with output_dir_lock(out):
         (out / "something").touch()
     check_place(out, "translate_ende", "tiny")
 
 
 def test_a_folder_that_stays_empty_goes_again(tmp_path: Path) -> None:
-    with only_trainer(tmp_path / "a" / "b"):
+    with output_dir_lock(tmp_path / "a" / "b"):
         assert (tmp_path / "a" / "b").is_dir()
     assert not (tmp_path / "a").exists()
 
 
 def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
-    with only_trainer(tmp_path):
+    with output_dir_lock(tmp_path):
         pass
     assert tmp_path.is_dir()
 
@@ -80,9 +80,9 @@ def test_a_file_system_without_locks_refuses_nobody(
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     if passes:
-        with only_trainer(tmp_path):
+        with output_dir_lock(tmp_path):
             return
-    with pytest.raises(OSError, match="no locks"), only_trainer(tmp_path):
+    with pytest.raises(OSError, match="no locks"), output_dir_lock(tmp_path):
         pass
 
 
@@ -90,13 +90,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(T2TError, match=r"cannot write to output_dir .*file/out"),
-        only_trainer(tmp_path / "file" / "out"),
+        output_dir_lock(tmp_path / "file" / "out"),
     ):
         pass
 
 
 def test_workers_that_look_at_the_same_time_do_not_refuse_each_other(tmp_path: Path) -> None:
-    with only_trainer(tmp_path):
+    with output_dir_lock(tmp_path):
         pass
     with (tmp_path / FILE_NAME).open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)  # as `check_free` of another worker

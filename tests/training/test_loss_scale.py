@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from bad_batches import HPARAMS, HUGE, NAN, trained, weighted
-from copy_task import final_arrays, start, write_shards
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training import checkpoints, loss_scale
+from t2t_revival.training import loss_scale
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.loss_scale import FIRST, LossScale, LossScaledAdam
 from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
+from tests.support.copy_task import final_arrays, start, write_shards
 
 RNG = np.random.default_rng(11)
 FLOAT16 = {"precision": "mixed_float16"}
@@ -86,24 +87,24 @@ def test_what_keras_adam_has_besides_is_refused() -> None:
 
 def test_others_have_no_scale() -> None:
     optimizer = FusedAdam()
-    optimizer.continue_with_scale(8.0, 2)
+    optimizer.set_loss_scale(8.0, 2)
     assert optimizer.loss_scale is None
 
 
 def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -> None:
     """The weight of a token makes gradients overflow, while the loss is finite."""
     with weighted({3: HUGE, 4: HUGE}):
-        _, notes, result = trained(shard, tmp_path, nonfinite_steps=1, **FLOAT16)
-    fault = "update 3: its scaled gradients overflow float16, left out; loss scale"
+        _, notes, result = trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
+    fault = "update 3: its scaled gradients overflow float16, skipped; loss scale"
     assert notes == [f"{fault} 16384", f"{fault} 8192"]
-    assert (result.step, result.left_out, result.overflows) == (4, 0, 2)
+    assert (result.step, result.skipped_updates, result.overflows) == (4, 0, 2)
     _, meta = checkpoints.load(checkpoints.list_checkpoints(tmp_path)[-1].path)
     assert LossScale(*meta["loss_scale"]) == (8192, 2)
 
 
 def test_a_loss_that_is_not_finite_is(shard: Path, tmp_path: Path) -> None:
     with weighted({2: NAN}), pytest.raises(T2TError, match="update 2: its loss is nan, 1 times in a row"):
-        trained(shard, tmp_path, nonfinite_steps=1, **FLOAT16)
+        trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
 
 
 @pytest.mark.parametrize("stop", [2, 3])

@@ -6,17 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import bad_batches
 import numpy as np
 import pytest
 import tensorflow as tf
-from bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
-from copy_task import write_shards
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.optimizer import make_optimizer
+from tests.support import bad_batches
+from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
+from tests.support.copy_task import write_shards
 
 SCRIPT = Path(bad_batches.__file__)
 
@@ -66,8 +66,8 @@ def test_training_goes_on_as_if_the_batch_had_not_been(shard: Path, tmp_path: Pa
     assert_same(found, expected)
     assert len(notes) == 1
     wrong = "gradients are not finite" if weight == HUGE else "loss is nan"
-    assert notes[0] == f"update 3: its {wrong}, left out (1 in a row, 1 in all)"
-    assert (result.step, result.left_out) == (4, 1)
+    assert notes[0] == f"update 3: its {wrong}, skipped (1 in a row, 1 in all)"
+    assert (result.step, result.skipped_updates) == (4, 1)
 
 
 def test_a_bad_micro_batch_leaves_the_whole_update_out(shard: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_run_resumed_around_a_bad_batch_ends_with_the_same_bits(
         trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=stop))
         parts, _, resumed = trained(shard, tmp_path / "parts", hparams=hparams)
     assert_same(parts, whole)
-    assert len(notes) == result.left_out == resumed.left_out == 2
+    assert len(notes) == result.skipped_updates == resumed.skipped_updates == 2
     assert (result.seen.examples, result.seen.target_tokens) == (
         resumed.seen.examples,
         resumed.seen.target_tokens,
@@ -101,11 +101,11 @@ def test_a_run_resumed_around_a_bad_batch_ends_with_the_same_bits(
 
 def test_bad_ones_in_a_row_end_training_and_good_ones_between_do_not(shard: Path, tmp_path: Path) -> None:
     with weighted(dict.fromkeys((2, 4, 6), NAN)):
-        assert trained(shard, tmp_path / "between", nonfinite_steps=2)[2].step == 4
+        assert trained(shard, tmp_path / "between", max_nonfinite_steps=2)[2].step == 4
     with weighted(dict.fromkeys((3, 4), NAN)), pytest.raises(T2TError, match=r"2 times in a row.*step 2\)"):
-        trained(shard, tmp_path / "row", nonfinite_steps=2, eval_frequency=2)
+        trained(shard, tmp_path / "row", max_nonfinite_steps=2, eval_frequency=2)
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path / "row")] == [2]
-    assert trained(shard, tmp_path / "row", nonfinite_steps=2)[2].step == 4
+    assert trained(shard, tmp_path / "row", max_nonfinite_steps=2)[2].step == 4
 
 
 def test_bfloat16_leaves_out_too(shard: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_bfloat16_leaves_out_too(shard: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_two_replicas_decide_the_same(tmp_path: Path, accumulate: int) -> None:
-    command = [sys.executable, str(SCRIPT), str(tmp_path), "2", str(accumulate)]
+    command = [sys.executable, "-m", bad_batches.__name__, str(tmp_path), "2", str(accumulate)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "the same" in done.stdout

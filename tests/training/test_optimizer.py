@@ -15,7 +15,7 @@ from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.optimizer import FusedAdam, make_optimizer
 
 RNG = np.random.default_rng(10)
-MIRRORED = Path(__file__).with_name("adam_on_two_devices.py")
+MIRRORED = Path(__file__).parents[1] / "support" / "adam_on_two_devices.py"
 
 
 def plain_adam(start: np.ndarray, gradients: np.ndarray, h: HParams) -> np.ndarray:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from copy_task import HPARAMS, final_arrays, start, start_workers, write_shards
 
 from t2t_revival.data import records
 from t2t_revival.hparams import HParams
+from tests.support.copy_task import HPARAMS, final_arrays, start, start_workers, write_shards
 
 ROWS = 12  # of the smallest part of an update
 WHOLE = 4 * ROWS  # of an update: all examples there are, so that only the way they are shared differs

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.training.run import (
     FILE_NAME,

@@ -142,9 +142,9 @@ def own_factors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("usr_rates", None)
 
 
-def readme_package(folder: Path) -> str:
-    """The package that the README shows."""
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def guide_package(folder: Path) -> str:
+    """The package that docs/guides/training.md shows."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "training.md").read_text(encoding="utf-8")
     (code,) = [
         block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "schedule_factor" in block
     ]
@@ -158,7 +158,7 @@ def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     schedule = "constant*cool_down"
     with pytest.raises(T2TError, match="'cool_down'"):
         registry.hparams("tiny", f"learning_rate_schedule={schedule}")
-    registry.import_usr_dir(readme_package(tmp_path / "usr_rates"))
+    registry.import_usr_dir(guide_package(tmp_path / "usr_rates"))
     assert registry.list_schedule_factors()["cool_down"].startswith("1, then along a square root")
     rates = Schedule(
         registry.hparams(

@@ -21,10 +21,13 @@ IDS = {
 WEIGHTS = ((IDS["targets"] != 0) / np.float32(5)).astype("float32")
 
 
-def twins(hparams: HParams, streams: int = 1) -> tuple[Transformer, TrainingTransformer]:
+def twins(hparams: HParams, num_parallel_batches: int = 1) -> tuple[Transformer, TrainingTransformer]:
     """Two models of the same weights, compiled alike."""
     hparams = hparams.replace(layer_prepostprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0)
-    plain, fused = Transformer(hparams, VOCAB), TrainingTransformer(hparams, VOCAB, streams=streams)
+    plain, fused = (
+        Transformer(hparams, VOCAB),
+        TrainingTransformer(hparams, VOCAB, num_parallel_batches=num_parallel_batches),
+    )
     fused.set_weights(plain.get_weights())
     for model in (plain, fused):
         model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
@@ -37,12 +40,14 @@ def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
     return loss, tape.gradient(loss, [weight.value for weight in model.trainable_variables])
 
 
-@pytest.mark.parametrize(("shared", "streams"), [(True, 1), (False, 1), (True, 2), (True, 3)])
+@pytest.mark.parametrize(("shared", "num_parallel_batches"), [(True, 1), (False, 1), (True, 2), (True, 3)])
 def test_loss_and_gradients_are_those_of_the_logits(
-    tiny_hparams: HParams, shared: bool, streams: int
+    tiny_hparams: HParams, shared: bool, num_parallel_batches: int
 ) -> None:
-    """Also where a batch has fewer sentences than there are streams."""
-    plain, fused = twins(tiny_hparams.replace(shared_embedding_and_softmax_weights=shared), streams)
+    """Also where a batch has fewer sentences than parts."""
+    plain, fused = twins(
+        tiny_hparams.replace(shared_embedding_and_softmax_weights=shared), num_parallel_batches
+    )
     assert [w.path for w in fused.weights] == [w.path for w in plain.weights]
     (loss, gradients), (fused_loss, fused_gradients) = loss_and_gradients(plain), loss_and_gradients(fused)
     assert float(fused_loss) == pytest.approx(float(loss), rel=1e-6)
@@ -50,9 +55,11 @@ def test_loss_and_gradients_are_those_of_the_logits(
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
-def test_a_batch_of_fewer_sentences_than_streams(tiny_hparams: HParams) -> None:
+def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
     """Trains, with dropout, and stays finite."""
-    model = TrainingTransformer(tiny_hparams.replace(layer_prepostprocess_dropout=0.1), VOCAB, streams=3)
+    model = TrainingTransformer(
+        tiny_hparams.replace(layer_prepostprocess_dropout=0.1), VOCAB, num_parallel_batches=3
+    )
     model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
     ids = np.array([[3, 4, 5, 6, 7, 8, 1]], "int32")
     first = ({"inputs": ids, "targets": ids}, ids, np.full(ids.shape, 1 / 7, "float32"))
@@ -65,10 +72,10 @@ def test_a_batch_of_fewer_sentences_than_streams(tiny_hparams: HParams) -> None:
     assert any((now != then).any() for now, then in zip(model.get_weights(), before, strict=True))
 
 
-@pytest.mark.parametrize("streams", [1, 2])
-def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
-    """Steps of `fit`, and the loss that `evaluate` gives, are those of the plain model."""
-    plain, fused = twins(tiny_hparams, streams)
+@pytest.mark.parametrize("num_parallel_batches", [1, 2])
+def test_fit_and_evaluate(tiny_hparams: HParams, num_parallel_batches: int) -> None:
+    """Steps of `fit`, and the loss that `evaluate` returns, are those of the plain model."""
+    plain, fused = twins(tiny_hparams, num_parallel_batches)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(3)
     histories = [model.fit(data, shuffle=False, verbose=0).history["loss"] for model in (plain, fused)]
     np.testing.assert_allclose(*histories, rtol=1e-6)
@@ -78,12 +85,12 @@ def test_fit_and_evaluate(tiny_hparams: HParams, streams: int) -> None:
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
-@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("num_parallel_batches", [1, 2])
 def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
-    tiny_hparams: HParams, streams: int
+    tiny_hparams: HParams, num_parallel_batches: int
 ) -> None:
     """While training, of the weights before the update; and by `evaluate`: both as NumPy computes it."""
-    plain, fused = twins(tiny_hparams, streams)
+    plain, fused = twins(tiny_hparams, num_parallel_batches)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS))
     measures = (
         lambda: fused.fit(data, shuffle=False, verbose=0).history,
@@ -101,14 +108,43 @@ def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
 
 
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
-    plain, fused = twins(tiny_hparams, streams=2)
+    plain, fused = twins(tiny_hparams, num_parallel_batches=2)
     assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
     assert [part.shape for part in fused(IDS, training=True)] == [(1, 3, tiny_hparams.hidden_size)] * 2
     fused.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(loaded, TrainingTransformer)
-    assert loaded.streams == 2
+    assert loaded.num_parallel_batches == 2
     assert (loaded(IDS).numpy() == plain(IDS).numpy()).all()
+
+
+@pytest.mark.parametrize("num_parallel_batches", [1, 2])
+def test_compiled_metrics_see_logits(tiny_hparams: HParams, num_parallel_batches: int) -> None:
+    """While training and while evaluating: both models report the same accuracy."""
+    models = twins(tiny_hparams, num_parallel_batches)
+    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(2)
+    logs = []
+    for model in models:
+        model.compile(
+            optimizer=keras.optimizers.SGD(0.5),
+            loss=TokenCrossEntropy(0.1),
+            metrics=["sparse_categorical_accuracy"],
+            weighted_metrics=[keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="nll")],
+        )
+        trained = model.fit(data, shuffle=False, verbose=0).history
+        evaluated = model.evaluate(data, verbose=0, return_dict=True)
+        logs.append({name: (np.ravel(trained[name])[0], evaluated[name]) for name in trained})
+    plain, fused = logs
+    assert set(fused) - set(plain) == {"cross_entropy"}
+    for name, values in plain.items():
+        assert fused[name] == pytest.approx(values, rel=1e-5)
+
+
+def test_its_config_keeps_precision_and_parts(tiny_hparams: HParams) -> None:
+    model = TrainingTransformer(tiny_hparams, VOCAB, num_parallel_batches=2, dtype="mixed_bfloat16")
+    again = TrainingTransformer.from_config(model.get_config())
+    assert again.dtype_policy.name == again.encoder.layers[0].dtype_policy.name == "mixed_bfloat16"
+    assert again.num_parallel_batches == 2
 
 
 def test_without_weights_each_token_counts(tiny_hparams: HParams) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from copy_task import HPARAMS, VOCAB, start_workers
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training import checkpoints, loop
+from t2t_revival.training import loop
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.distribution import make_strategy
-from t2t_revival.training.loop import train
-from t2t_revival.training.settings import Settings
+from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.workers import VARIABLE, Workers
+from tests.support.copy_task import HPARAMS, VOCAB, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
 
@@ -25,9 +25,12 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
     ("value", "message"),
     [
         (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
-        ("{", "TF_CONFIG is not of the form"),
-        ({"cluster": CLUSTER}, "TF_CONFIG is not of the form"),
-        ({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}, "TF_CONFIG is not of the form"),
+        ("{", "TF_CONFIG does not have the form"),
+        ({"cluster": CLUSTER}, "TF_CONFIG does not have the form"),
+        (
+            {"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}},
+            "TF_CONFIG does not have the form",
+        ),
         (
             {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
             r'a cluster of the job "worker" alone is needed, not \[\'ps\', \'worker\'\]',
@@ -47,7 +50,7 @@ def test_a_process_of_its_own_is_the_chief() -> None:
     workers = Workers(make_strategy("default"))
     assert workers.chief
     assert not workers.several
-    assert workers.largest(2) == 2
+    assert workers.all_reduce_max(2) == 2
 
 
 def test_a_loss_while_the_model_is_built_is_one_line(
@@ -63,10 +66,10 @@ def test_a_loss_while_the_model_is_built_is_one_line(
 
     monkeypatch.setattr(loop, "build_model", lost)
     with pytest.raises(tf.errors.UnavailableError):
-        train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
     monkeypatch.setattr(loop, "Workers", Several)
     with pytest.raises(T2TError, match="a worker is gone: start the same command again on all machines"):
-        train(shards, HPARAMS, VOCAB, Settings(tmp_path))
+        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 
 
 @pytest.mark.slow

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from copy_task import HPARAMS, VOCAB, start_in, write_shards
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.loop import Training, train
-from t2t_revival.training.news import Step
-from t2t_revival.training.settings import Settings
+from t2t_revival.training.events import StepEvent
+from t2t_revival.training.loop import Training, TrainingData
+from t2t_revival.training.run_config import RunConfig
+from tests.support.copy_task import HPARAMS, VOCAB, start_in, train, write_shards
 
 
 @pytest.mark.slow
@@ -32,8 +32,8 @@ def test_losses_are_those_without_xla(window: int, precision: str, tolerance: fl
     )
     losses: dict[bool, list[float]] = {False: [], True: []}
     for xla, found in losses.items():
-        settings = Settings(tmp_path / f"xla-{xla}", xla=xla, precision=precision, log_steps=1)
-        train(shards, hparams, VOCAB, settings, None, lambda n, to=found: _note(n, to))
+        config = RunConfig(tmp_path / f"xla-{xla}", xla=xla, precision=precision, log_steps=1)
+        train(shards, hparams, VOCAB, config, None, lambda n, to=found: _note(n, to))
     assert len(losses[True]) == 10
     np.testing.assert_allclose(losses[True], losses[False], rtol=tolerance)
     assert losses[True][-1] < losses[True][0]
@@ -46,9 +46,9 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
     hparams = HPARAMS.replace(
         batch_size=60, max_length=9, min_length_bucket=4, length_bucket_step=1.5, train_steps=65
     )
-    settings = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
+    config = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
     dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none"
-    training = start_in(tmp_path, tmp_path / "out", shards, hparams, 1, settings, XLA_FLAGS=dump)
+    training = start_in(tmp_path, tmp_path / "out", shards, hparams, 1, config, XLA_FLAGS=dump)
     found = json.loads(training.communicate(timeout=900)[0].splitlines()[-1])
     assert found["step"] == 65
     steps = list((tmp_path / "dump").glob("*one_step_on_data*before_optimizations.txt"))
@@ -58,10 +58,10 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
 def test_several_replicas_are_refused(tmp_path: Path) -> None:
     two = SimpleNamespace(num_replicas_in_sync=2)
     with pytest.raises(T2TError, match=r"--xla compiles what one device computes, .* has 2: leave it out"):
-        Training([], HPARAMS, VOCAB, Settings(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
+        Training(TrainingData([], VOCAB), HPARAMS, RunConfig(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 
-def _note(news: object, losses: list[float]) -> None:
-    if isinstance(news, Step):
-        losses.append(news.loss)
+def _note(event: object, losses: list[float]) -> None:
+    if isinstance(event, StepEvent):
+        losses.append(event.loss)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.following import Clock, follow
+from t2t_revival.utils.file_watcher import Clock, stepfiles_iterator
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def listing(folder: Path):
 
 
 def steps(*arguments, **more) -> list[int]:
-    return [file.step for file in follow(*arguments, **more)]
+    return [file.step for file in stepfiles_iterator(*arguments, **more)]
 
 
 def test_lowest_step_first_whatever_their_names(tmp_path: Path, clock: Time) -> None:
@@ -80,7 +80,7 @@ def test_the_wait_for_the_first_counts_from_the_start(tmp_path: Path, clock: Tim
 def test_files_that_go_are_passed_over(tmp_path: Path, clock: Time) -> None:
     for step in (1, 2, 3):
         (tmp_path / str(step)).touch()
-    found = follow(listing(tmp_path), clock=clock.clock)
+    found = stepfiles_iterator(listing(tmp_path), clock=clock.clock)
     assert next(found).step == 1
     (tmp_path / "2").unlink()
     assert [file.step for file in found] == [3]
@@ -92,4 +92,4 @@ def test_two_files_of_one_step_are_both_given(tmp_path: Path, clock: Time) -> No
     files = [File(5, tmp_path / name) for name in ("b", "a")]
     for file in files:
         file.path.touch()
-    assert list(follow(lambda: files, clock=clock.clock)) == files
+    assert list(stepfiles_iterator(lambda: files, clock=clock.clock)) == files

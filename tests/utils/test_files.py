@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.files import check_apart, only_one, text_lines, writing
+from t2t_revival.utils.files import atomic_write, check_apart, exclusive_lock, text_lines
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    with writing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"all")
         assert not path.exists()
     assert path.read_bytes() == b"all"
@@ -22,7 +22,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_bytes(b"old")
 
     def fail() -> None:
-        with writing(path) as file:
+        with atomic_write(path) as file:
             file.write(b"new")
             raise KeyboardInterrupt
 
@@ -68,7 +68,11 @@ def test_an_output_that_is_an_input_is_refused(tmp_path: Path, monkeypatch: pyte
 
 
 def test_only_one_at_a_time(tmp_path: Path) -> None:
-    with only_one(tmp_path, "busy"), pytest.raises(T2TError, match="busy"), only_one(tmp_path, "busy"):
+    with (
+        exclusive_lock(tmp_path, "busy"),
+        pytest.raises(T2TError, match="busy"),
+        exclusive_lock(tmp_path, "busy"),
+    ):
         pytest.fail("a second one came in")
-    with only_one(tmp_path, "busy"):
+    with exclusive_lock(tmp_path, "busy"):
         pass

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.vocabulary import Vocabulary
-from t2t_revival.native_log import LEVEL, quiet
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.utils.native_log import LEVEL, quiet
 
 CHATTER = [
     b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n",
@@ -64,7 +64,7 @@ def test_the_imports_of_the_readme_are_silent(tmp_path: Path) -> None:
         "from t2t_revival import registry\n"
         "assert 'tensorflow' not in sys.modules\n"
         "from t2t_revival.decoding.translator import Translator\n"
-        "from t2t_revival.data.vocabulary import Vocabulary\n"
+        "from t2t_revival.data.vocabulary.sentencepiece import Vocabulary\n"
         "import tensorflow as tf\n"
         f"Vocabulary({str(tmp_path / 'v.spm')!r}).encode_in_graph(tf.constant(['the dog']))\n"
     )

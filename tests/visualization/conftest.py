@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_revival.visualization.attention import CROSS, DECODER, ENCODER, START, Attended, Attention
+from t2t_revival.visualization.attention import CROSS, DECODER, ENCODER, START, Attention, AttentionWeights
 
 HOSTILE = [
     "</script>",
@@ -31,11 +31,11 @@ def hostile() -> Attention:
     """3 layers, in the decoder 2, of 4 heads, between tokens that may do harm to a page."""
     rng, heads = np.random.default_rng(7), (1, 2, 3, 4)
 
-    def attended(kind: str, queries: list[str], memory: list[str], layers: int) -> Attended:
+    def attended(kind: str, queries: list[str], memory: list[str], layers: int) -> AttentionWeights:
         scores = rng.normal(0, 3, (layers, len(heads), len(queries), len(memory)))
         if kind == DECODER:
             scores[..., np.triu(np.ones((len(queries), len(memory)), bool), 1)] = -1e9
-        return Attended(kind, queries, memory, tuple(range(1, layers + 1)), heads, softmax(scores))
+        return AttentionWeights(kind, queries, memory, tuple(range(1, layers + 1)), heads, softmax(scores))
 
     kinds = (
         attended(ENCODER, HOSTILE, HOSTILE, 3),

@@ -42,7 +42,7 @@ class Dom(HTMLParser):
     Attributes:
         tokens: of both sides, "from" and "at", as they are read.
         lines: how strong each is.
-        said: below the figure.
+        status: below the figure.
         title: of the page.
         result: what a test's script left.
         requests: addresses that the page asked for.
@@ -56,7 +56,7 @@ class Dom(HTMLParser):
         self._texts: dict[str, str] = {}
         self._open: list[tuple[str, dict]] = []
         self.feed(text)
-        self.said, self.title, self.result = (self._texts.get(n, "") for n in ("said", "title", "result"))
+        self.status, self.title, self.result = (self._texts.get(n, "") for n in ("status", "title", "result"))
 
     def handle_starttag(self, tag, attrs) -> None:
         has = dict(attrs)
@@ -152,7 +152,7 @@ def test_all_heads_of_the_last_layer_are_drawn_where_nothing_is_chosen(hostile, 
         assert {line.head for line in dom.lines} == {1, 2, 3, 4}
         first = {line[1:]: weight for line, weight in dom.lines.items() if line.head == 1}
         assert first == strong(hostile.kinds[0].weights[2, 0])
-        assert dom.said == ""
+        assert dom.status == ""
 
 
 def test_a_token_of_the_hash_is_isolated_and_said_in_words(hostile, browse) -> None:
@@ -160,13 +160,13 @@ def test_a_token_of_the_hash_is_isolated_and_said_in_words(hostile, browse) -> N
     assert {line.query for line in dom.lines} == {2}
     weights = hostile.kinds[2].weights[1, 1, 2]
     best = int(weights.argmax())
-    start = f"{hostile.kinds[2].queries[2]} looks at {hostile.kinds[2].memory[best]} "
-    assert dom.said.startswith(start)
-    percent = int(re.match(r"\d+", dom.said[len(start) :])[0])
+    start = f"{hostile.kinds[2].queries[2]} attends to {hostile.kinds[2].memory[best]} "
+    assert dom.status.startswith(start)
+    percent = int(re.match(r"\d+", dom.status[len(start) :])[0])
     assert abs(percent - 100 * weights[best]) < 1
     dom = browse(page(hostile, "about"), f"#kind=cross&layer=2&heads=2&at={best + 1}")
     assert {line.memory for line in dom.lines} == {best}
-    assert " is looked at by " in dom.said
+    assert " is attended to by " in dom.status
 
 
 def test_hand_and_keys(hostile, browse) -> None:

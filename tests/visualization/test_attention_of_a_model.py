@@ -7,14 +7,22 @@ import numpy as np
 import pytest
 from keras import ops
 
-from t2t_revival.data.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary import EOS
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.visualization.attention import CROSS, DECODER, ENCODER, LONGEST, START, attend, labels
+from t2t_revival.visualization.attention import (
+    CROSS,
+    DECODER,
+    ENCODER,
+    MAX_TOKENS,
+    START,
+    compute_attention,
+    labels,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # one token
 
@@ -29,7 +37,7 @@ def translator(tiny_hparams: HParams, subwords_file) -> Translator:
 
 
 def test_labels_and_weights_of_a_given_target(translator) -> None:
-    attention = attend(translator, "the dogs", "do, the")
+    attention = compute_attention(translator, "the dogs", "do, the")
     read, written = ["the_", "dog", "s_", "<EOS>"], ["do", "_", ", _", "the_", "<EOS>"]
     encoder, decoder, cross = attention.kinds
     assert [encoder.kind, decoder.kind, cross.kind] == [ENCODER, DECODER, CROSS]
@@ -55,7 +63,7 @@ def test_labels_and_weights_of_a_given_target(translator) -> None:
 
 
 def test_the_output_is_the_decoders_own_best(translator) -> None:
-    attention = attend(translator, "the dog")
+    attention = compute_attention(translator, "the dog")
     written = attention.kinds[1].queries
     assert attention.target == translator.translate("the dog")
     source = translator.encode("the dog")
@@ -64,7 +72,7 @@ def test_the_output_is_the_decoders_own_best(translator) -> None:
 
 
 def test_an_empty_target_has_its_end_only(translator) -> None:
-    _, decoder, cross = attend(translator, "the dog", "").kinds
+    _, decoder, cross = compute_attention(translator, "the dog", "").kinds
     assert (decoder.queries, decoder.memory, cross.queries) == (["<EOS>"], [START], ["<EOS>"])
     np.testing.assert_allclose(decoder.weights, 1)
 
@@ -84,48 +92,48 @@ def tokens(number: int) -> str:
 @pytest.mark.parametrize("line", ["", " \n"])
 def test_no_input(translator, line: str) -> None:
     with pytest.raises(T2TError, match="the input is empty"):
-        attend(translator, line)
+        compute_attention(translator, line)
 
 
 def test_what_is_too_long_is_an_error_that_says_how_long_it_may_be(translator) -> None:
-    with pytest.raises(T2TError, match="the input has 41 tokens, and at most 40 can be drawn"):
-        attend(translator, tokens(40), "dog")
+    with pytest.raises(T2TError, match="the input has 41 tokens, the limit is 40: give"):
+        compute_attention(translator, tokens(40), "dog")
     translator.max_length = 1000
-    with pytest.raises(T2TError, match=f"the target has {LONGEST + 1} tokens, and at most {LONGEST} can"):
-        attend(translator, "dog", tokens(LONGEST))
-    longest = attend(translator, "dog", tokens(LONGEST - 1)).kinds[1]
-    assert len(longest.queries) == LONGEST
+    with pytest.raises(T2TError, match=f"the target has {MAX_TOKENS + 1} tokens, the limit is {MAX_TOKENS}"):
+        compute_attention(translator, "dog", tokens(MAX_TOKENS))
+    longest = compute_attention(translator, "dog", tokens(MAX_TOKENS - 1)).kinds[1]
+    assert len(longest.queries) == MAX_TOKENS
 
 
 def test_an_output_that_is_too_long(translator, monkeypatch) -> None:
-    monkeypatch.setattr(translator, "best_ids", lambda _: [5] * (LONGEST + 1))
-    with pytest.raises(T2TError, match=f"the output has {LONGEST + 1} tokens"):
-        attend(translator, "dog")
+    monkeypatch.setattr(translator, "best_ids", lambda _: [5] * (MAX_TOKENS + 1))
+    with pytest.raises(T2TError, match=f"the output has {MAX_TOKENS + 1} tokens"):
+        compute_attention(translator, "dog")
 
 
 @pytest.mark.parametrize("target", [None, "dog"])
-def test_weights_that_are_not_numbers(translator, target) -> None:
+def test_weights_with_nan(translator, target) -> None:
     for weight in translator.model.trainable_weights:
         weight.assign(ops.full_like(weight, float("nan")))
-    with pytest.raises(T2TError, match="not numbers; use an earlier checkpoint"):
-        attend(translator, "the dog", target)
+    with pytest.raises(T2TError, match="contain NaN: use an earlier checkpoint"):
+        compute_attention(translator, "the dog", target)
 
 
 def test_a_lone_surrogate_is_refused(translator) -> None:
     for texts in (("\ud800", None), ("dog", "\udfff")):
         with pytest.raises(T2TError, match="lone surrogate"):
-            attend(translator, *texts)
+            compute_attention(translator, *texts)
 
 
-def test_narrowed(hostile) -> None:
-    narrow = hostile.narrowed(layer=2, head=3)
+def test_select(hostile) -> None:
+    narrow = hostile.select(layer=2, head=3)
     assert [(kind.layers, kind.heads) for kind in narrow.kinds] == [((2,), (3,))] * 3
     for kind, whole in zip(narrow.kinds, hostile.kinds, strict=True):
         np.testing.assert_array_equal(kind.weights, whole.weights[1:2, 2:3])
-    for kind, whole in zip(hostile.narrowed().kinds, hostile.kinds, strict=True):
+    for kind, whole in zip(hostile.select().kinds, hostile.kinds, strict=True):
         np.testing.assert_array_equal(kind.weights, whole.weights)
-    assert [kind.kind for kind in hostile.narrowed(kind=CROSS).kinds] == [CROSS]
-    assert [kind.kind for kind in hostile.narrowed(layer=3).kinds] == [ENCODER]  # the decoder has two
+    assert [kind.kind for kind in hostile.select(kind=CROSS).kinds] == [CROSS]
+    assert [kind.kind for kind in hostile.select(layer=3).kinds] == [ENCODER]  # the decoder has two
 
 
 @pytest.mark.parametrize(
@@ -138,4 +146,4 @@ def test_narrowed(hostile) -> None:
 )
 def test_a_layer_or_head_that_there_is_not(hostile, narrow: dict, message: str) -> None:
     with pytest.raises(T2TError, match=message):
-        hostile.narrowed(**narrow)
+        hostile.select(**narrow)

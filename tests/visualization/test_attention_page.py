@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_revival.visualization.attention import Attended, Attention
+from t2t_revival.visualization.attention import Attention, AttentionWeights
 from t2t_revival.visualization.attention_page import page
 
 
@@ -61,8 +61,8 @@ def test_the_data_are_the_attention(hostile) -> None:
     assert (decoder[..., np.triu(np.ones((4, 4), bool), 1)] == 0).all()
 
 
-def test_a_narrowed_page_is_smaller_and_keeps_the_numbers(hostile) -> None:
-    text = page(hostile.narrowed(layer=2, head=3), "about")
+def test_a_page_of_one_head_is_smaller_and_keeps_the_numbers(hostile) -> None:
+    text = page(hostile.select(layer=2, head=3), "about")
     kinds = data_of(text)["kinds"]
     assert [(kind["layers"], kind["heads"]) for kind in kinds] == [([2], [3])] * 3
     assert len(text) < len(page(hostile, "about"))
@@ -99,7 +99,7 @@ def test_hostile_tokens_leave_the_page_as_it_is(hostile) -> None:
     def skeleton(attention: Attention) -> list:
         return [(tag, has) for tag, has, _ in Elements(page(attention, "about")).found]
 
-    plain = Attended("encoder", ["a"], ["a"], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
+    plain = AttentionWeights("encoder", ["a"], ["a"], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
     assert skeleton(hostile) == skeleton(Attention("a", "b", (plain,)))
 
 
@@ -111,7 +111,7 @@ def test_what_is_said_of_the_model_is_text(hostile) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_any_text_comes_back(text: str) -> None:
-    one = Attended("cross", [text], [text], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
+    one = AttentionWeights("cross", [text], [text], (1,), (1,), np.ones((1, 1, 1, 1), "float32"))
     data = data_of(page(Attention(text, text, (one,)), "about"))
     assert data["source"] == data["target"] == text
     assert data["kinds"][0]["queries"] == data["kinds"][0]["memory"] == [text]

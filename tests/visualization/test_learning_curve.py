@@ -17,9 +17,9 @@ def test_lines_of_different_data_are_apart_and_told_apart(tmp_path: Path) -> Non
     shown = _draw_segments(axes, read_segments(tmp_path, DEV, "loss"), "loss", "o", "b", "dev loss")
     assert [line.get_ydata().tolist() for line in axes.get_lines()] == [[5, 4], [6], [3, 2]]
     assert [line.get_linestyle() for line in axes.get_lines()] == ["-", "--", "-"]
-    assert [line.get_label() for line in shown] == ["dev loss", "dev loss, on other data"]
+    assert [line.get_label() for line in shown] == ["dev loss", "dev loss, other data"]
     shown = _draw_segments(axes, read_segments(tmp_path, DEV, "bleu"), "bleu", "s", "r", "dev BLEU")
-    assert [line.get_label() for line in shown] == ["dev BLEU, measured otherwise", "dev BLEU"]
+    assert [line.get_label() for line in shown] == ["dev BLEU, other settings", "dev BLEU"]
 
 
 def test_a_training_of_an_earlier_version_is_drawn(tmp_path: Path) -> None:

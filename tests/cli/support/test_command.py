@@ -10,7 +10,7 @@ import pytest
 from absl import flags
 
 from t2t_revival import cli
-from t2t_revival.cli import common
+from t2t_revival.cli.support import command
 from t2t_revival.errors import T2TError
 
 USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
@@ -18,8 +18,8 @@ USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
 
 @pytest.fixture
 def values() -> flags.FlagValues:
-    values = common.new_flags()
-    common.define_integer(
+    values = command.new_flags()
+    command.define_integer(
         "minutes", 40, "How long the " + "very " * 30 + "hot oven is on.", flag_values=values
     )
     flags.DEFINE_string("cake", None, "What is baked.", flag_values=values)
@@ -28,12 +28,12 @@ def values() -> flags.FlagValues:
 
 
 def run(values: flags.FlagValues, *arguments: str, raises: BaseException | None = None) -> int:
-    def command(values: flags.FlagValues) -> None:
+    def bake(values: flags.FlagValues) -> None:
         if raises is not None:
             raise raises
         print(f"baked {values.cake} with {'+'.join(values.topping)} for {values.minutes}")
 
-    return common.run(values, USAGE, command, ["/usr/bin/t2t-bake", *arguments])
+    return command.run(values, USAGE, bake, ["/usr/bin/t2t-bake", *arguments])
 
 
 def test_success(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
@@ -150,9 +150,9 @@ def test_help(values: flags.FlagValues, capsys: pytest.CaptureFixture, arguments
 
 def test_a_reader_that_went_away_is_no_traceback() -> None:
     program = (
-        "import sys; from t2t_revival.cli import common\n"
-        "command = lambda values: [print('x' * 100) for _ in range(10000)]\n"
-        "sys.exit(common.run(common.new_flags(), 'usage', command, ['t2t-bake']))"
+        "import sys; from t2t_revival.cli.support import command\n"
+        "bake = lambda values: [print('x' * 100) for _ in range(10000)]\n"
+        "sys.exit(command.run(command.new_flags(), 'usage', bake, ['t2t-bake']))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -164,42 +164,3 @@ def test_a_reader_that_went_away_is_no_traceback() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait(timeout=60) == 1
-
-
-@pytest.mark.parametrize(
-    ("cores", "most", "number", "threads"),
-    [(2, None, 2, 1), (2, 1, 1, 2), (8, 3, 2, 4), (8, None, 8, 1), (1, 4, 1, 1)],
-)
-def test_streams_share_the_cores(
-    monkeypatch: pytest.MonkeyPatch, cores: int, most: int | None, number: int, threads: int
-) -> None:
-    import tensorflow as tf
-
-    given: list[int] = []
-    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", given.append)
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    monkeypatch.setattr("t2t_revival.data.workers.cores", lambda: cores)
-    assert common.streams(most) == number
-    assert given == [threads]
-
-
-def test_one_stream_on_a_gpu_or_where_tensorflow_has_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tensorflow as tf
-
-    def refuse(threads: int) -> None:
-        raise RuntimeError("in use")
-
-    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", refuse)
-    monkeypatch.setattr("t2t_revival.data.workers.cores", lambda: 8)
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"])
-    assert common.streams() == 1
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
-    assert common.streams() == 1
-
-
-@pytest.mark.parametrize(("tokens", "most"), [(100, 1), (2048, 2), (4096, 4), (25_000, 8)])
-def test_parts_of_a_training_batch_are_worth_a_stream(
-    monkeypatch: pytest.MonkeyPatch, tokens: int, most: int
-) -> None:
-    monkeypatch.setattr(common, "streams", lambda given: given)
-    assert common.training_streams(tokens) == most

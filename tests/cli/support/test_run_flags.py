@@ -13,11 +13,11 @@ from t2t_revival.cli import (
     exporter,
     import_checkpoint,
     query_server,
-    run_flags,
     trainer,
     translate_all,
 )
 from t2t_revival.cli import eval as eval_command
+from t2t_revival.cli.support import run_flags
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.run import FILE_NAME
@@ -103,7 +103,7 @@ def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
 
 
 def test_a_server_takes_t2ts_name(monkeypatch):
-    from t2t_revival.cli import problem_flags
+    from t2t_revival.cli.support import problem_flags
 
     values = query_server.command_flags()
     values(["t2t-query-server", "--problem=translate_enfr_wmt32k"])
@@ -188,7 +188,7 @@ def test_t2ts_hparams_without_a_checkpoint(tmp_path, capsys):
     (tmp_path / "hparams.json").write_text('{"symbol_modality_num_shards": 16}')
     arguments = ["--problem=translate_ende", "--hparams_set=tiny", f"--output_dir={tmp_path}"]
     assert trainer.main(["t2t-trainer", *arguments]) == 1
-    assert f"{tmp_path}: its hparams.json is tensor2tensor's, and there is no" in capsys.readouterr().err
+    assert f"{tmp_path}: its hparams.json is tensor2tensor's, but there is no" in capsys.readouterr().err
 
 
 def test_a_folder_of_ours_is_no_t2ts(model):

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from t2t_revival.cli.commands import run_command
+from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.errors import T2TError
 
 WAITING = """
 import sys
-from t2t_revival.cli.commands import run_command
+from t2t_revival.cli.support.subcommand import run_command
 try:
     run_command("t2t-bleu", {{"translations_dir": {folder!r}, "reference": {reference!r}, "wait_minutes": 5}})
 except KeyboardInterrupt:
@@ -39,7 +39,7 @@ def test_a_command_runs_as_if_it_were_typed(files, capfd) -> None:
 
 
 def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
-    with pytest.raises(T2TError, match="t2t-bleu failed with status 1; what it said stands above"):
+    with pytest.raises(T2TError, match="t2t-bleu failed with status 1; its message stands above"):
         run_command("t2t-bleu", {"translation": files / "missing", "reference": files / "ref.de"})
     assert "t2t-bleu: error:" in capfd.readouterr().err
 

@@ -5,7 +5,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import ESCAPE, SPACE_MARK, Vocabulary, VocabularyTooLargeError
+from t2t_revival.data.vocabulary.sentencepiece import ESCAPE, SPACE_MARK, Vocabulary, VocabularyTooLargeError
 from t2t_revival.errors import T2TError
 
 TEXT = [
@@ -147,7 +147,7 @@ def test_a_vocabulary_too_large_for_the_text_names_the_largest(tmp_path):
     ) as raised:
         Vocabulary.train(TEXT, path, 50_000)
     assert not any(tmp_path.iterdir())
-    assert Vocabulary.train(TEXT, path, raised.value.largest).size == raised.value.largest
+    assert Vocabulary.train(TEXT, path, raised.value.max_size).size == raised.value.max_size
 
 
 def test_a_vocabulary_smaller_than_its_characters_is_refused(tmp_path):
@@ -178,5 +178,5 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(TEXT), model_writer=model, vocab_size=60, model_type="bpe", minloglevel=2
         )
-    with pytest.raises(T2TError, match=r"other\.spm: a vocabulary must have PAD 0 and EOS 1"):
+    with pytest.raises(T2TError, match=r"other\.spm: PAD and EOS of this vocabulary are not 0 and 1"):
         Vocabulary(tmp_path / "other.spm")

@@ -9,12 +9,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.subwords import SubwordVocabulary, alphanumeric_bounds, is_alphanumeric
-from t2t_revival.data.vocabularies import open_vocabulary
-from t2t_revival.data.vocabulary import Vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.subword_format import alphanumeric_bounds, is_alphanumeric
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
 from t2t_revival.errors import T2TError
 
-T2T = Path(__file__).parents[3] / "shared" / "data" / "t2t_reference"
+T2T = Path(__file__).parents[4] / "shared" / "data" / "t2t_reference"
 KNOWN = "the dogs_\\u;0123456789,üé \u00a0日\n"
 TEXTS = st.text(st.one_of(st.sampled_from(KNOWN), st.characters(exclude_categories=["Cs"])), max_size=30)
 ODD_LINES = [

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.errors import T2TError
 
 REFERENCE = json.loads(
-    (Path(__file__).parents[1] / "reference" / "subwords_built.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "reference" / "subwords_built.json").read_text(encoding="utf-8")
 )
 TEXT = REFERENCE["text"]
 FOX = "The quick brown fox jumps over the lazy dog"

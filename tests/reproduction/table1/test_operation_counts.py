@@ -4,9 +4,9 @@ import keras
 import pytest
 import tensorflow as tf
 
-from t2t_revival.reproduction.layers import LAYER_TYPES
-from t2t_revival.reproduction.operations import count
-from t2t_revival.reproduction.paths import traced
+from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES
+from t2t_revival.reproduction.table1.operation_counts import count
+from t2t_revival.reproduction.table1.path_lengths import traced
 
 K = 3  # kernel
 
@@ -104,15 +104,18 @@ def test_gradients_take_two_products_for_each() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda a: tf.while_loop(lambda a: tf.reduce_sum(a) < 9, lambda a: [a + 1], [a])[0], "how often"),
+        (
+            lambda a: tf.while_loop(lambda a: tf.reduce_sum(a) < 9, lambda a: [a + 1], [a])[0],
+            "iterations is unknown",
+        ),
         (
             lambda a: tf.while_loop(
                 lambda a: True, lambda a: [a], [a], maximum_iterations=tf.cast(a[0, 0], "int32")
             )[0],
             "depends on the graph's inputs",
         ),
-        (lambda a: tf.cond(a[0, 0] > 0, lambda: tf.matmul(a, a), lambda: a), "which branch"),
-        (lambda a: tf.matmul(tf.boolean_mask(a, a[:, 0] > 0), a), "its shape"),
+        (lambda a: tf.cond(a[0, 0] > 0, lambda: tf.matmul(a, a), lambda: a), "of a branch"),
+        (lambda a: tf.matmul(tf.boolean_mask(a, a[:, 0] > 0), a), "the shape .* is not fully known"),
     ],
 )
 def test_what_cannot_be_counted_is_an_error(function, message) -> None:

@@ -7,37 +7,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.errors import T2TError
-from t2t_revival.reproduction import layer_costs, layer_points, layers
-from t2t_revival.reproduction.layer_points import Plan, read_points
-from t2t_revival.reproduction.layers import LAYER_TYPES
+from t2t_revival.reproduction.table1 import layer_types, timings
+from t2t_revival.reproduction.table1 import table as table1
+from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES
+from t2t_revival.reproduction.table1.timings import Plan, read_timings
 
-TINY = Plan((4, 8), (64, 128), channels_held=64, length_held=4, rounds=3, turn=0.0)
+TINY = Plan((4, 8), (64, 128), fixed_channels=64, fixed_length=4, rounds=3, turn=0.0)
 SIZES = [(4, 64), (4, 128), (8, 64)]
 
 
 @pytest.fixture(autouse=True)
 def tiny_scale(monkeypatch) -> None:
-    monkeypatch.setitem(layer_points.PLANS, "tiny", TINY)
-    monkeypatch.setattr(layer_costs, "PATH_LENGTHS", (4,))
+    monkeypatch.setitem(timings.PLANS, "tiny", TINY)
+    monkeypatch.setattr(table1, "PATH_LENGTHS", (4,))
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """A folder with all points of the scale."""
     folder = tmp_path_factory.mktemp("measured")
-    layer_points.measure(folder, TINY, lambda news: None)
+    timings.measure(folder, TINY, _silent)
     return folder
 
 
 @pytest.fixture
 def folder(measured, tmp_path):
     """A copy of it that a test may change."""
-    (tmp_path / layer_points.FILE_NAME).write_bytes((measured / layer_points.FILE_NAME).read_bytes())
+    (tmp_path / timings.FILE_NAME).write_bytes((measured / timings.FILE_NAME).read_bytes())
     return tmp_path
 
 
 def cells(folder):
-    with (folder / layer_points.FILE_NAME).open(newline="") as file:
+    with (folder / timings.FILE_NAME).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -46,7 +47,7 @@ def test_sizes_are_n_at_one_d_and_d_at_one_n_smallest_first() -> None:
 
 
 def test_each_type_has_a_point_at_each_size(measured) -> None:
-    points = read_points(measured)
+    points = read_timings(measured)
     assert {(point.layer, point.size) for point in points} == {
         (layer_type.name, size) for layer_type in LAYER_TYPES for size in SIZES
     }
@@ -56,36 +57,36 @@ def test_each_type_has_a_point_at_each_size(measured) -> None:
 
 
 def test_what_is_measured_is_not_measured_again(folder) -> None:
-    before = (folder / layer_points.FILE_NAME).read_text()
-    told: list[str] = []
-    layer_costs.table(folder, "tiny", told.append)
-    assert (folder / layer_points.FILE_NAME).read_text() == before
-    assert not [news for news in told if news.startswith("measuring")]
+    before = (folder / timings.FILE_NAME).read_text()
+    messages: list[str] = []
+    table1.make_table(folder, "tiny", messages.append)
+    assert (folder / timings.FILE_NAME).read_text() == before
+    assert not [line for line in messages if line.startswith("measuring")]
 
 
 def test_only_missing_and_damaged_points_are_measured(folder) -> None:
-    path = folder / layer_points.FILE_NAME
+    path = folder / timings.FILE_NAME
     rows = path.read_text().splitlines()
     kept, damaged = rows[:-3], rows[-1].split(",")[0] + ",4,six"
     path.write_text("\n".join([*kept, damaged]) + "\n")
-    told: list[str] = []
-    points = layer_points.measure(folder, TINY, told.append)
+    messages: list[str] = []
+    points = timings.measure(folder, TINY, messages.append)
     assert len(points) == len(rows) - 1
     assert path.read_text().startswith("\n".join(kept))
-    assert len([news for news in told if news.startswith("measuring 3 layer types")]) == 1
+    assert len([line for line in messages if line.startswith("measuring 3 layer types")]) == 1
 
 
 def test_points_of_another_device_are_kept_and_not_used(folder, monkeypatch) -> None:
     before = cells(folder)
-    monkeypatch.setattr(layer_points, "device", lambda: "another")
-    assert read_points(folder) == []
+    monkeypatch.setattr(timings, "device_name", lambda: "another")
+    assert read_timings(folder) == []
     one = Plan((4,), (64,), 64, 4, 2, 0.0)
-    assert len(layer_points.measure(folder, one, lambda news: None)) == len(LAYER_TYPES)
+    assert len(timings.measure(folder, one, _silent)) == len(LAYER_TYPES)
     assert cells(folder)[: len(before)] == before
 
 
 def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> None:
-    table = layer_costs.table(folder, "tiny", lambda news: None)
+    table = table1.make_table(folder, "tiny", _silent)
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     recurrent, convolution = rows["recurrent (LSTM)"], rows["convolutional (k = 3)"]
     assert recurrent["operations (paper)"] == "O(n·d²)"
@@ -103,37 +104,41 @@ def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> No
 @given(st.floats(-3, 3), st.floats(0.01, 100), st.lists(st.integers(1, 10_000), min_size=2, unique=True))
 def test_the_exponent_of_a_power_is_found(power, factor, sizes) -> None:
     values = [factor * size**power for size in sizes]
-    assert layer_costs.exponent(sizes, values) == pytest.approx(power, abs=1e-6)
+    assert table1.exponent(sizes, values) == pytest.approx(power, abs=1e-6)
 
 
 def test_the_exponent_is_that_of_least_squares() -> None:
     # logarithms to base 2: sizes 0, 1, 2; values 0, 2, 2: the line's slope is 1.
-    assert layer_costs.exponent([1, 2, 4], [1, 4, 4]) == pytest.approx(1.0)
+    assert table1.exponent([1, 2, 4], [1, 4, 4]) == pytest.approx(1.0)
 
 
 def test_the_figure_is_a_png(folder) -> None:
-    (path,) = layer_costs.draw(folder, "tiny")
+    path = table1.draw(folder, "tiny")
     assert path.parent == folder
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_nothing_to_draw_is_an_error_that_says_what_to_do(tmp_path) -> None:
     with pytest.raises(T2TError, match="t2t-reproduce --table=1"):
-        layer_costs.draw(tmp_path, "tiny")
+        table1.draw(tmp_path, "tiny")
 
 
 def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
     with pytest.raises(T2TError, match="did you mean cpu"):
-        layer_costs.table(tmp_path, "cpus", lambda news: None)
+        table1.make_table(tmp_path, "cpus", _silent)
 
 
 @pytest.mark.slow
 def test_restricted_attention_is_faster_from_1024_positions_on(tmp_path) -> None:
     """Measured 1.7 times at 1,024 and 2.6 times at 2,048; the two take turns."""
-    types = [each for each in LAYER_TYPES if each.name in (layers.ATTENTION, layers.RESTRICTED)]
-    plan = Plan((1024, 2048), (), channels_held=512, length_held=1024, rounds=7, turn=0.05)
-    points = layer_points.measure(tmp_path, plan, lambda news: None, types)
+    types = [each for each in LAYER_TYPES if each.name in (layer_types.ATTENTION, layer_types.RESTRICTED)]
+    plan = Plan((1024, 2048), (), fixed_channels=512, fixed_length=1024, rounds=7, turn=0.05)
+    points = timings.measure(tmp_path, plan, _silent, types)
     times = {(point.layer, point.length): point.milliseconds for point in points}
     assert len(times) == 4
     for length in plan.lengths:
-        assert times[layers.RESTRICTED, length] < times[layers.ATTENTION, length]
+        assert times[layer_types.RESTRICTED, length] < times[layer_types.ATTENTION, length]
+
+
+def _silent(message: str) -> None:
+    pass

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.data.vocabulary import fingerprint
+from t2t_revival.data.vocabulary.sentencepiece import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training import checkpoints
-from t2t_revival.training.averaging import moving_averages, open_folder
-from t2t_revival.training.checkpoint_file import trained_on
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
+from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.run import Run, save_run
 
 WEIGHTS = "model/transformer/w"
@@ -65,7 +65,7 @@ def test_the_folder_is_an_output_dir(model_dir: Path, tmp_path: Path) -> None:
     assert Run.load(tmp_path / "avg") == Run.load(model_dir)
     assert HParams.load(tmp_path / "avg") == HParams()
     assert (tmp_path / "avg" / "vocab.spm").stat().st_mtime_ns == (model_dir / "vocab.spm").stat().st_mtime_ns
-    assert checkpoints.to_decode(tmp_path / "avg").step == 5
+    assert checkpoints.select_checkpoint(tmp_path / "avg").step == 5
 
 
 def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
         window[-1].path.unlink()
         return path
 
-    monkeypatch.setattr("t2t_revival.training.averaging.write_average", and_removed)
+    monkeypatch.setattr("t2t_revival.training.checkpoints.averaging.write_average", and_removed)
     averages, _, gaps = run(model_dir, tmp_path / "avg", 2)
     assert [(average.step, average.path.stat().st_mtime) for average in averages] == [(2, 1e9 + 2)]
     assert gaps == []

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training import checkpoints
-from t2t_revival.training.checkpoint_file import DamagedError, fingerprint
-from t2t_revival.training.checkpoints import Checkpoint
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.directory import Checkpoint
+from t2t_revival.training.checkpoints.file import CorruptCheckpointError, fingerprint
 
 
 def write(folder: Path, step: int, value: float = 0.0) -> Path:
@@ -70,9 +70,9 @@ def test_listed_by_step_not_by_name(tmp_path: Path) -> None:
         write(tmp_path, step)
     (tmp_path / "model.ckpt-5.npz.part").touch()
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [9, 20, 100]
-    checkpoints.keep_newest(tmp_path, 0)
+    checkpoints.prune(tmp_path, 0)
     assert len(checkpoints.list_checkpoints(tmp_path)) == 3
-    checkpoints.keep_newest(tmp_path, 2)
+    checkpoints.prune(tmp_path, 2)
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [20, 100]
 
 
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_somebody_else_removes_meanwhile(
     found = checkpoints.list_checkpoints(tmp_path)
     found[0].path.unlink()
     monkeypatch.setattr(checkpoints, "list_checkpoints", lambda folder: found)
-    checkpoints.keep_newest(tmp_path, 1)
+    checkpoints.prune(tmp_path, 1)
     assert [path.name for path in tmp_path.glob("model*")] == ["model.ckpt-3.npz"]
 
 
@@ -139,7 +139,7 @@ def test_another_set_of_arrays_is_damage(tmp_path: Path, change: str) -> None:
     weights = arrays.pop("model/transformer/w")
     changed = {"renamed": {"model/transformer/v": weights}, "removed": {}, "added": {"model/x": weights}}
     np.savez(path, **arrays, **changed[change])
-    with pytest.raises(DamagedError, match="not those that were written"):
+    with pytest.raises(CorruptCheckpointError, match="not those that were written"):
         checkpoints.load(path)
 
 
@@ -158,7 +158,7 @@ def test_a_pickle_is_not_loaded(tmp_path: Path, name: str) -> None:
     path, mark = tmp_path / "model.ckpt-1.npz", tmp_path / "ran"
     meta = np.frombuffer(b'{"format": 1, "step": 1}', np.uint8)
     np.savez(path, **{"meta": meta, name: np.array([Malicious(mark)], dtype=object)})
-    with pytest.raises(DamagedError, match="allow_pickle"):
+    with pytest.raises(CorruptCheckpointError, match="allow_pickle"):
         checkpoints.load(path)
     assert not mark.exists()
     with np.load(path, allow_pickle=True) as file:
@@ -202,7 +202,7 @@ def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> No
 def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
     write(tmp_path, 1)
     averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
-    with pytest.raises(T2TError, match="an average, from which no training goes on"):
+    with pytest.raises(T2TError, match="an average, from which no training resumes"):
         checkpoints.restore(None, averaged.path)
 
 
@@ -210,18 +210,18 @@ def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
     first, same, other = write(tmp_path, 1, 2.5), write(tmp_path, 2, 2.5), write(tmp_path, 3, 2.25)
     assert fingerprint(first) == fingerprint(same) != fingerprint(other)
     other.write_bytes(other.read_bytes()[:-30])
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptCheckpointError):
         fingerprint(other)
 
 
 def test_the_newest_is_decoded_and_the_average_where_it_is_as_new(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match="no checkpoint"):
-        checkpoints.to_decode(tmp_path)
+        checkpoints.select_checkpoint(tmp_path)
     write(tmp_path, 1)
     checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
-    assert checkpoints.to_decode(tmp_path).averaged
+    assert checkpoints.select_checkpoint(tmp_path).averaged
     write(tmp_path, 2)
-    assert checkpoints.to_decode(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
+    assert checkpoints.select_checkpoint(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
 
 
 def damage(path: Path) -> None:
@@ -236,12 +236,12 @@ def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None
     for path in paths:
         damage(path)
     named: list[Path] = []
-    assert checkpoints.to_decode(tmp_path, None, lambda error: named.append(error.path)).step == 2
+    assert checkpoints.select_checkpoint(tmp_path, None, lambda error: named.append(error.path)).step == 2
     assert named == paths
     assert all(path.exists() for path in paths)
-    with pytest.warns(UserWarning, match=r"ckpt-3.npz: damaged checkpoint .*, left out: the one before it"):
-        checkpoints.to_decode(tmp_path)
-    whole = checkpoints.newest_whole(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
+    with pytest.warns(UserWarning, match=r"ckpt-3.npz: damaged checkpoint .*, ignored: the one before it"):
+        checkpoints.select_checkpoint(tmp_path)
+    whole = checkpoints.latest_valid(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
     assert [checkpoint.step for checkpoint in whole] == [1, 2]
 
 
@@ -257,21 +257,21 @@ def test_beside_a_training_that_removes_what_is_looked_at(tmp_path: Path, monkey
 
     monkeypatch.setattr(checkpoints, "verify", removed_once)
     gone = write(tmp_path, 1)
-    assert checkpoints.to_decode(tmp_path).step == 2
+    assert checkpoints.select_checkpoint(tmp_path).step == 2
     assert looked_at == [gone, tmp_path / "model.ckpt-2.npz"]
 
 
 def test_without_a_whole_one_there_is_none_to_decode(tmp_path: Path) -> None:
     damage(write(tmp_path, 1))
-    with pytest.raises(T2TError, match=f"no whole checkpoint in {tmp_path}"):
-        checkpoints.to_decode(tmp_path, None, lambda error: None)
+    with pytest.raises(T2TError, match=f"no valid checkpoint in {tmp_path}"):
+        checkpoints.select_checkpoint(tmp_path, None, lambda error: None)
 
 
 def test_a_given_one_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, 1)
     damage(write(tmp_path, 2))
-    with pytest.raises(DamagedError, match=r"ckpt-2.npz: damaged checkpoint"):
-        checkpoints.to_decode(tmp_path, str(tmp_path / "model.ckpt-2"))
+    with pytest.raises(CorruptCheckpointError, match=r"ckpt-2.npz: damaged checkpoint"):
+        checkpoints.select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-2"))
 
 
 @pytest.mark.parametrize(("number", "damage"), [(errno.EIO, True), (errno.EACCES, False)])
@@ -286,11 +286,11 @@ def test_what_may_not_be_read_is_not_damaged(
     monkeypatch.setattr(zipfile, "ZipFile", refuse)
     with pytest.raises(T2TError, match=str(path)) as error:
         checkpoints.load(path)
-    assert isinstance(error.value, DamagedError) == damage
+    assert isinstance(error.value, CorruptCheckpointError) == damage
 
 
 def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
-    names = [checkpoints.set_aside(write(tmp_path, 1, value)).name for value in (1.0, 2.0)]
+    names = [checkpoints.quarantine(write(tmp_path, 1, value)).name for value in (1.0, 2.0)]
     assert names == ["model.ckpt-1.npz.damaged", "model.ckpt-1.npz.damaged-1"]
     assert not checkpoints.list_checkpoints(tmp_path)
     for name, value in zip(names, (1.0, 2.0), strict=True):
@@ -301,7 +301,7 @@ def test_a_given_checkpoint_is_decoded(tmp_path: Path) -> None:
     write(tmp_path, 1)
     write(tmp_path, 2)
     for given in ("model.ckpt-1", "model.ckpt-1.npz"):
-        assert checkpoints.to_decode(tmp_path, str(tmp_path / given)).step == 1
-    assert checkpoints.to_decode(tmp_path / "elsewhere", str(tmp_path)).step == 2
+        assert checkpoints.select_checkpoint(tmp_path, str(tmp_path / given)).step == 1
+    assert checkpoints.select_checkpoint(tmp_path / "elsewhere", str(tmp_path)).step == 2
     with pytest.raises(T2TError, match="no checkpoint"):
-        checkpoints.to_decode(tmp_path, str(tmp_path / "model.ckpt-9"))
+        checkpoints.select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-9"))

@@ -1,0 +1,105 @@
+"""The documentation: version, commands with their flags, links, and the site itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import t2t_revival
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+
+
+def test_one_version() -> None:
+    setup = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    changelog = re.findall(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    (citation,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    assert setup.stdout.split()[-1] == changelog[0] == citation == t2t_revival.__version__
+
+
+def commands(text: str) -> list[list[str]]:
+    """Words of the t2t-* command lines in a page's shell blocks."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("t2t-")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist(page: Path) -> None:
+    for name, *words in commands(page.read_text(encoding="utf-8")):
+        module = importlib.import_module(f"t2t_revival.cli.{name.removeprefix('t2t-').replace('-', '_')}")
+        known = {f"--{flag}" for flag in module.command_flags()}
+        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert flags <= known, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    generated = {ROOT / "docs" / "reference" / name for name in ("commands.md", "hparams.md")}
+    for target in LINK.findall(
+        re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    ):
+        file = (page.parent / target).resolve()
+        assert file.exists() or file in generated or file.parent.name == "api", target
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    """docs/generate_reference.py."""
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("docs_hook", ROOT / "docs" / "generate_reference.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "want"),
+    [
+        ("results.md", "[a](../BUILD_NOTES.md#not-run)", "[a](project/design.md#not-run)"),
+        ("project/design.md", "[`a`](docs/parses.md)", "[`a`](../parses.md)"),
+        ("guides/my_problem.md", "[a](../../docs/results.md)", "[a](../results.md)"),
+        ("guides/data.md", "[a](https://host/x.md) `[b](../BUILD_NOTES.md)`", None),
+        ("guides/data.md", "![a](../images/a.png) [b](training.md) [c](#here)", None),
+    ],
+)
+def test_relink(hook: ModuleType, page: str, text: str, want: str | None) -> None:
+    assert hook.relink(text, page) == (want or text)
+
+
+def test_the_reference_has_every_command_flag_and_set(hook: ModuleType) -> None:
+    commands_page, hparams_page = hook.commands_page(), hook.hparams_page()
+    assert commands_page.count("\n## t2t-") == 14
+    assert "`--[no]xla`" in commands_page
+    assert "| `table3_a_h1` |" in hparams_page
+    assert "`attention_window` = `0`" in hparams_page
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "translate_ende" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")

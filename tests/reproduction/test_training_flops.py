@@ -1,0 +1,106 @@
+"""FLOPs of a training: by formula, counted, and by the paper's rule."""
+
+import numpy as np
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.hparams import HParams
+from t2t_revival.reproduction.training_flops import (
+    counted_flops,
+    flops_by_time,
+    sustained_rate,
+    training_flops,
+)
+
+VOCAB = 11
+
+
+def by_hand(h: HParams, sentences: int, source: int, target: int) -> int:
+    """Each product of the model, multiplied out: [a, b] x [b, c] takes 2 a b c, its gradients twice that."""
+    d, k, v, f = h.hidden_size, h.key_channels, h.value_channels, h.filter_size
+    encoder_layer = [
+        (source, d, k + k + v),  # queries, keys and values
+        (source, k, source),  # scores of all heads: h times d_k channels
+        (source, source, v),  # weighted values
+        (source, v, d),  # output
+        (source, d, f),
+        (source, f, d),
+    ]
+    decoder_layer = [
+        (target, d, k + k + v),
+        (target, k, target),
+        (target, target, v),
+        (target, v, d),
+        (target, d, k),  # queries to the encoder
+        (source, d, k + v),  # its keys and values
+        (target, k, source),
+        (target, source, v),
+        (target, v, d),
+        (target, d, f),
+        (target, f, d),
+    ]
+    products = encoder_layer * h.encoder_layers + decoder_layer * h.decoder_layers + [(target, d, VOCAB)]
+    return 3 * 2 * sentences * sum(a * b * c for a, b, c in products)
+
+
+SETS = {
+    "plain": {"num_hidden_layers": 1},
+    "uneven": {
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 2,
+        "attention_key_channels": 4,
+        "attention_value_channels": 12,
+        "layer_preprocess_sequence": "n",
+        "layer_postprocess_sequence": "da",
+        "attention_dropout": 0.1,
+        "relu_dropout": 0.1,
+    },
+}
+
+
+@pytest.mark.parametrize("changes", SETS.values(), ids=SETS)
+def test_the_graph_of_a_training_step_has_the_products_of_the_model(tiny_hparams, changes) -> None:
+    hparams = tiny_hparams.replace(**changes)
+    expected = by_hand(hparams, 3, 5, 7)
+    assert counted_flops(hparams, VOCAB, 5, 7, sentences=3) == expected
+    assert training_flops(hparams, VOCAB, [5] * 3, [7] * 3) == expected
+
+
+def test_what_the_formula_leaves_out_is_counted(tiny_hparams) -> None:
+    hparams = tiny_hparams.replace(num_hidden_layers=1, deterministic_attention=True)
+    assert counted_flops(hparams, VOCAB, 5, 7, sentences=3) > by_hand(hparams, 3, 5, 7)
+
+
+def test_sentences_of_other_lengths_add_up(tiny_hparams) -> None:
+    expected = by_hand(tiny_hparams, 2, 5, 7) + by_hand(tiny_hparams, 1, 9, 4)
+    assert training_flops(tiny_hparams, VOCAB, [5, 9, 5], [7, 4, 7]) == expected
+
+
+def test_base_takes_six_operations_for_each_parameter_and_token_and_then_some() -> None:
+    # The usual estimate: 6 x parameters that a token meets. Section 5.1's update, of sentences of one token.
+    hparams = registry.hparams("base")
+    d, layers = 512, 6
+    encoder, decoder = 12 * d * d * layers, 16 * d * d * layers
+    cross_attention = 2 * d * d * layers  # of the decoder's 16, keys and values are made of source tokens
+    met = 25_000 * (encoder + cross_attention) + 25_000 * (decoder - cross_attention + 37_000 * d)
+    assert training_flops(hparams, 37_000, [1] * 25_000, [1] * 25_000) == pytest.approx(6 * met, rel=1e-3)
+
+
+def test_operations_of_big() -> None:
+    """6 for each number in a matrix and each token (2 forward, 4 backward), and what attention has."""
+    lengths = np.full(390, 64)
+    matrices = 6 * 12 * 1024**2 + 6 * 16 * 1024**2 + 37_000 * 1024
+    attention = 6 * 3 * 2 * 64 * 1024  # 18 attentions, scores and their values, over 64 positions
+    expected = 6 * 390 * 64 * (matrices + attention)
+    assert training_flops(registry.hparams("big"), 37_000, lengths, lengths) == expected
+    assert expected / (390 * 64) == pytest.approx(1.298e9, rel=1e-3)
+
+
+@pytest.mark.parametrize(("hours", "flops"), [(12, 3.3e18), (3.5 * 24, 2.3e19)])
+def test_the_paper_s_rule_gives_the_paper_s_figures(hours, flops) -> None:
+    # 8 P100 of 9.5 TFLOP/s (section 5.2, footnote 5)
+    assert f"{flops_by_time(hours, 8, 9.5e12):.1e}" == f"{flops:.1e}"
+
+
+def test_the_rate_of_this_machine_is_measured() -> None:
+    assert 1e6 < sustained_rate(64) < 1e16

@@ -1,0 +1,54 @@
+"""Signals and early stopping, without a training."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
+from t2t_revival.training.workers import Workers
+
+
+@pytest.fixture
+def stopping(tmp_path: Path) -> Stopping:
+    return Stopping(EarlyStopping(RunConfig(tmp_path, patience=5), []), Workers())
+
+
+def test_early_stopping_remembers_earlier_sessions(tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, patience=20)
+    history = [{"step": 10.0, "loss": 1.0}, {"step": 20.0, "loss": 1.2}]
+    assert not EarlyStopping(config, history).should_stop(25, {"loss": 1.1})
+    assert EarlyStopping(config, history).should_stop(30, {"loss": 1.1})
+    assert not EarlyStopping(config, history).should_stop(30, {"loss": 0.9})
+
+
+def test_the_first_signal_stops_after_the_update_and_the_second_at_once(stopping: Stopping) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stopping.handle_signals():
+        assert not stopping.agree_to_stop()
+        signal.raise_signal(signal.SIGTERM)
+        assert stopping.agree_to_stop()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert stopping.reason == "SIGTERM"
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_before_early_stopping_is_the_reason(stopping: Stopping) -> None:
+    stopping.on_scores(1, {"loss": 1.0})
+    assert not stopping.agree_to_stop()
+    with stopping.handle_signals():
+        signal.raise_signal(signal.SIGINT)
+    stopping.on_scores(6, {"loss": 1.0})
+    assert stopping.agree_to_stop()
+    assert stopping.reason == "SIGINT"
+
+
+def test_early_stopping_is_a_reason(stopping: Stopping) -> None:
+    stopping.on_scores(1, {"loss": 1.0})
+    stopping.on_scores(6, {"loss": 1.0})
+    assert stopping.agree_to_stop()
+    assert stopping.reason == EARLY == "early stopping"

@@ -1,0 +1,88 @@
+"""Each private hook of Keras does what the package relies on; to be run before a new Keras is allowed."""
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import t2t_revival
+from t2t_revival.utils import keras_hooks
+
+PRIVATE = re.compile(
+    r"(\.|def )_(flatten_layers|autocast|compile_metrics|get_variable_index|maybe_symbolic_build)\b"
+)
+
+
+class Parent(keras.layers.Layer):
+    def __init__(self):
+        super().__init__(name="parent")
+        self.child = Child(name="child")
+        self.built_child = Child(name="built")
+        self.built_child.build()
+
+    def build(self, input_shape=None):
+        keras_hooks.build_sublayers(self)
+
+
+class Child(keras.layers.Layer):
+    builds = 0
+
+    def build(self, input_shape=None):
+        self.builds += 1
+        self.weight = self.add_weight(name="weight", shape=(2,))
+
+
+def test_sublayers_are_built_once_and_named_after_their_layer():
+    parent = Parent()
+    parent.build()
+    assert parent.child.weight.path == "parent/child/weight"
+    assert (parent.child.builds, parent.built_child.builds) == (1, 1)
+
+
+def test_is_autocast():
+    layer = keras.layers.Layer()
+    assert keras_hooks.is_autocast(layer.add_weight(shape=(1,)))
+    assert not keras_hooks.is_autocast(layer.add_weight(shape=(1,), autocast=False))
+
+
+@pytest.mark.parametrize("metrics", [None, ["mse"]])
+def test_has_metrics(metrics):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(loss="mse", metrics=metrics)
+    assert keras_hooks.has_metrics(model) is bool(metrics)
+
+
+def test_variable_index_is_the_place_of_a_moment():
+    optimizer = keras.optimizers.Adam()
+    variables = [keras.Variable(np.zeros(size)) for size in (1, 2, 3)]
+    optimizer.build(variables)
+    for place, variable in enumerate(variables):
+        assert keras_hooks.variable_index(optimizer, variable) == place
+        assert optimizer._momentums[place].shape == variable.shape
+
+
+def test_keras_asks_the_hook_and_builds_nothing_itself():
+    asked = []
+
+    class Model(keras_hooks.WithoutSymbolicBuild, keras.Model):
+        def call(self, x):
+            return x
+
+        def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+            asked.append(self.built)
+            super()._maybe_symbolic_build(iterator, data_batch)
+            asked.append(self.built)
+
+    model = Model()
+    model.compile(loss="mse")
+    model.evaluate(np.zeros((2, 3)), np.zeros((2, 3)), verbose=0)
+    assert asked == [False, False]
+    assert callable(keras.Model._maybe_symbolic_build)
+
+
+def test_no_other_file_uses_them():
+    package = Path(t2t_revival.__file__).parent
+    users = {path.name for path in package.rglob("*.py") if PRIVATE.search(path.read_text(encoding="utf-8"))}
+    assert users <= {"keras_hooks.py", "beam_search.py", "tf_workarounds.py"}
