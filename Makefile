@@ -1,6 +1,9 @@
-# make demo   trains, decodes and scores a small translator on the built-in sample corpus
-# make test   format, lint, types, tests
-# Both need python3 (3.10 or newer) and a package index; they install into .venv.
+# make demo    trains, decodes and scores a small translator on the built-in sample corpus
+# make quick   unit tests alone
+# make test    format, lint, types, tests
+# make docs    the documentation site, in build/site; a broken link is an error
+# make wheel   sdist and wheel, in dist/
+# All need python3 (3.10 or newer) and a package index; they install into .venv.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,7 +16,7 @@ JOBS ?= 2
 DEMO ?= .demo
 RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
 
-.PHONY: demo test lint clean
+.PHONY: demo quick test lint docs wheel clean
 
 demo: $(DEMO)/.trained
 	$(BIN)/t2t-avg-all $(RUN)
@@ -29,6 +32,9 @@ $(DEMO)/.trained: $(VENV)/.installed
 	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
 	touch $@
 
+quick: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile
+
 test: lint
 	$(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
 
@@ -39,15 +45,21 @@ lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/python setup.py -q build_py --build-lib build/typed
 	cd build/typed && $(abspath $(BIN))/mypy --config-file $(CURDIR)/pyproject.toml -p t2t_revival
 
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel: $(VENV)/.installed-$(EXTRAS)
+	$(BIN)/python -m build
+
 $(VENV)/.installed: setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip setuptools
 	$(BIN)/pip install -q -e .
 	touch $@
 
-$(VENV)/.installed-$(EXTRAS): $(VENV)/.installed
-	$(BIN)/pip install -q -e ".[$(EXTRAS)]"
+$(VENV)/.installed-%: $(VENV)/.installed
+	$(BIN)/pip install -q -e ".[$*]"
 	touch $@
 
 clean:
-	rm -rf build $(DEMO)
+	rm -rf build dist $(DEMO)

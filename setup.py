@@ -4,11 +4,14 @@
 installed as `t2t_revival.problems` and `t2t_revival.hparams`.
 """
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
+PACKAGE = (ROOT / "t2t_revival" / "__init__.py").read_text(encoding="utf-8")
+(VERSION,) = re.findall(r'^__version__ = "(.+?)"', PACKAGE, re.MULTILINE)
 COMMANDS = (
     "attention",
     "avg_all",
@@ -28,11 +31,19 @@ COMMANDS = (
 
 setup(
     name="t2t_revival",
-    version="0.1.0",
+    version=VERSION,
     description="The Transformer of 'Attention Is All You Need', as tensor2tensor offered it, on Keras 3",
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
     python_requires=">=3.10",
     packages=[
         *find_packages(include=["t2t_revival", "t2t_revival.*"]),
@@ -64,13 +75,16 @@ setup(
         "tensorflow-datasets>=4.9.10",
         "tensorflow-serving-api>=2.21,<2.22",
         "tensorflow-text>=2.21,<2.22",
+        "tqdm>=4.66",
         "urllib3>=2",
     ],
     extras_require={
         "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
+        "cuda": ["tensorflow[and-cuda]>=2.21,<2.22"],
         "dev": [
             "apache-beam>=2.77,<3",
+            "build>=1.2",
             "ctranslate2>=4.8",
             "hypothesis>=6.100",
             "mypy>=1.15",
@@ -81,7 +95,9 @@ setup(
             "pyyaml>=6.0",
             "ruff>=0.12",
         ],
+        "docs": ["mkdocs>=1.6,<2", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.29"],
         "jax": ["jax>=0.6"],
+        "torch": ["torch>=2.6"],
     },
     entry_points={
         "console_scripts": [

@@ -3,20 +3,18 @@
     python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de \\
         --onmt_python=ENV/bin/python --t2t_python=ENV/bin/python
 
-Every contestant is a process of its own with all cores: text in, text out, beam 4, alpha 0.6. They take
-turns, so that whatever else the machine does meets all of them alike. Throughput is measured with all lines
-in batches of some sentences, sorted by length; latency with one line after the other. BLEU shows what speed
-was bought with. Their stopping rules differ: this project's and tensor2tensor's stop when no hypothesis can
-beat the best finished one any more, CTranslate2's when as many are finished as the beam is wide,
-OpenNMT-tf's when all in the beam are; CTranslate2 has a length penalty of its own.
+Every contestant is a process with all cores: text in, text out, beam 4, alpha 0.6. They take turns, so that
+other work on the machine affects all of them alike. Throughput is measured on all lines in batches sorted by
+length, latency on single lines. BLEU shows the price of speed. Stopping rules differ: this project and
+tensor2tensor stop when no hypothesis can beat the best finished one, CTranslate2 when as many hypotheses are
+finished as the beam is wide, OpenNMT-tf when all of the beam are; CTranslate2 has its own length penalty.
 
-OpenNMT-tf and tensor2tensor run in environments of their own, where they have no SentencePiece: they get ids
-and give ids, and their time leaves out what happens to text. Both do best with as many batches side by side,
-of one thread each, as there are cores, and that is what they get. --peer_sentences bounds what they
-translate; their speed and BLEU are then those of the first so many lines.
+OpenNMT-tf and tensor2tensor run in their own environments, without SentencePiece: they read and write ids,
+and their times exclude text processing. Both are fastest with one single-threaded batch per core, and run so.
+--peer_sentences limits their input; speed and BLEU are then those of the first lines.
 
 OpenNMT-tf: see train_speed.py. tensor2tensor 1.15.7 needs Python 3.7 and TensorFlow 1.15.5; install pinned
-versions without their dependencies, since an installer does not resolve them in useful time.
+versions without dependencies, since pip takes too long to resolve them.
 """
 
 from __future__ import annotations
@@ -37,20 +35,20 @@ from peers.decoding_entries import BASELINE, CONTESTANTS, exported, present, say
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.files import text_lines
+from t2t_revival.utils.files import text_lines
 
 PERCENTILES = (50, 95, 99)
 
 
 @dataclass
 class Result:
-    """What one contestant did.
+    """Measurements of one contestant.
 
     Attributes:
-        windows: for each batch size, one answer a round.
-        milliseconds: of single lines, all rounds together.
+        windows: one answer per round, for each batch size.
+        milliseconds: durations of single lines, in all rounds.
         bleu: of the last translations.
-        output_tokens: of these, in pieces of the model's vocabulary.
+        output_tokens: pieces of the last translations.
     """
 
     windows: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
@@ -59,12 +57,12 @@ class Result:
     output_tokens: int = 0
 
     def speeds(self, batch: int) -> list[float]:
-        """Sentences per second of every round."""
+        """Returns the sentences per second of every round."""
         return [window["sentences"] / window["seconds"] for window in self.windows.get(batch, [])]
 
     @property
     def peak_rss_mb(self) -> float:
-        """Of its process for throughput."""
+        """Maximum of the throughput process."""
         return max((w["peak_rss_mb"] for windows in self.windows.values() for w in windows), default=0.0)
 
 
@@ -72,17 +70,17 @@ class Competition:
     """Contestants on one model and one text.
 
     Args:
-        folders: for each contestant, what it loads.
-        args: the command line.
+        folders: the model folder of each contestant.
+        args: parsed flags.
         scratch: a folder for logs and outputs.
-        streams: batches that are translated side by side.
+        num_parallel_batches: number of batches that are translated in parallel.
     """
 
     def __init__(
-        self, folders: dict[str, Path], args: argparse.Namespace, scratch: Path, streams: int
+        self, folders: dict[str, Path], args: argparse.Namespace, scratch: Path, num_parallel_batches: int
     ) -> None:
         self.args = args
-        self.outputs = {key: scratch / f"{key}.{streams}.txt" for key in folders}
+        self.outputs = {key: scratch / f"{key}.{num_parallel_batches}.txt" for key in folders}
         self.processes: dict[str, Process] = {}
         for key, folder in folders.items():
             entry = CONTESTANTS[key]
@@ -92,17 +90,17 @@ class Competition:
                 f"--engine={entry.engine}",
                 f"--options={json.dumps(entry.options)}",
                 f"--folder={folder}",
-                f"--streams={streams}",
+                f"--num_parallel_batches={num_parallel_batches}",
                 f"--lines={args.ids if entry.ids else args.inputs}",
                 f"--outputs={self.outputs[key]}",
             ]
             try:
                 self.processes[key] = Process(command, scratch / f"{key}.log")
             except ContestantError as error:
-                say(f"{key}: left out: {error}")
+                say(f"{key}: dropped: {error}")
 
     def round(self, number: int, command: str) -> dict[str, dict[str, Any]]:
-        """One answer of each, beginning with another one in each round; who falls over is left out."""
+        """Sends a command to each contestant, in rotating order; one that fails is dropped."""
         order = list(self.processes)
         turn = number % max(1, len(order))
         answers = {}
@@ -111,7 +109,7 @@ class Competition:
             try:
                 answers[key] = self.processes[key].watched(command)
             except ContestantError as error:
-                say(f"{key}, {command}: left out: {error}")
+                say(f"{key}, {command}: dropped: {error}")
                 del self.processes[key]
                 continue
             if (others := answers[key].get("others_cpus", 0)) > BUSY_CPUS:
@@ -125,7 +123,7 @@ class Competition:
 
 
 def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -> dict[str, Result]:
-    """Throughput with all cores at each batch size, then latency with one stream."""
+    """Measures throughput with all cores at each batch size, then latency of single lines."""
     results = {key: Result() for key in folders}
     together = Competition(folders, args, scratch, os.cpu_count() or 1)
     try:
@@ -161,7 +159,7 @@ def _score(result: Result, outputs: Path, ids: bool, args: argparse.Namespace) -
 
 
 def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
-    """The results in Markdown: medians, least and most in brackets, ratios of the same round."""
+    """Returns the results in Markdown: medians, extremes in brackets, ratios within rounds."""
     batches = [f"batch {batch}: sentences/s" for batch in batch_sizes]
     quantiles = "/".join(f"p{percentile}" for percentile in PERCENTILES)
     heads = [
@@ -196,7 +194,7 @@ def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
 
 
 def _speed(result: Result, baseline: Result | None, batch: int) -> str:
-    """As in "290 (280-295), x 0.95", of the rounds that both did; empty where there are none."""
+    """Returns text such as "290 (280-295), x 0.95", or "" without rounds."""
     speeds = result.speeds(batch)
     if not speeds:
         return ""
@@ -208,7 +206,7 @@ def _speed(result: Result, baseline: Result | None, batch: int) -> str:
 
 
 def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parses the flags."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )

@@ -1,10 +1,10 @@
-"""Damages files at random and reads them: each damage must be named, or change nothing.
+"""Corrupts files at random and reads them: each corruption must be detected, or change nothing.
 
     python benchmarks/fuzz_corruption.py --cases=1000
 
 Shards, vocabularies, metadata, hparams.json, run.json and checkpoints are read as the commands read them. A
-case is "detected" where that ends in a `T2TError` that names the file, "harmless" where all that is read is
-what was written; all else is a fault, is listed, and makes the exit status 1.
+case is "detected" if it ends in a `T2TError` that names the file, "harmless" if the content read is that
+written. Every other outcome is a fault, is listed, and makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from t2t_revival import registry
 from t2t_revival.data import examples
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.problems.problem import Text2TextProblem
-from t2t_revival.training import checkpoints
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary, save_run
 
 DETECTED, HARMLESS = "detected", "harmless"
@@ -36,7 +36,7 @@ PAIRS = {"train": 200, "dev": 20}
 
 @dataclass(frozen=True)
 class Kind:
-    """Files of one kind: which there are, and what a command gets from one."""
+    """Files of one kind, and the function by which commands read them."""
 
     name: str
     paths: list[Path]
@@ -45,7 +45,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Case:
-    """One damage, and how it ended: `DETECTED`, `HARMLESS`, or what went wrong."""
+    """One corruption and its outcome: `DETECTED`, `HARMLESS`, or a description of the fault."""
 
     kind: str
     damage: str
@@ -54,7 +54,7 @@ class Case:
 
 
 def flip_bits(content: bytes, draw: random.Random) -> bytes:
-    """One to three bits are others."""
+    """Flips one to three bits."""
     damaged = bytearray(content)
     for _ in range(draw.randint(1, 3)):
         damaged[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
@@ -62,19 +62,19 @@ def flip_bits(content: bytes, draw: random.Random) -> bytes:
 
 
 def truncate(content: bytes, draw: random.Random) -> bytes:
-    """The end is missing."""
+    """Cuts off the end."""
     return content[: draw.randrange(len(content))]
 
 
 def zero_range(content: bytes, draw: random.Random) -> bytes:
-    """A range is zero, as where a block was never written."""
+    """Sets a range to zero, like a block that was never written."""
     begin = draw.randrange(len(content))
     end = min(len(content), begin + draw.choice((1, 16, 512, 4096)))
     return content[:begin] + bytes(end - begin) + content[end:]
 
 
 def append(content: bytes, draw: random.Random) -> bytes:
-    """Something follows."""
+    """Appends random bytes."""
     return content + draw.randbytes(draw.choice((1, 12, 500)))
 
 
@@ -87,7 +87,7 @@ DAMAGES = {
 
 
 def make_files(folder: Path) -> list[Kind]:
-    """A small data_dir and an output_dir in `folder`."""
+    """Creates a small data_dir and output_dir in `folder`."""
     corpus, data, out = (folder / name for name in ("corpus", "data", "out"))
     corpus.mkdir(parents=True)
     for split, count in PAIRS.items():
@@ -108,7 +108,7 @@ def make_files(folder: Path) -> list[Kind]:
     }
     checkpoint = out / checkpoints.file_name(7)
     checkpoints.save(checkpoint, arrays, {"step": 7})
-    reader = registry.problem("translate_ende")  # as a command that was not told the source
+    reader = registry.problem("translate_ende")  # as a command without --data_source
     assert isinstance(reader, Text2TextProblem)
     return [
         Kind("shard", sorted(data.glob("translate_ende-*-of-*")), lambda path: _shard(reader, path)),
@@ -122,7 +122,7 @@ def make_files(folder: Path) -> list[Kind]:
 
 
 def _shard(problem: Text2TextProblem, path: Path) -> list[tuple[list[int], list[int]]]:
-    """All examples of the split that a shard belongs to."""
+    """Reads all examples of the split that a shard belongs to."""
     return list(examples.read(problem.shards(path.name.split("-")[1], path.parent)))
 
 
@@ -136,12 +136,12 @@ def _checkpoint(path: Path) -> tuple[dict, dict[str, bytes]]:
 
 
 def fuzz(folder: Path, cases: int, seed: int = 1) -> list[Case]:
-    """Damages one file of `folder` after the other, kinds and damages in turn, and puts it back each time.
+    """Corrupts one file of `folder` at a time, kinds of files and of damage in turn, and restores it.
 
     Args:
-        folder: empty.
-        cases: how many.
-        seed: of what is damaged, and how.
+        folder: an empty folder.
+        cases: number of cases.
+        seed: of files and damage.
     """
     draw = random.Random(seed)
     kinds = make_files(folder)
@@ -163,14 +163,14 @@ def _outcome(kind: Kind, path: Path, wanted: Any) -> str:
     try:
         found = kind.read(path)
     except T2TError as error:
-        return DETECTED if str(path) in str(error) else f"the file is not named: {error}"
+        return DETECTED if str(path) in str(error) else f"the message does not name the file: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    return HARMLESS if found == wanted else "believed: what is read is not what was written"
+    return HARMLESS if found == wanted else "not detected: the content differs from what was written"
 
 
 def table(cases: list[Case]) -> str:
-    """Counts for each kind of file and of damage, in Markdown."""
+    """Returns the counts for each kind of file and of damage, in Markdown."""
     lines = ["| file | damage | cases | detected | harmless | faults |", "|---|---|---:|---:|---:|---:|"]
     counts = Counter((case.kind, case.damage, case.outcome) for case in cases)
     for kind, damage in dict.fromkeys((case.kind, case.damage) for case in cases):
@@ -185,7 +185,7 @@ def table(cases: list[Case]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Damages files at random and reads them.")
+    parser = argparse.ArgumentParser(description="Corrupts files at random and reads them.")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)

@@ -1,19 +1,19 @@
-"""How fast a GPU trains the paper's models.
+"""Training speed of the paper's models on a GPU.
 
     python benchmarks/gpu_train.py                                   # TensorFlow, where it sees a GPU
     KERAS_BACKEND=jax PYTHONPATH=. python benchmarks/gpu_train.py    # JAX, from a bare checkout
 
-Under JAX it needs jax, keras and what keras needs, and neither TensorFlow nor this project installed.
-Batches are random ids. The step is the one that Keras's `fit` makes, without `fit` around it: forward, loss,
-gradients, Adam with the paper's schedule. Each model is a process of its own, which measures a large product
-of bfloat16 matrices first, then warms up, then takes the time of so many updates, several rounds of them.
+Under JAX it needs jax, keras and keras's dependencies; neither TensorFlow nor this project need be installed.
+Batches are random ids. The step is Keras's training step without `fit`: forward, loss, gradients, Adam with
+the paper's schedule. Each model runs in its own process: a large product of bfloat16 matrices, a warm-up,
+then several timed rounds of updates.
 
-Figures are medians over the rounds, with the least and the most. Tokens are target tokens without padding,
-positions are those with padding. Model FLOP/s: matrix products, attention and softmax among them, of tokens
-without padding, forward and twice that backward (`gpu/flops.py`); their share is of the product of matrices
-measured before. Memory is what was in use at the worst moment, the compiler's trials included.
+Figures are medians over the rounds, with extremes. Tokens are target tokens without padding, positions
+include padding. Model FLOP/s count matrix products, attention and softmax included, of tokens without
+padding, forward and twice that backward (`training_flops`); their share is relative to the product of
+matrices. Memory is the peak in use, with the compiler's trials.
 
-What a GPU may prefer is a flag, and `--try` measures several, each beside the run without it:
+Implementations that a GPU may prefer are flags, and `--try` measures several beside the run without them:
 
     ... benchmarks/gpu_train.py --sizes=big --try norm=derived random=rbg random=rbg,attention=cudnn
 
@@ -37,7 +37,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gpu.figures import TERA, Measured, Round, table
+from gpu.figures import TERA, ModelSpeed, Round, table
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow" if importlib.util.find_spec("tensorflow") else "jax")
@@ -57,7 +57,7 @@ PRODUCTS, PRODUCT_ROUNDS = 20, 5
 
 
 def make_importable() -> None:
-    """In a checkout that is not installed, hparams/ stands beside the package and not in it."""
+    """Makes hparams/ importable in a checkout that is not installed, where it is beside the package."""
     if importlib.util.find_spec("t2t_revival") is None:
         sys.path.insert(0, str(ROOT))
     import t2t_revival
@@ -66,7 +66,7 @@ def make_importable() -> None:
         t2t_revival.__path__.append(str(ROOT))
 
 
-def measure(size: str, args: argparse.Namespace) -> Measured:
+def measure(size: str, args: argparse.Namespace) -> ModelSpeed:
     """Trains one model in this process.
 
     Raises:
@@ -77,7 +77,7 @@ def measure(size: str, args: argparse.Namespace) -> Measured:
 
     from t2t_revival import registry
     from t2t_revival.errors import T2TError
-    from t2t_revival.training.compiling import build_model, compile_model
+    from t2t_revival.training.compile import build_model, compile_model
 
     steps = backend(keras.backend.backend())
     device = steps.accelerator()
@@ -114,7 +114,7 @@ def measure(size: str, args: argparse.Namespace) -> Measured:
         seconds = time.perf_counter() - began
         rounds.append(Round(seconds, *(sum(numbers) for numbers in zip(*micro_batches, strict=True))))
         say(f"{size}: {rounds[-1].tokens / seconds:,.0f} target tokens/s")
-    return Measured(
+    return ModelSpeed(
         size=size,
         variation=args.variation,
         device=device or "CPU",
@@ -130,10 +130,10 @@ def measure(size: str, args: argparse.Namespace) -> Measured:
 
 
 def backend(name: str) -> Any:
-    """The module that trains under a backend of Keras.
+    """Returns the module with the training steps for a Keras backend.
 
     Raises:
-        T2TError: there is none.
+        T2TError: there is no such module.
     """
     from t2t_revival.errors import T2TError
 
@@ -149,15 +149,15 @@ def backend(name: str) -> Any:
 
 
 def count(batch: Any, hparams: Any, vocab_size: int) -> tuple[int, int, int]:
-    """Target tokens, target positions and floating-point operations of a micro-batch."""
-    from gpu.flops import training_flops
+    """Returns target tokens, target positions and FLOPs of a micro-batch."""
+    from t2t_revival.reproduction.training_flops import training_flops
 
     sources, targets = batch.source_lengths, batch.target_lengths
     return int(targets.sum()), batch.targets.size, training_flops(hparams, vocab_size, sources, targets)
 
 
 def matmul_speed(steps: Any, size: int) -> float:
-    """FLOP/s of a product of two [size, size] matrices in bfloat16, median."""
+    """Returns the median FLOP/s of products of [size, size] matrices in bfloat16."""
     multiply, wait = steps.matmul(size)
     wait(multiply())
     speeds = []
@@ -170,8 +170,8 @@ def matmul_speed(steps: Any, size: int) -> float:
     return median(speeds)
 
 
-def run_all(args: argparse.Namespace, argv: list[str]) -> list[Measured]:
-    """Each size, as the flags say and then each variation, in a process of its own; who fails is left out."""
+def run_all(args: argparse.Namespace, argv: list[str]) -> list[ModelSpeed]:
+    """Measures each size and variation in its own process; one that fails is skipped."""
     measured = []
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
@@ -181,26 +181,26 @@ def run_all(args: argparse.Namespace, argv: list[str]) -> list[Measured]:
                 own = [f"--sizes={size}", f"--result={result}", f"--variation={variation}", *changes]
                 command = [sys.executable, __file__, *argv, *own, "--try"]
                 if subprocess.run(command, check=False).returncode:
-                    say(f"{size} {variation}".strip() + ": left out")
+                    say(f"{size} {variation}".strip() + ": failed, skipped")
                     continue
                 found = json.loads(result.read_text())
-                measured.append(Measured(**{**found, "rounds": [Round(**r) for r in found["rounds"]]}))
+                measured.append(ModelSpeed(**{**found, "rounds": [Round(**r) for r in found["rounds"]]}))
     return measured
 
 
 def say(line: str) -> None:
-    """Progress, on stderr."""
+    """Prints a line of progress to stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
 def parse_flags(argv: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parses the flags."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     add = parser.add_argument
     add("--sizes", default="base,big", help="hparams sets, by comma")
-    add("--hparams", default="", help='changes to them, as in "attention_dropout=0.1"')
+    add("--hparams", default="", help='overrides, such as "attention_dropout=0.1"')
     add("--precision", choices=PRECISIONS, default=PRECISIONS[0])
     add(
         "--tokens",
@@ -208,9 +208,9 @@ def parse_flags(argv: list[str]) -> argparse.Namespace:
         default=25_000,
         help="target positions of an update, at most (the paper's 25,000)",
     )
-    add("--accumulate", type=int, default=1, help="micro-batches of an update, where memory is short")
-    add("--lengths", choices=LENGTHS, default=LENGTHS[0], help="full sentences, or as a corpus has them")
-    add("--length", type=int, default=64, help="tokens of a sentence, of the longest where they are mixed")
+    add("--accumulate", type=int, default=1, help="micro-batches of an update, to save memory")
+    add("--lengths", choices=LENGTHS, default=LENGTHS[0], help="full sentences, or lengths as in a corpus")
+    add("--length", type=int, default=64, help="tokens of a sentence; of the longest with --lengths=mixed")
     add("--vocab", type=int, default=37_000, help="tokens of the vocabulary")
     add("--warmup", type=int, default=5, help="updates before the first round; at least each batch once")
     add("--steps", type=int, default=20, help="updates of a round")
@@ -220,8 +220,8 @@ def parse_flags(argv: list[str]) -> argparse.Namespace:
         "attention": "JAX: jax.nn's, plain or in cuDNN, instead of the model's own",
         "random": "JAX: dropout's bytes from the bits themselves, or from the hardware's generator",
         "loss": "by float32 logits, instead of linear_cross_entropy",
-        "norm": "layer normalisation's gradient derived, instead of written out",
-        "donate": "JAX: write a step's results over the state before",
+        "norm": "layer normalisation's gradient by automatic differentiation",
+        "donate": "JAX: overwrite the previous state in each step",
         "xla": "TensorFlow: let XLA compile the step (JAX always does)",
     }
     for name, values in CHOICES.items():
@@ -232,7 +232,7 @@ def parse_flags(argv: list[str]) -> argparse.Namespace:
         nargs="*",
         default=[],
         metavar="FLAG=VALUE[,...]",
-        help="runs to measure besides, such as norm=derived",
+        help="further runs, such as norm=derived",
     )
     add("--json", type=Path, help="file for every round's figures")
     add("--allow_cpu", action="store_true", help="run without a GPU, to try the script")
@@ -251,7 +251,7 @@ def parse_flags(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point; 1 where nothing could be measured."""
+    """Entry point; returns 1 without any measurement."""
     argv = sys.argv[1:] if argv is None else argv
     args = parse_flags(argv)
     make_importable()

@@ -1,14 +1,15 @@
-"""What the input pipeline can deliver, and where its time goes.
+"""Throughput of the input pipeline, and a profile of it.
 
     python benchmarks/input_pipeline.py --data_source=FOLDER
 
-Makes the data of a translation problem from a folder of text, and reads it as a training does:
+Generates the data of a translation problem from a folder of text, and reads it as a training does:
 
-- generation: pairs/s of one process, vocabulary left out, beside SentencePiece alone on the same lines;
-- reading: target tokens/s of the batches, as many as come in the given time, on the cores that are there;
-- padding: the share of a batch's positions that hold no token, of both sides, over an epoch.
+- generation: pairs/s of one process, without training the vocabulary, beside SentencePiece alone on the same
+  lines;
+- reading: target tokens/s of the batches within a given time, on all cores;
+- padding: the padding's share of a batch's positions, on both sides, over an epoch.
 
-The profile lists the functions that took most of the time of reading, without TensorFlow around them.
+The profile lists the functions in which reading, without TensorFlow, spends most of its time.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 from t2t_revival import registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.hparams import HParams
-from t2t_revival.problems.problem import TRAIN, Text2TextProblem
+from t2t_revival.problems.problem import TRAIN
+from t2t_revival.problems.text_problems import Text2TextProblem
 
-ENOUGH = 500_000  # target tokens/s that a training step of `base` takes on a fast GPU
+NEEDED = 500_000  # target tokens/s that training `base` consumes on a fast GPU
 ROWS = 12  # of the profile
 
 
@@ -57,7 +59,7 @@ class Reading:
 
 
 def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -> Generation:
-    """In turns, medians, on one core; data_dir has its data already, and has it again afterwards."""
+    """Times both in turns on one core and returns medians; data_dir must hold the data."""
     assert problem.data_source is not None
     source = problem.make_source(problem.data_source, None)
     pairs = list(source.pairs(TRAIN, 0, source.count(TRAIN)))
@@ -80,7 +82,7 @@ def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Inside, this process and those that it starts have one core."""
+    """Context in which this process and its children run on one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -90,11 +92,11 @@ def one_core() -> Iterator[None]:
 
 
 def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Reading:
-    """As `fit` reads: the whole dataset, prefetched."""
+    """Reads the dataset as `fit` does, with prefetching."""
     batches = TrainingBatches(shards, hparams, seed=1)
     count, positions = 0, 0
     elements = iter(batches.dataset())
-    next(elements)  # the first chunk is read
+    next(elements)  # fills the buffers
     first = batches.tokens(1)
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -108,7 +110,7 @@ def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Rea
 
 
 def profile_reading(shards: list[Path], hparams: HParams, batches: int) -> str:
-    """The functions that reading spends most time in, themselves."""
+    """Returns the functions with the largest own time, as a table."""
     elements = TrainingBatches(shards, hparams, seed=1)._elements()
     profile = cProfile.Profile()
     profile.runcall(lambda: list(itertools.islice(elements, batches)))
@@ -146,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     share = generation.ours / generation.bare
     print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
     print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")
-    print(f"reading     {reading.tokens:12,.0f} target tokens/s ({reading.tokens / ENOUGH:.1f} x {ENOUGH:,})")
+    print(f"reading     {reading.tokens:12,.0f} target tokens/s ({reading.tokens / NEEDED:.1f} x {NEEDED:,})")
     print(f"padding     {reading.padding:12.1%} of both sides' positions, {values.hparams_set}'s batches")
     print(profile)
     return 0

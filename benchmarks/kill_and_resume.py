@@ -1,12 +1,12 @@
-"""Kills a training again and again, and compares how it ends with one that nobody disturbed.
+"""Kills a training repeatedly, and compares its result with an undisturbed one.
 
     python benchmarks/kill_and_resume.py --kills=50
 
-`t2t-trainer`, with the making of its data, is started, killed by SIGKILL and started again until it is done.
-The moments: any time, while data is made, while a checkpoint is written, and after one is written, when the
-model is evaluated. Where a training is done before all kills are, another begins from nothing. Each must end
-with the shards, weights, moments, random states, place in the data and dev scores of the undisturbed one, bit
-for bit; else the exit status is 1.
+`t2t-trainer`, which also generates the data, is started, killed by SIGKILL and started again until it is
+complete. It is killed at any time, while it generates data, while it writes a checkpoint, and after that,
+while it evaluates. When a training completes before all kills are made, a new one begins. Each must end with
+the shards, weights, moments, random states, data position and dev scores of the undisturbed one, bit for bit;
+otherwise the exit status is 1.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.files import temporary_name
-from t2t_revival.training import checkpoints
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.curve_files import DEV, read_curve
+from t2t_revival.utils.files import temporary_name
 
 SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=64,num_heads=2,batch_size=512,effective_batch_size=0"
 SIZES += ",max_length=32,layer_prepostprocess_dropout=0.1,learning_rate_warmup_steps=50"
@@ -37,13 +37,13 @@ CORPUS = {"train": 4000, "dev": 40}  # pairs
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 ZAHLEN = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 ANY_TIME, DATA, WRITING, EVALUATING = "any time", "making data", "writing a checkpoint", "evaluating"
-LOOK = 0.0005  # seconds between two looks at what a training does
-CLOCK = "seconds"  # what differs in each run
+POLL_SECONDS = 0.0005
+CLOCK = "seconds"  # the only value that may differ
 
 
 @dataclass
 class Outcome:
-    """How it went: kills by their moment, trainings brought to an end, and what was not as it should be."""
+    """Number of kills by moment, number of completed trainings, and differences from the undisturbed one."""
 
     kills: Counter[str] = field(default_factory=Counter)
     trainings: int = 0
@@ -51,8 +51,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Place:
-    """One training with its data."""
+class Training:
+    """A training and its data.
+
+    Attributes:
+        corpus: the data source.
+        folder: holds data_dir and output_dir.
+        steps: number of updates.
+    """
 
     corpus: Path
     folder: Path
@@ -60,16 +66,16 @@ class Place:
 
     @property
     def data(self) -> Path:
-        """Its data_dir."""
+        """The data_dir."""
         return self.folder / "data"
 
     @property
     def output(self) -> Path:
-        """Its output_dir."""
+        """The output_dir."""
         return self.folder / "model"
 
     def start(self) -> subprocess.Popen:
-        """Begins it, or goes on with it."""
+        """Starts or resumes the training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         flags = {
             "problem": "translate_ende",
@@ -89,35 +95,39 @@ class Place:
         return subprocess.Popen(command, stdout=log, stderr=log)
 
     def check(self, process: subprocess.Popen) -> None:
-        """Waits for its end, which must be a good one."""
+        """Waits for the end of the process.
+
+        Raises:
+            RuntimeError: its exit status is not 0.
+        """
         if process.wait():
             log = (self.folder / "log").read_text(errors="replace")
             raise RuntimeError(f"t2t-trainer ended with {process.returncode}:\n{log[-3000:]}")
 
     @property
     def is_done(self) -> bool:
-        """Whether its last update is saved and evaluated: `t2t-trainer` refuses to start then."""
+        """True if the last update is saved and evaluated; `t2t-trainer` refuses to start then."""
         newest = self.checkpoint()
         return newest is not None and newest.step >= self.steps and self.steps in self.scores()
 
     def finish(self) -> None:
-        """Trains to the end, if it is not there."""
+        """Resumes the training, unless it is complete."""
         if not self.is_done:
             self.check(self.start())
 
     def scores(self) -> dict[float, dict[str, float]]:
-        """Of the dev split, by step."""
+        """Returns the scores of the dev split, by step."""
         rows = read_curve(self.output, DEV)
         return {row["step"]: {name: row[name] for name in row if name != CLOCK} for row in rows}
 
     def checkpoint(self) -> checkpoints.Checkpoint | None:
-        """The newest."""
-        found = checkpoints.list_checkpoints(self.output)
-        return found[-1] if found else None
+        """Returns the newest checkpoint."""
+        saved = checkpoints.list_checkpoints(self.output)
+        return saved[-1] if saved else None
 
 
 def write_corpus(folder: Path) -> Path:
-    """Digits in two languages, some thousand pairs."""
+    """Writes a corpus of digits in two languages."""
     draw = random.Random(1)
     folder.mkdir(parents=True)
     for split, pairs in CORPUS.items():
@@ -128,55 +138,61 @@ def write_corpus(folder: Path) -> Path:
     return folder
 
 
-def moments(place: Place, session: float, draw: random.Random) -> dict[str, Callable[[], bool]]:
-    """For each kind of moment, whether it has come; `session`: seconds that an undisturbed training takes."""
-    begun, before = time.monotonic(), place.checkpoint()
+def moments(training: Training, session: float, draw: random.Random) -> dict[str, Callable[[], bool]]:
+    """Returns a test for each kind of moment.
+
+    Args:
+        training: to be killed.
+        session: duration of an undisturbed training, in seconds.
+        draw: random numbers.
+    """
+    begun, before = time.monotonic(), training.checkpoint()
     delay, pause = draw.uniform(0, session), draw.uniform(0, 0.5)
-    later: dict[str, float] = {}
+    first_seen: dict[str, float] = {}
 
     def after(name: str, event: bool) -> bool:
-        """Whether `pause` seconds have gone since the event was first seen."""
+        """Returns whether `pause` seconds have passed since the event was first seen."""
         if event:
-            later.setdefault(name, time.monotonic())
-        return name in later and time.monotonic() - later[name] >= pause
+            first_seen.setdefault(name, time.monotonic())
+        return name in first_seen and time.monotonic() - first_seen[name] >= pause
 
     return {
         ANY_TIME: lambda: time.monotonic() - begun >= delay,
-        DATA: lambda: after(DATA, place.data.exists()),
-        WRITING: lambda: any(place.output.glob(temporary_name(Path("model.ckpt-*.npz")).name)),
-        EVALUATING: lambda: after(EVALUATING, place.checkpoint() != before),
+        DATA: lambda: after(DATA, training.data.exists()),
+        WRITING: lambda: any(training.output.glob(temporary_name(Path("model.ckpt-*.npz")).name)),
+        EVALUATING: lambda: after(EVALUATING, training.checkpoint() != before),
     }
 
 
-def disturb(place: Place, kind: str, session: float, draw: random.Random) -> bool:
-    """Starts the training and kills it at such a moment; False where it ended before one came."""
-    has_come = moments(place, session, draw)[kind]
-    process = place.start()
+def disturb(training: Training, kind: str, session: float, draw: random.Random) -> bool:
+    """Starts the training and kills it at a moment; returns False if it ended before."""
+    has_come = moments(training, session, draw)[kind]
+    process = training.start()
     while process.poll() is None:
         if has_come():
             process.kill()
             process.wait()
             return True
-        time.sleep(LOOK)
-    place.check(process)
+        time.sleep(POLL_SECONDS)
+    training.check(process)
     return False
 
 
-def kinds(place: Place) -> Iterator[str]:
-    """The moments in turn; data is made only at first."""
-    yield from (DATA, DATA)
+def kinds(training: Training) -> Iterator[str]:
+    """Yields kinds of moments; data is only generated in the first session."""
+    yield DATA
     yield from itertools.cycle((WRITING, EVALUATING, ANY_TIME, ANY_TIME))
 
 
-def differences(one: Place, other: Place) -> list[str]:
-    """What of two trainings is not equal to the bit."""
-    found = [
+def differences(one: Training, other: Training) -> list[str]:
+    """Lists everything that is not bit for bit equal in two trainings."""
+    names = [
         f"shard {path.name}"
         for path in sorted(one.data.glob("*-of-*"))
         if path.read_bytes() != (other.data / path.name).read_bytes()
     ]
-    (arrays, meta), (others, others_meta) = (_content(place) for place in (one, other))
-    found += [
+    (arrays, meta), (others, others_meta) = (_content(training) for training in (one, other))
+    names += [
         name
         for name in sorted({*arrays, *others})
         if name not in arrays
@@ -185,56 +201,64 @@ def differences(one: Place, other: Place) -> list[str]:
         or arrays[name].tobytes() != others[name].tobytes()
     ]
     if one.scores() != other.scores():
-        found.append("dev.csv")
-    return found + [name for name in meta if _timeless(meta[name]) != _timeless(others_meta[name])]
+        names.append("dev.csv")
+    return names + [name for name in meta if _without_clock(meta[name]) != _without_clock(others_meta[name])]
 
 
-def _content(place: Place) -> tuple[dict[str, np.ndarray], dict]:
-    checkpoint = place.checkpoint()
+def _content(training: Training) -> tuple[dict[str, np.ndarray], dict]:
+    checkpoint = training.checkpoint()
     if checkpoint is None:
-        raise RuntimeError(f"{place.output}: no checkpoint")
+        raise RuntimeError(f"{training.output}: no checkpoint")
     arrays, meta = checkpoints.load(checkpoint.path)
     return arrays, {name: value for name, value in meta.items() if name != "checksums"}
 
 
-def _timeless(value: Any) -> Any:
+def _without_clock(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {name: part for name, part in value.items() if name != CLOCK}
 
 
-def run(folder: Path, kills: int, steps: int, seed: int, report: Callable[[str], None] = print) -> Outcome:
-    """Kills so many times; see the top of this file.
+def run(
+    folder: Path,
+    kills: int,
+    steps: int,
+    seed: int,
+    on_message: Callable[[str], None] = print,
+) -> Outcome:
+    """Trains undisturbed, then with so many kills; see the top of this file.
 
     Args:
-        folder: where all is written.
-        kills: in all.
+        folder: for all files.
+        kills: number of kills.
         steps: updates of a training.
         seed: of the moments.
-        report: is told how far it is.
+        on_message: called with each line of progress.
     """
     draw, outcome = random.Random(seed), Outcome()
     corpus = write_corpus(folder / "corpus")
-    whole = Place(corpus, folder / "whole", steps)
+    undisturbed = Training(corpus, folder / "undisturbed", steps)
     begun = time.monotonic()
-    whole.finish()
+    undisturbed.finish()
     session = time.monotonic() - begun
-    report(f"undisturbed: {steps} steps in {session:.0f} s")
+    on_message(f"undisturbed: {steps} steps in {session:.0f} s")
     while outcome.kills.total() < kills:
-        place = Place(corpus, folder / f"killed-{outcome.trainings + 1}", steps)
-        for kind in kinds(place):
-            enough = outcome.kills.total() == kills or place.is_done
-            if enough or not disturb(place, kind, session, draw):
+        training = Training(corpus, folder / f"killed-{outcome.trainings + 1}", steps)
+        for kind in kinds(training):
+            complete = outcome.kills.total() == kills or training.is_done
+            if complete or not disturb(training, kind, session, draw):
                 break
             outcome.kills[kind] += 1
-            newest = place.checkpoint()
+            newest = training.checkpoint()
             where = f"step {newest.step}" if newest else "nothing saved"
-            report(f"kill {outcome.kills.total()} of {kills}: {kind}, {where}")
-        place.finish()
+            on_message(f"kill {outcome.kills.total()} of {kills}: {kind}, {where}")
+        training.finish()
         outcome.trainings += 1
-        found = differences(whole, place)
+        found = differences(undisturbed, training)
         outcome.differences += [f"training {outcome.trainings}: {name}" for name in found]
-        report(f"training {outcome.trainings} is done: {'DIFFERENT' if found else 'equal to the bit'}")
+        on_message(
+            f"training {outcome.trainings} is complete: {'DIFFERENT' if found else 'bit for bit equal'}"
+        )
     return outcome
 
 
@@ -246,7 +270,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--work_dir", type=Path, help="a new folder, which is kept; else a temporary one")
+    parser.add_argument("--work_dir", type=Path, help="a new folder to keep; default: a temporary one")
     values = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as temporary:
         folder = values.work_dir or Path(temporary)
@@ -255,7 +279,7 @@ def main(argv: list[str] | None = None) -> int:
     print(
         f"{outcome.kills.total()} kills ({by_kind}) in {outcome.trainings} trainings of {values.steps} steps"
     )
-    print("\n".join(outcome.differences) or "all ended with the same bits")
+    print("\n".join(outcome.differences) or "all ended bit for bit equal")
     return 1 if outcome.differences else 0
 
 

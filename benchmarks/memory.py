@@ -1,16 +1,16 @@
-"""Whether memory stays flat: a training of many updates, data of many pairs made, and an epoch of it read.
+"""Memory of a long training, of the generation of much data, and of an epoch of reading it: is it bounded?
 
     python benchmarks/memory.py
 
-- training: `t2t-trainer` over sentences of all lengths, with evaluations and checkpoints. The last quarter of
-  the updates may hold little more than the second; the first, in which all buckets of lengths must come, is
-  for graphs and caches.
-- generation: `t2t-datagen` on a tenth of the pairs, and on all. The corpora are written line by line, and are
-  none of its memory.
-- reading: the batches of an epoch and a half; the second half may hold little more than the first.
+- training: `t2t-trainer` on sentences of all lengths, with evaluations and checkpoints. The last quarter of
+  the updates may hold little more than the second; the first one, in which every bucket of lengths must
+  occur, allocates graphs and caches.
+- generation: `t2t-datagen` on a tenth of the pairs, and on all. The corpora are streamed to disk and not part
+  of its memory.
+- reading: the batches of one and a half epochs; the second half may hold little more than the first.
 
-Memory is the resident set (RSS) from /proc, in MB of 1,000,000 bytes, of a process and all that it has
-started; pages that they share count for each. Where a bound is not held the exit status is 1.
+Memory is the resident set (RSS) from /proc, in MB of 1,000,000 bytes, of a process and its descendants;
+shared pages count for each process. If a bound is exceeded, the exit status is 1.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SIZES = "num_hidden_layers=1,hidden_size=64,filter_size=128,num_heads=2,batch_size=2048,max_length=256"
-SECONDS = 0.1  # between two looks
+SECONDS = 0.1  # between two samples
 MB = 1_000_000
 TRAINING_BOUND = 60  # MB by which the last quarter of a training may hold more than the second
 GENERATION_BOUND = 50  # MB by which ten times the pairs may need more
@@ -47,12 +47,12 @@ WORDS = 30_000
 VOCAB_SIZE = 2000
 PARTS = ("training", "generation", "reading")
 STEP = re.compile(r"step +(\d+)/")
-Report = Callable[[str], None]
+OnMessage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What processes held at a moment, in MB: the first one, all of them; and the update they were at."""
+    """Memory of the main process and of all processes at one moment, in MB, and the current update."""
 
     main: float
     all: float
@@ -60,41 +60,41 @@ class Sample:
 
 
 class Watch:
-    """Looks at a process, and at all that it starts, while the context lasts.
+    """Context in which the memory of a process and its descendants is sampled.
 
     Args:
         pid: of the process.
 
     Attributes:
-        samples: what was seen.
-        step: goes into the samples.
+        samples: the samples so far.
+        step: current update, stored in each sample.
     """
 
     def __init__(self, pid: int) -> None:
         self.samples: list[Sample] = []
         self.step = 0
         self._pid = pid
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def __enter__(self) -> Watch:
         self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._over.is_set():
+    def _sample(self) -> None:
+        while not self._stop.is_set():
             sizes = [resident(pid) for pid in family(self._pid)]
             if any(sizes):
                 self.samples.append(Sample(sizes[0], sum(sizes), self.step))
-            self._over.wait(SECONDS)
+            self._stop.wait(SECONDS)
 
 
 def resident(pid: int) -> float:
-    """RSS of a process in MB; 0 where it is gone."""
+    """Returns the RSS of a process in MB, 0 if it has ended."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -103,39 +103,39 @@ def resident(pid: int) -> float:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it, itself first."""
-    found = [pid]
-    for member in found:  # grows
+    """Returns a process and its descendants, itself first."""
+    pids = [pid]
+    for member in pids:  # grows
         try:
             threads = [task / "children" for task in Path(f"/proc/{member}/task").iterdir()]
-            found += [int(child) for children in threads for child in children.read_text().split()]
-        except OSError:  # gone meanwhile
+            pids += [int(child) for children in threads for child in children.read_text().split()]
+        except OSError:  # it has ended
             continue
-    return found
+    return pids
 
 
 def peak(samples: Iterable[Sample]) -> float:
-    """The most that all processes held together."""
+    """Returns the maximum of all processes together."""
     return max((sample.all for sample in samples), default=0.0)
 
 
 def quarters(samples: Sequence[Sample], steps: int) -> list[list[Sample]]:
-    """The samples of each quarter of so many steps."""
+    """Returns the samples of each quarter of the steps."""
     return [[s for s in samples if 4 * s.step // (steps + 1) == part] for part in range(4)]
 
 
 def slope(samples: Sequence[Sample]) -> float:
-    """MB for each thousand updates, of the line that fits best."""
+    """Returns the slope of a least-squares line, MB per thousand updates."""
     import numpy as np
 
     return float(np.polyfit([s.step for s in samples], [s.all for s in samples], 1)[0] * 1000)
 
 
 def watched(command: Sequence[str], log: Path) -> list[Sample]:
-    """Runs a command to its end, whose stderr says at which update it is.
+    """Runs a command and samples its memory; the current update is read from its stderr.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the command failed.
     """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr
@@ -143,20 +143,20 @@ def watched(command: Sequence[str], log: Path) -> list[Sample]:
         for line in process.stderr:
             file.write(line)
             file.flush()
-            if found := STEP.match(line):
-                watch.step = int(found[1])
+            if match := STEP.match(line):
+                watch.step = int(match[1])
     if process.wait():
         raise RuntimeError(f"{command[2]} ended with {process.returncode}:\n{log.read_text()[-3000:]}")
     return watch.samples
 
 
 def write_corpus(folder: Path, pairs: int, lengths: Callable[[random.Random], int]) -> Path:
-    """A corpus of words that nobody knows, written line by line.
+    """Writes a corpus of made-up words, line by line.
 
     Args:
-        folder: made.
+        folder: a new folder.
         pairs: of train; dev has 60.
-        lengths: draws the words of a sentence.
+        lengths: draws the number of words of a sentence.
     """
     draw = random.Random(1)
     words = sorted({"".join(draw.choices(SYLLABLES, k=draw.randint(1, 3))) for _ in range(WORDS)})
@@ -172,8 +172,8 @@ def write_corpus(folder: Path, pairs: int, lengths: Callable[[random.Random], in
     return folder
 
 
-def measure_training(folder: Path, steps: int, report: Report) -> bool:
-    """Trains so many updates; whether the bound is held."""
+def measure_training(folder: Path, steps: int, on_message: OnMessage) -> bool:
+    """Trains, and returns whether the bound holds."""
     corpus = write_corpus(folder / "mixed", 15_000, lambda draw: round(2 ** draw.uniform(0, 7.2)))
     flags = {
         "problem": "translate_ende",
@@ -192,12 +192,12 @@ def measure_training(folder: Path, steps: int, report: Report) -> bool:
     }
     samples = watched(command("trainer", flags), folder / "trainer.log")
     seen, buckets = buckets_seen(folder / "mixed_data", steps // 4)
-    report(f"training    {seen} of {buckets} buckets of lengths in the first {steps // 4:,} updates")
-    return judge_training(samples, steps, report) and seen == buckets
+    on_message(f"training    {seen} of {buckets} buckets of lengths in the first {steps // 4:,} updates")
+    return judge_training(samples, steps, on_message) and seen == buckets
 
 
 def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
-    """How many buckets the first updates of a training have seen, and how many there are."""
+    """Returns the number of buckets in the first updates of a training, and of all buckets."""
     from t2t_revival import registry
     from t2t_revival.data.batching import TrainingBatches, bucket_boundaries
 
@@ -211,22 +211,24 @@ def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
     return len({bisect.bisect_left(bounds, length) for length in longest}), len(bounds)
 
 
-def judge_training(samples: Sequence[Sample], steps: int, report: Report) -> bool:
-    """Reports what a training held; whether the bound is held."""
+def judge_training(samples: Sequence[Sample], steps: int, on_message: OnMessage) -> bool:
+    """Reports the memory of a training, and returns whether the bound holds."""
     parts = quarters(samples, steps)
-    held = [peak(part) for part in parts]
-    growth = held[3] - held[1]
-    last = [sample for part in parts[1:] for sample in part if sample.step < steps]  # then it ends
-    report(
+    peaks = [peak(part) for part in parts]
+    growth = peaks[3] - peaks[1]
+    last = [
+        sample for part in parts[1:] for sample in part if sample.step < steps
+    ]  # after the last step it shuts down
+    on_message(
         f"training    peak {peak(samples):7,.0f} MB, {steps:,} updates; by quarters "
-        + ", ".join(f"{most:,.0f}" for most in held)
+        + ", ".join(f"{most:,.0f}" for most in peaks)
         + f"; {slope(last):+.1f} MB for each 1,000 updates after the first"
     )
-    return bounded("training", growth, TRAINING_BOUND, report)
+    return bounded("training", growth, TRAINING_BOUND, on_message)
 
 
-def measure_generation(folder: Path, pairs: int, report: Report) -> bool:
-    """Makes data of a tenth of so many pairs, and of all, which stays; whether the bound is held."""
+def measure_generation(folder: Path, pairs: int, on_message: OnMessage) -> bool:
+    """Generates data of a tenth of the pairs and of all, and returns whether the bound holds."""
     peaks = []
     for count in (pairs // 10, pairs):
         corpus = write_corpus(folder / f"corpus-{count}", count, lambda draw: draw.randint(1, 20))
@@ -239,15 +241,15 @@ def measure_generation(folder: Path, pairs: int, report: Report) -> bool:
         samples = watched(command("datagen", flags), folder / "datagen.log")
         peaks.append(peak(samples))
         others = max(sample.all - sample.main for sample in samples)
-        report(
+        on_message(
             f"generation  peak {peaks[-1]:7,.0f} MB, {count:,} pairs; main process "
             f"{max(sample.main for sample in samples):,.0f}, its workers {others:,.0f}"
         )
-    return bounded("generation", peaks[1] - peaks[0], GENERATION_BOUND, report)
+    return bounded("generation", peaks[1] - peaks[0], GENERATION_BOUND, on_message)
 
 
-def measure_reading(data_dir: Path, report: Report) -> bool:
-    """Reads an epoch and a half of the batches of `base`; whether the bound is held."""
+def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
+    """Reads one and a half epochs of batches of `base`, and returns whether the bound holds."""
     from t2t_revival import registry
     from t2t_revival.data.batching import TrainingBatches
 
@@ -263,32 +265,32 @@ def measure_reading(data_dir: Path, report: Report) -> bool:
                 break
     parts = quarters(watch.samples, watch.step)
     first, later = peak([*parts[0], *parts[1]]), peak([*parts[2], *parts[3]])
-    report(
+    on_message(
         f"reading     peak {peak(watch.samples):7,.0f} MB, {before:,.0f} before; {watch.step:,} examples in "
         f"{time.monotonic() - began:.0f} s; by halves {first:,.0f}, {later:,.0f}"
     )
-    return bounded("reading", later - first, READING_BOUND, report)
+    return bounded("reading", later - first, READING_BOUND, on_message)
 
 
 def text_problem() -> Text2TextProblem:
-    """The problem of all parts."""
+    """Returns the problem of all parts."""
     from t2t_revival import registry
-    from t2t_revival.problems.problem import Text2TextProblem
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
     problem = registry.problem("translate_ende")
     assert isinstance(problem, Text2TextProblem)
     return problem
 
 
-def bounded(part: str, growth: float, bound: float, report: Report) -> bool:
-    """Reports whether memory grew by no more than `bound` MB."""
-    held = growth <= bound
-    report(f"{part:10}  grew by {growth:.0f} MB, may grow by {bound}: {'flat' if held else 'NOT FLAT'}")
-    return held
+def bounded(part: str, growth: float, bound: float, on_message: OnMessage) -> bool:
+    """Reports and returns whether memory grew by at most `bound` MB."""
+    flat = growth <= bound
+    on_message(f"{part:10}  grew by {growth:.0f} MB, may grow by {bound}: {'flat' if flat else 'NOT FLAT'}")
+    return flat
 
 
 def command(name: str, flags: dict[str, object]) -> list[str]:
-    """What runs one of the commands."""
+    """Returns the command line of one of the project's commands."""
     return [
         sys.executable,
         "-m",
@@ -302,22 +304,24 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default=",".join(PARTS), help="which; reading needs generation")
+    parser.add_argument(
+        "--parts", default=",".join(PARTS), help="comma list of parts; reading needs generation"
+    )
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--pairs", type=int, default=2_000_000)
-    parser.add_argument("--work_dir", type=Path, help="a new folder, which is kept; else a temporary one")
+    parser.add_argument("--work_dir", type=Path, help="a new folder to keep; default: a temporary one")
     values = parser.parse_args(argv)
-    held = []
+    flat = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = values.work_dir or Path(temporary)
         folder.mkdir(exist_ok=True)
         if "training" in values.parts:
-            held.append(measure_training(folder, values.steps, _print))
+            flat.append(measure_training(folder, values.steps, _print))
         if "generation" in values.parts:
-            held.append(measure_generation(folder, values.pairs, _print))
+            flat.append(measure_generation(folder, values.pairs, _print))
         if "reading" in values.parts:
-            held.append(measure_reading(folder / f"data-{values.pairs}", _print))
-    return 0 if all(held) else 1
+            flat.append(measure_reading(folder / f"data-{values.pairs}", _print))
+    return 0 if all(flat) else 1
 
 
 def _print(line: str) -> None:

@@ -2,9 +2,9 @@
 
     python benchmarks/train_speed.py --onmt_python=ENV/bin/python --torch_python=ENV/bin/python
 
-Every contestant is a process of its own that trains the same model on the same batches with the same dropout,
-smoothing, optimizer and learning rates. They take turns, a window of a few steps each, so that whatever else
-the machine does meets all of them alike. The figure is non-pad target tokens per second of training steps.
+Every contestant is a process that trains the same model on the same batches with the same dropout, smoothing,
+optimizer and learning rates. They take turns, a window of a few steps each, so that other work on the machine
+affects all of them alike. The figure is non-padding target tokens per second of training steps.
 
 OpenNMT-tf 2.32 needs Python 3.10 or older and an environment of its own:
 `python3.10 -m venv ENV && ENV/bin/pip install OpenNMT-tf==2.32.0 tensorflow==2.13.1`.
@@ -59,14 +59,14 @@ CONTESTANTS = {
 
 @dataclass
 class Result:
-    """What one contestant did.
+    """Measurements of one contestant.
 
     Attributes:
-        name: library and version, as it says itself.
+        name: library and version.
         parameters: trained parameters.
-        windows: one entry a round.
+        windows: one entry per round.
         loss: held-out loss after all steps, nats per target token.
-        trained_tokens: target tokens it saw by then.
+        trained_tokens: target tokens of its training.
     """
 
     name: str
@@ -84,15 +84,15 @@ class Result:
 def compete(
     processes: dict[str, Process], warmup: int, windows: int, steps: int, loss_steps: int, patience: float
 ) -> dict[str, Result]:
-    """Lets the contestants take turns; one that fails is reported on stderr and left out.
+    """Lets the contestants take turns; one that fails is reported on stderr and dropped.
 
     Args:
         processes: the contestants, started.
         warmup: steps before the first window.
-        windows: rounds.
-        steps: of one window.
-        loss_steps: further steps, not timed, before the loss is taken.
-        patience: seconds to wait at most before a window for others to leave the machine alone.
+        windows: number of rounds.
+        steps: steps of one window.
+        loss_steps: further steps, not timed, before the loss is computed.
+        patience: maximum wait for a quiet machine before each window, in seconds.
     """
     results = {
         key: Result(process.description["name"], process.description["parameters"])
@@ -103,7 +103,7 @@ def compete(
         try:
             return question()
         except ContestantError as error:
-            _say(f"{key}: left out: {error}")
+            _say(f"{key}: dropped: {error}")
             del results[key]
             return None
 
@@ -137,14 +137,14 @@ def _disturbance(window: Window) -> str:
 
 
 def ratio(result: Result, other: Result | None) -> float | None:
-    """Median over the rounds of `result`'s speed by `other`'s in the same round."""
+    """Returns the median over the rounds of `result`'s speed divided by `other`'s."""
     if other is None:
         return None
     return median(a / b for a, b in zip(result.speeds, other.speeds, strict=True))
 
 
 def table(results: dict[str, Result]) -> str:
-    """The results of one size in Markdown."""
+    """Returns the results of one size in Markdown."""
     heads = (
         "contestant",
         "target tokens/s, median (min-max)",
@@ -173,21 +173,21 @@ def table(results: dict[str, Result]) -> str:
 
 
 def disturbed(results: Iterable[Result]) -> str | None:
-    """A warning where others used the machine during a window; None in a quiet run."""
+    """Returns a warning if others used the machine during a window, `None` for a quiet run."""
     windows = [window for result in results for window in result.windows]
     count = sum(bool(_disturbance(window)) for window in windows)
     if not count:
         return None
     return (
         f"WARNING: others used more than {BUSY_CPUS} CPUs in {count} of {len(windows)} windows: "
-        "the machine was not quiet, trust the ratios more than the speeds, and repeat."
+        "the machine was not quiet; ratios are more reliable than speeds. Repeat the run."
     )
 
 
 def run_size(
     size: str, pythons: dict[str, str], pairs: Sequence[Pair], args: argparse.Namespace
 ) -> dict[str, Result]:
-    """Starts the contestants of one size, lets them compete, ends them."""
+    """Starts the contestants of one size, lets them compete and stops them."""
     steps = args.warmup + args.windows * args.steps + args.loss_steps
     random = np.random.default_rng(args.seed)
     held_out_pairs = len(pairs) // 50
@@ -218,7 +218,7 @@ def run_size(
                     command = training_command(CONTESTANTS[key], python, config, batches)
                     processes[key] = Process(command, log)
                 except ContestantError as error:
-                    _say(f"{key}: left out: {error}")
+                    _say(f"{key}: dropped: {error}")
             return compete(processes, args.warmup, args.windows, args.steps, args.loss_steps, args.wait_quiet)
         finally:
             for process in processes.values():
@@ -241,7 +241,7 @@ def _names(known: Iterable[str]) -> Any:
 
 
 def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parses the flags."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -256,19 +256,23 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--python", default=sys.executable, help="interpreter that has t2t_revival")
     add("--torch_python", default=sys.executable, help="interpreter that has PyTorch")
     add("--onmt_python", help="interpreter that has OpenNMT-tf 2.32")
-    add("--ids_dir", type=Path, help="folder with train.en and train.de of tokens t17; default: made-up ids")
+    add(
+        "--ids_dir",
+        type=Path,
+        help="folder with train.en and train.de of tokens such as t17; default: synthetic ids",
+    )
     add("--windows", type=int, default=5, help="rounds")
     add("--steps", type=int, default=4, help="training steps of one window")
     add("--warmup", type=int, default=3, help="training steps before the first window")
-    add("--loss_steps", type=int, default=0, help="further steps, not timed, before the loss is taken")
+    add("--loss_steps", type=int, default=0, help="further steps, not timed, before the loss")
     add(
         "--wait_quiet",
         type=float,
         default=0,
-        help="seconds to wait at most, before a window, for a quiet machine",
+        help="maximum wait for a quiet machine before each window, in seconds",
     )
     add("--batch_size", type=int, default=4096, help="tokens, padding included, over the longer side")
-    add("--max_length", type=int, default=100, help="tokens; longer sentences are left out")
+    add("--max_length", type=int, default=100, help="tokens; longer sentences are skipped")
     add("--dropout", type=float, default=0.1, help="on embedding sums and outputs of sub-layers")
     add(
         "--inner_dropout",
@@ -285,7 +289,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Runs the comparison; 1 where nobody could take part."""
+    """Runs the comparison; returns 1 without any contestant."""
     args = parse_flags()
     pythons: dict[str, str] = {}
     for key in args.contestants:
@@ -293,7 +297,7 @@ def main() -> int:
         python = getattr(args, entry.python)
         reason = missing(entry.python, entry.module, python)
         if reason:
-            _say(f"{key}: left out: {reason}")
+            _say(f"{key}: dropped: {reason}")
         else:
             pythons[key] = python
     if not pythons:

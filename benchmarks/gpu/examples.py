@@ -1,4 +1,4 @@
-"""Batches of random ids in the few shapes that a compiler is asked for."""
+"""Batches of random ids in few shapes, since each shape is compiled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.errors import T2TError
 
 FIRST_TOKEN = 2  # 0 is padding, 1 the end
-BATCHES = 16  # that come again and again
-BUCKET_STEP = 2.0  # T2T's 1.1 is some 30 shapes, each of which is compiled
+BATCHES = 16  # which are repeated
+BUCKET_STEP = 2.0  # T2T's 1.1 would compile some 30 shapes
 BUCKETS = 4
 TYPICAL, SPREAD = 0.4, 0.5  # log-normal: median as a share of the longest, standard deviation
 EXPANSION = 0.2  # a source is shorter or longer than its target by up to this share
@@ -32,26 +32,26 @@ class Batch(NamedTuple):
 
     @property
     def source_lengths(self) -> np.ndarray:
-        """int [rows]."""
+        """Tokens of each row, int [rows]."""
         return (self.inputs != 0).sum(axis=1)
 
     @property
     def target_lengths(self) -> np.ndarray:
-        """int [rows]."""
+        """Tokens of each row, int [rows]."""
         return (self.targets != 0).sum(axis=1)
 
 
 def constant(tokens: int, length: int, vocab_size: int, seed: int = 1) -> list[Batch]:
-    """Full sentences: no padding, one shape.
+    """Returns batches of full sentences: no padding, one shape.
 
     Args:
-        tokens: target tokens of a batch, at most.
+        tokens: maximum target tokens of a batch.
         length: of each sentence.
-        vocab_size: ids are below.
-        seed: decides the ids.
+        vocab_size: upper bound of the ids.
+        seed: of the ids.
 
     Raises:
-        T2TError: `tokens` are less than a sentence.
+        T2TError: `tokens` is less than a sentence.
     """
     _check(tokens, length)
     random = np.random.default_rng(seed)
@@ -60,16 +60,16 @@ def constant(tokens: int, length: int, vocab_size: int, seed: int = 1) -> list[B
 
 
 def mixed(tokens: int, longest: int, vocab_size: int, seed: int = 1) -> list[Batch]:
-    """Log-normal lengths, cut into a few buckets as a training's are; at least a batch of each bucket.
+    """Returns batches of log-normal lengths in a few buckets, at least one batch of each.
 
     Args:
-        tokens: positions of a batch, padding included, at most.
+        tokens: maximum positions of a batch, padding included.
         longest: tokens of the longest sentence.
-        vocab_size: ids are below.
-        seed: decides lengths, ids and order.
+        vocab_size: upper bound of the ids.
+        seed: of lengths, ids and order.
 
     Raises:
-        T2TError: `tokens` are less than a sentence.
+        T2TError: `tokens` is less than a sentence.
     """
     _check(tokens, longest)
     random = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def mixed(tokens: int, longest: int, vocab_size: int, seed: int = 1) -> list[Bat
 
 def _check(tokens: int, length: int) -> None:
     if tokens < length:
-        raise T2TError(f"{tokens} tokens of a micro-batch are less than a sentence of {length}")
+        raise T2TError(f"micro-batches of {tokens} tokens are shorter than a sentence of {length}")
 
 
 def _lengths(wanted: np.ndarray, longest: int) -> np.ndarray:

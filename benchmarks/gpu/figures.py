@@ -1,4 +1,4 @@
-"""What `gpu_train.py` measures, and how it is shown."""
+"""Measurements of `gpu_train.py` and their table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TERA, GIB = 1e12, 2**30
 
 @dataclass(frozen=True)
 class Round:
-    """What so many updates took.
+    """Measurements of one round of updates.
 
     Attributes:
         seconds: wall clock.
@@ -26,21 +26,21 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One model's figures.
+class ModelSpeed:
+    """Measurements of one model.
 
     Attributes:
         size: hparams set.
-        variation: what was chosen besides the flags of all, such as "norm=derived"; empty: nothing.
-        device: its name.
-        versions: of Keras and of the backend.
-        parameters: of the model.
-        updates: of a round.
-        matmul: FLOP/s of a product of bfloat16 matrices.
-        compiling: seconds of the warm-up, compilation included.
-        loss: mean of all updates, nats per target token.
-        peak_memory: bytes; None where the device does not say.
-        rounds: the figures.
+        variation: further flags of this run, such as "norm=derived", or "".
+        device: name of the device.
+        versions: versions of Keras and the backend.
+        parameters: number of parameters.
+        updates: number of updates per round.
+        matmul: FLOP/s of products of bfloat16 matrices.
+        compiling: seconds of compilation and warm-up.
+        loss: mean over all updates, nats per target token.
+        peak_memory: bytes, or `None` if the device does not report it.
+        rounds: one entry per round.
     """
 
     size: str
@@ -57,12 +57,12 @@ class Measured:
 
     @property
     def share(self) -> float:
-        """Of the product of matrices, the model's FLOP/s."""
+        """The model's FLOP/s relative to the product of matrices."""
         return median(r.flops / r.seconds for r in self.rounds) / self.matmul
 
 
-def table(measured: list[Measured]) -> str:
-    """A row for each run: medians, and the least and the most where there is room."""
+def table(measured: list[ModelSpeed]) -> str:
+    """Returns one row per run: medians, and the extremes of tokens/s."""
     lines = [
         "| model | target tokens/s | positions/s | ms an update | TFLOP/s | of the product | peak GiB |",
         "|---|---|---|---|---|---|---|",

@@ -13,18 +13,18 @@ from gpu.examples import Batch
 
 
 def accelerator() -> str | None:
-    """The first GPU's name; None where JAX sees none."""
+    """Returns the first GPU's name, or `None`."""
     device = jax.local_devices()[0]
     return device.device_kind if device.platform == "gpu" else None
 
 
 def versions() -> str:
-    """What computes."""
+    """Returns the versions of Keras and the backend."""
     return f"Keras {keras.__version__}, JAX {jax.__version__}"
 
 
 def matmul(size: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
-    """One product of two random bfloat16 matrices, and what waits for the last one."""
+    """Returns a function that multiplies two random bfloat16 matrices, and one that waits for a result."""
     keys = jax.random.split(jax.random.key(1))
     left, right = (jax.random.normal(key, (size, size), jnp.bfloat16) for key in keys)
     product = jax.jit(jnp.matmul)
@@ -32,18 +32,18 @@ def matmul(size: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
 
 
 def peak_memory() -> int | None:
-    """Bytes of the GPU in use at the worst moment of this process; None where there is none."""
+    """Returns the peak of the GPU memory of this process in bytes, `None` without a GPU."""
     statistics = jax.local_devices()[0].memory_stats()
     return statistics["peak_bytes_in_use"] if statistics else None
 
 
 class Steps:
-    """The training step that Keras's `fit` makes, called without `fit` around it.
+    """Keras's training step, called without `fit`.
 
     Args:
         model: compiled.
-        batches: come in their order, again and again; they are copied to the device first.
-        donate: whether a step may write its results over the state that it was given.
+        batches: repeated in this order; copied to the device first.
+        donate: let a step overwrite the previous state.
     """
 
     def __init__(self, model: Any, batches: list[Batch], donate: bool) -> None:
@@ -60,10 +60,10 @@ class Steps:
         self._examples = itertools.cycle([jax.device_put(example) for example in examples])
 
     def step(self) -> None:
-        """One micro-batch; does not wait for it."""
+        """Starts the step of one micro-batch."""
         self._logs, self._state = self._step(self._state, next(self._examples))
 
     def loss(self) -> float:
-        """The mean so far; waits for all steps."""
+        """Waits for all steps and returns their mean loss."""
         jax.block_until_ready(self._state)
         return float(self._logs["loss"])

@@ -14,37 +14,37 @@ SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.flo
 
 
 def accelerator() -> str | None:
-    """The first GPU's name; None where TensorFlow sees none."""
+    """Returns the first GPU's name, or `None`."""
     gpus = tf.config.list_physical_devices("GPU")
     return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else None
 
 
 def versions() -> str:
-    """What computes."""
+    """Returns the versions of Keras and the backend."""
     return f"Keras {keras.__version__}, TensorFlow {tf.__version__}"
 
 
 def matmul(size: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
-    """One product of two random bfloat16 matrices, and what waits for the last one."""
+    """Returns a function that multiplies two random bfloat16 matrices, and one that waits for a result."""
     left, right = (tf.cast(tf.random.normal((size, size)), tf.bfloat16) for _ in range(2))
     product = tf.function(tf.matmul)
     return lambda: product(left, right), lambda last: last[0, 0].numpy()
 
 
 def peak_memory() -> int | None:
-    """Bytes of the GPU in use at the worst moment of this process; None where there is none."""
+    """Returns the peak of the GPU memory of this process in bytes, `None` without a GPU."""
     if not tf.config.list_physical_devices("GPU"):
         return None
     return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 class Steps:
-    """The training step that Keras's `fit` makes, called without `fit` around it.
+    """Keras's training step, called without `fit`.
 
     Args:
         model: compiled.
-        batches: come in their order, again and again.
-        donate: not looked at: TensorFlow's variables are written in place.
+        batches: repeated in this order.
+        donate: ignored, since TensorFlow's variables are updated in place.
     """
 
     def __init__(self, model: Any, batches: list[Batch], donate: bool) -> None:
@@ -59,9 +59,9 @@ class Steps:
         self._logs: dict[str, Any] = {}
 
     def step(self) -> None:
-        """One micro-batch; does not wait for it."""
+        """Starts the step of one micro-batch."""
         self._logs = self._step(self._examples)
 
     def loss(self) -> float:
-        """The mean so far; waits for all steps."""
+        """Waits for all steps and returns their mean loss."""
         return float(self._logs["loss"])

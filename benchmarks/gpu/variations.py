@@ -1,6 +1,6 @@
-"""Other ways to compute the same model, which a GPU may prefer: put in place of the project's own.
+"""Other implementations of parts of the model, which may be faster on a GPU.
 
-None changes what is computed, but for rounding and for which elements dropout takes.
+Results differ only by rounding and by the elements that dropout zeroes.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import keras
 from keras import ops
 
 from t2t_revival.errors import T2TError
-from t2t_revival.model import attention, normalization, regularization
+from t2t_revival.model import attention, residual
+from t2t_revival.model import dropout as regularization
 from t2t_revival.training import loss
 from t2t_revival.training import model as training_model
 
-OURS = "ours"  # each choice's first value: as the project has it
+OURS = "ours"  # first value of each choice: the project's implementation
 
 
 def fused_attention(implementation: str) -> Callable[..., Any]:
-    """`scaled_dot_product_attention` by `jax.nn`: "xla", or "cudnn", which keeps no scores in memory.
+    """Returns `scaled_dot_product_attention` by `jax.nn`: "xla", or "cudnn", which does not store scores.
 
-    Padding and causality are told by lengths, not by a bias that would be read. Sentences are of full length
-    or padded at their end, and attention weights have no dropout.
+    Attention scores are not returned.
+
+    Masks are given as lengths instead of a bias, so padding must be at the end. Attention weights have no
+    dropout.
     """
     import jax
     import jax.numpy as jnp
@@ -41,16 +44,16 @@ def fused_attention(implementation: str) -> Callable[..., Any]:
             key_value_seq_lengths=lengths,
             implementation=implementation,
         )
-        return jnp.swapaxes(heads, 1, 2)
+        return jnp.swapaxes(heads, 1, 2), None
 
     return attend
 
 
 def jax_bytes(generator: str) -> Callable[..., Any]:
-    """`random_bytes` from the bits themselves, of which `randint` draws twice as many.
+    """Returns `random_bytes` from raw bits; `randint` draws twice as many.
 
     Args:
-        generator: "threefry2x32", which is JAX's own and Keras's, or "rbg", which is the hardware's fastest.
+        generator: "threefry2x32", the default of JAX and Keras, or "rbg", the fastest in hardware.
     """
     import jax
     import jax.numpy as jnp
@@ -68,14 +71,14 @@ def jax_bytes(generator: str) -> Callable[..., Any]:
 
 
 def cross_entropy_of_logits(x: Any, embeddings: Any, labels: Any, label_smoothing: float) -> Any:
-    """`linear_cross_entropy` by logits in float32, its gradient derived by the backend."""
+    """Computes `linear_cross_entropy` from float32 logits, with automatic differentiation."""
     logits = ops.matmul(x, ops.transpose(ops.cast(embeddings, x.dtype)))
     plain = loss.smoothed_cross_entropy(logits, labels, 0.0)
     return loss.smoothed_cross_entropy(logits, labels, label_smoothing), plain
 
 
 def derived_normalize(x: Any, gamma: Any, beta: Any, epsilon: Any) -> Any:
-    """`normalize`, its gradient derived by the backend."""
+    """Computes `normalize` with automatic differentiation."""
     centred = x - ops.mean(x, axis=-1, keepdims=True)
     scale = ops.rsqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + epsilon)
     return centred * scale * gamma + beta
@@ -91,24 +94,24 @@ CHOICES: dict[str, dict[str, tuple[Any, str, Callable[[], Any]]]] = {
         "rbg": (regularization, "random_bytes", lambda: jax_bytes("rbg")),
     },
     "loss": {"logits": (training_model, "linear_cross_entropy", lambda: cross_entropy_of_logits)},
-    "norm": {"derived": (normalization, "normalize", lambda: derived_normalize)},
+    "norm": {"derived": (residual, "normalize", lambda: derived_normalize)},
 }
 JAX_ONLY = ("attention", "random")
 
 
 def choose(chosen: dict[str, str]) -> None:
-    """Puts what is chosen in place, for the rest of this process.
+    """Replaces the project's implementations for the rest of this process.
 
     Args:
-        chosen: for each of `CHOICES`, one of its values or `OURS`.
+        chosen: one of the values, or `OURS`, for each of `CHOICES`.
 
     Raises:
-        T2TError: it is written for another backend.
+        T2TError: the implementation is for another backend.
     """
     for name, value in chosen.items():
         if value == OURS:
             continue
         if name in JAX_ONLY and keras.backend.backend() != "jax":
-            raise T2TError(f"--{name}={value} is JAX's: set KERAS_BACKEND=jax")
+            raise T2TError(f"--{name}={value} needs JAX: set KERAS_BACKEND=jax")
         module, function, make = CHOICES[name][value]
         setattr(module, function, make())

@@ -1,4 +1,4 @@
-"""The token ids that every contestant trains on: read or made up, batched once, kept in one .npz file.
+"""Token ids for all contestants: read or synthetic, batched once, stored in one .npz file.
 
 Ids are the project's: PAD 0, EOS 1 at the end of every sentence, no BOS.
 """
@@ -34,11 +34,11 @@ class Batch(NamedTuple):
 
 
 def read_ids(folder: Path, max_length: int) -> list[Pair]:
-    """Sentence pairs of `folder`/train.en and train.de, lines of tokens such as "t17 t25".
+    """Reads sentence pairs of `folder`/train.en and train.de, lines of tokens such as "t17 t25".
 
     Args:
-        folder: where the two files lie.
-        max_length: tokens with EOS; pairs with a longer side are left out.
+        folder: folder of the two files.
+        max_length: maximum number of tokens with EOS; longer pairs are skipped.
 
     Raises:
         ValueError: the files differ in their number of lines, or a token is not "t" and a number above 1.
@@ -63,15 +63,15 @@ def _read_side(path: Path) -> list[list[int]]:
 
 
 def synthetic_pairs(count: int, max_length: int, seed: int) -> list[Pair]:
-    """Made-up sentence pairs: Zipf's law over 8,000 ids, log-normal lengths around 20 tokens.
+    """Returns synthetic sentence pairs: Zipf's law over 8,000 ids, log-normal lengths around 20 tokens.
 
-    A target sentence is its source through a fixed permutation of the ids, up to a fifth of it cut off, so
-    that there is something to learn.
+    A target is its source under a fixed permutation of the ids, shortened by up to a fifth, which can be
+    learned.
 
     Args:
         count: number of pairs.
         max_length: tokens with EOS of the longest sentence.
-        seed: decides everything.
+        seed: of all random numbers.
     """
     random = np.random.default_rng(seed)
     words = SYNTHETIC_VOCAB - FIRST_TOKEN
@@ -88,15 +88,15 @@ def synthetic_pairs(count: int, max_length: int, seed: int) -> list[Pair]:
 
 
 def token_batches(pairs: Sequence[Pair], tokens: int, random: np.random.Generator) -> Iterator[Batch]:
-    """Batches of similar length, without end, every epoch in another order.
+    """Yields batches of similar lengths, without end, in a new order each epoch.
 
     Args:
         pairs: the sentence pairs.
         tokens: of one batch, padding included, over the longer of source and target.
-        random: decides the order.
+        random: generator of the order.
 
     Raises:
-        ValueError: no pairs, or one longer than a batch.
+        ValueError: there are no pairs, or one is longer than a batch.
     """
     longest = max((max(map(len, pair)) for pair in pairs), default=0)
     if not 0 < longest <= tokens:
@@ -132,7 +132,7 @@ def _padded(pairs: list[Pair]) -> Batch:
 
 
 def write_batches(path: Path, train: Sequence[Batch], held_out: Sequence[Batch]) -> None:
-    """Keeps the batches of the training steps, in order, and those that the loss is taken on."""
+    """Writes the batches of the training steps, in order, and those of the held-out loss."""
     arrays: dict[str, Any] = {
         f"{kind}_{side}_{index}": ids
         for kind, batches in (("train", train), ("held_out", held_out))
@@ -143,7 +143,7 @@ def write_batches(path: Path, train: Sequence[Batch], held_out: Sequence[Batch])
 
 
 def read_batches(path: Path) -> tuple[list[Batch], list[Batch]]:
-    """What `write_batches` wrote: training batches, held-out batches."""
+    """Reads the training batches and the held-out batches that `write_batches` wrote."""
     with np.load(path) as arrays:
         names = set(arrays.files)
         train, held_out = (

@@ -1,7 +1,7 @@
-"""The side of a contestant: a process that trains when it is told to, and answers in JSON.
+"""A contestant's process, which trains on command and answers in JSON.
 
-Commands, one a line on stdin: "go N" trains N steps on the next N batches; "loss" takes the loss on the
-held-out batches. An answer is one line on stdout; whatever libraries print goes to stderr.
+Commands, one per line on stdin: "go N" trains N steps on the next N batches; "loss" computes the loss on the
+held-out batches. An answer is one line on stdout; output of libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from batches import Batch, read_batches
 
 @dataclass(frozen=True)
 class Config:
-    """What a contestant builds and how it trains; every contestant gets the same but for `precision`."""
+    """Model and training settings, equal for all contestants except `precision`."""
 
     layers: int  # of the encoder and of the decoder
     hidden_size: int  # channels
@@ -46,9 +46,9 @@ class Contestant:
     Attributes:
         name: library and version.
         parameters: number of trained parameters.
-        step: trains on the next training batch, returns its loss as the contestant itself defines it.
-        held_out_loss: the sum of -log p(token) in nats, without smoothing and dropout, over a batch's target
-            tokens.
+        step: trains on the next batch and returns its loss, in the contestant's own definition.
+        held_out_loss: returns the sum of -log p(token), in nats, without smoothing and dropout, over the
+            target tokens of a batch.
     """
 
     name: str
@@ -58,10 +58,10 @@ class Contestant:
 
 
 def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
-    """Builds the contestant from the command line's --config and --batches, then obeys stdin until it ends.
+    """Builds the contestant from --config and --batches, then runs the commands on stdin.
 
     Args:
-        build: makes the contestant; gets all training batches in the order of their use.
+        build: makes the contestant from the settings and all training batches in order.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", type=json.loads, required=True)

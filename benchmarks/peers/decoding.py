@@ -11,30 +11,30 @@ from translating import ALPHA, BEAM_SIZE, MOST_TOKENS, in_batches, serve
 if TYPE_CHECKING:
     from translating import Translate
 
-LEAST_TOKENS = 16  # that t2t_revival counts for a sentence of fewer
+LEAST_TOKENS = 16  # minimum that t2t_revival counts per sentence
 
 
-def decoder(folder: Path, streams: int) -> Translate:
-    """`t2t-decoder`'s `Translator` on an output_dir."""
+def decoder(folder: Path, num_parallel_batches: int) -> Translate:
+    """Returns `t2t-decoder`'s `Translator` for an output_dir."""
     import dataclasses
 
-    _threads(streams)
+    _threads(num_parallel_batches)
     from t2t_revival.decoding.translator import Translator
 
-    translator = Translator.load(folder, streams=streams)
+    translator = Translator.load(folder, num_parallel_batches=num_parallel_batches)
 
     def translate(lines: list[str], batch: int) -> list[str]:
         tokens = sum(max(len(ids) + 1, LEAST_TOKENS) for ids in translator.vocabulary.encode_batch(lines))
-        size = max(batch * tokens // len(lines), 1)  # t2t-decoder counts tokens: so many as `batch` sentences
+        size = max(batch * tokens // len(lines), 1)  # t2t-decoder counts tokens
         translator.options = dataclasses.replace(translator.options, batch_size=size)
         return translator.translate(lines)
 
     return translate
 
 
-def saved_model(folder: Path, streams: int) -> Translate:
-    """An exported folder, asked by as many threads as there are streams."""
-    _threads(streams)
+def saved_model(folder: Path, num_parallel_batches: int) -> Translate:
+    """Returns an exported SavedModel, called by one thread per parallel batch."""
+    _threads(num_parallel_batches)
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 
@@ -43,17 +43,17 @@ def saved_model(folder: Path, streams: int) -> Translate:
     def ask(lines: list[str]) -> list[str]:
         return [row[0].decode() for row in signature(inputs=tf.constant(lines))["outputs"].numpy()]
 
-    return lambda lines, batch: in_batches(lines, batch, streams, ask)
+    return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask)
 
 
-def ctranslate2(folder: Path, streams: int, compute_type: str) -> Translate:
-    """A CTranslate2 model, with a worker of one thread for each stream; text in, text out."""
+def ctranslate2(folder: Path, num_parallel_batches: int, compute_type: str) -> Translate:
+    """Returns a CTranslate2 model with one single-threaded worker per parallel batch."""
     import ctranslate2 as engine
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.spm"))
     translator = engine.Translator(
-        str(folder), compute_type=compute_type, inter_threads=streams, intra_threads=1
+        str(folder), compute_type=compute_type, inter_threads=num_parallel_batches, intra_threads=1
     )
 
     def translate(lines: list[str], batch: int) -> list[str]:
@@ -69,12 +69,12 @@ def ctranslate2(folder: Path, streams: int, compute_type: str) -> Translate:
     return translate
 
 
-def _threads(streams: int) -> None:
-    """One thread for each operation; as many operations side by side as there are streams."""
+def _threads(num_parallel_batches: int) -> None:
+    """Sets one thread per operation, and one operation per parallel batch."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(streams)
+    tf.config.threading.set_inter_op_parallelism_threads(num_parallel_batches)
 
 
 ENGINES: dict[str, Callable[..., Translate]] = {

@@ -1,4 +1,4 @@
-"""Who takes part in decode_speed.py, and what each of them loads and reads."""
+"""Contestants of decode_speed.py, and the export of their models."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING
 from peers.processes import PEERS, missing
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import Vocabulary
+    from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 
 BASELINE = "ctranslate2-float32"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A contestant as the command line knows it."""
+    """A contestant of decode_speed.py."""
 
-    engine: str  # of its script
-    export: Sequence[str] | None = None  # arguments of "python" that write its folder; None: the output_dir
+    engine: str  # name in its script
+    export: Sequence[str] | None = (
+        None  # arguments of "python" that export its folder; `None` loads the output_dir
+    )
     options: dict[str, str] = field(default_factory=dict)  # of the engine
     script: str = "decoding.py"  # in peers/
-    python: str | None = None  # the flag that names its interpreter; None: it runs under this one
-    module: str = ""  # what must be importable there
+    python: str | None = None  # flag with its interpreter; `None` stands for this one
+    module: str = ""  # that the interpreter must import
 
     @property
     def ids(self) -> bool:
-        """Whether it gets and gives ids, not text."""
+        """True if inputs and outputs are ids instead of text."""
         return self.python is not None
 
 
@@ -63,20 +65,20 @@ CONTESTANTS = {
 
 
 def present(args: argparse.Namespace) -> list[str]:
-    """The contestants that can take part; of the others, stderr says why not."""
-    found = []
+    """Returns the available contestants; stderr names what the others lack."""
+    available = []
     for key in args.contestants:
         entry = CONTESTANTS[key]
         reason = entry.python and missing(entry.python, entry.module, getattr(args, entry.python))
         if reason:
-            say(f"{key}: left out: {reason}")
+            say(f"{key}: skipped: {reason}")
         else:
-            found.append(key)
-    return found
+            available.append(key)
+    return available
 
 
 def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dict[str, Path]:
-    """What each contestant loads; made where it is no output_dir."""
+    """Exports the models, and returns each contestant's folder."""
     folders: dict[str, Path] = {}
     made: dict[Sequence[str], Path] = {}
     for key in contestants:
@@ -91,7 +93,7 @@ def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dic
                 [sys.executable, *export, *flags], capture_output=True, text=True, check=False
             )
             if done.returncode:
-                say(f"{key}: left out: {done.stderr.strip().splitlines()[-1]}")
+                say(f"{key}: skipped: {done.stderr.strip().splitlines()[-1]}")
                 continue
             versions = [path for path in target.iterdir() if path.name.isdecimal()]
             made[export] = versions[0] if versions else target
@@ -106,5 +108,5 @@ def write_ids(lines: Sequence[str], vocabulary: Vocabulary, path: Path) -> None:
 
 
 def say(line: str) -> None:
-    """To stderr, at once."""
+    """Prints a line to stderr, unbuffered."""
     print(line, file=sys.stderr, flush=True)

@@ -1,7 +1,6 @@
 """Contestant of decode_speed.py: OpenNMT-tf's own Transformer and beam search.
 
-Ids in, ids out: the vocabulary is this project's, whose SentencePiece is not in OpenNMT-tf's environment, so
-that its time leaves out what happens to text.
+Ids in, ids out: OpenNMT-tf's environment has no SentencePiece, so its time excludes text processing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from translating import Translate
 
 PAD, START, END = 0, 1, 2  # of OpenNMT-tf's ids
-NEVER = -1e4  # bias of what this project never produces
+NEG_INF = -1e4  # bias of ids that this project never outputs
 LINEAR = {
     "query": "linear_queries",
     "key": "linear_keys",
@@ -30,20 +29,20 @@ LINEAR = {
 }
 
 
-def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
-    """One model, whose beam search is a graph, as in `onmt-main infer`; a graph of its own for each stream.
+def engine(folder: Path, num_parallel_batches: int, beam_size: int = BEAM_SIZE) -> Translate:
+    """Returns one model with a beam search graph, as in `onmt-main infer`, for each parallel batch.
 
-    One graph that two threads run at a time crashes: TensorFlow 2.13's oneDNN kernels are not made for it.
+    Two threads in one graph crash: TensorFlow 2.13's oneDNN kernels are not thread-safe.
     """
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(streams)
+    tf.config.threading.set_inter_op_parallelism_threads(num_parallel_batches)
     settings, weights = read_weights(folder)
     with tempfile.TemporaryDirectory() as scratch:
         model = make_model(settings, len(weights["source_positions"]), beam_size, Path(scratch))
     model.create_variables()
     assign(model, settings, weights)
     free: SimpleQueue[Any] = SimpleQueue()
-    for _ in range(streams):
+    for _ in range(num_parallel_batches):
         free.put(_graph(model))
 
     def ask(lines: list[str]) -> list[str]:
@@ -54,7 +53,7 @@ def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
         tokens, lengths = found["tokens"].numpy()[:, 0], found["length"].numpy()[:, 0]
         return [b" ".join(row[:length]).decode() for row, length in zip(tokens, lengths, strict=True)]
 
-    return lambda lines, batch: in_batches(lines, batch, streams, ask, tokens_in)
+    return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask, tokens_in)
 
 
 def _graph(model: opennmt.models.Transformer) -> Any:
@@ -67,16 +66,16 @@ def _graph(model: opennmt.models.Transformer) -> Any:
 def make_model(
     settings: dict[str, Any], positions: int, beam_size: int, folder: Path
 ) -> opennmt.models.Transformer:
-    """The model, not built yet.
+    """Returns the model, not built yet.
 
-    Its ids are PAD, the start token, and from there on this project's, one higher each; a piece's token is
-    its number here. Its own positions are of one kind only; a table of "learned" ones holds any.
+    Its ids are PAD, the start token, then this project's ids plus one. Positions are a table of "learned"
+    ones, since OpenNMT-tf's sinusoids are of one kind only.
 
     Args:
         settings: of the model.
-        positions: vectors in its tables of positions.
-        beam_size: hypotheses of a sentence.
-        folder: where the vocabulary goes, which the tables of the model's graph are made of.
+        positions: length of its position tables.
+        beam_size: width of the beam.
+        folder: for the vocabulary file.
     """
     vocabulary = folder / "vocabulary.txt"
     pieces = [str(number) for number in range(2, settings["vocab_size"])]
@@ -102,7 +101,7 @@ def make_model(
 def assign(
     model: opennmt.models.Transformer, settings: dict[str, Any], weights: dict[str, np.ndarray]
 ) -> None:
-    """Gives all variables their values; weights.py says which there are."""
+    """Assigns all variables; weights.py lists their names."""
     target = _rows(weights["target_embedding"])
     model.labels_inputter.embedding.assign(target)
     output = model.decoder.output_layer
@@ -110,7 +109,7 @@ def assign(
         model.features_inputter.embedding.assign(_rows(weights["source_embedding"]))
         output.kernel.assign(_rows(weights["softmax_embedding"]).T)
     bias = np.zeros(len(target), np.float32)
-    bias[[PAD, START, -1]] = NEVER
+    bias[[PAD, START, -1]] = NEG_INF
     output.bias.assign(bias)
     _stack(model.encoder, "encoder", weights["source_positions"], settings, weights)
     _stack(model.decoder, "decoder", weights["target_positions"], settings, weights)
@@ -143,14 +142,14 @@ def _stack(
 
 
 def _norm(norm: Any, name: str, weights: dict[str, np.ndarray], epsilon: float) -> None:
-    """An epsilon below 1.001e-5 is raised to it by Keras's fast form of normalisation, which is kept."""
+    """Assigns a norm; Keras's fused normalisation raises an epsilon below 1.001e-5 to that."""
     norm.gamma.assign(weights[f"{name}/gamma"])
     norm.beta.assign(weights[f"{name}/beta"])
     norm.epsilon = epsilon
 
 
 def _rows(embedding: np.ndarray) -> np.ndarray:
-    """[vocab, hidden] -> that of OpenNMT-tf: a start token and one for the unknown more, both zeros."""
+    """Inserts rows of zeros for OpenNMT-tf's start and unknown tokens into [vocab, hidden]."""
     zeros = np.zeros_like(embedding[:1])
     return np.concatenate([embedding[:1], zeros, embedding[1:], zeros])
 

@@ -18,14 +18,14 @@ SPEC = {"tokens": tf.TensorSpec([None, None], tf.string), "length": tf.TensorSpe
 
 
 def tokens_of(ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Ids [sentences, length] -> the tokens that OpenNMT-tf reads, without the EOS, which it adds itself."""
+    """Converts ids [sentences, length] to OpenNMT-tf's tokens, without EOS, which it adds."""
     names = np.char.add(b"t", ids.astype("S"))
     names[(ids == PAD) | (ids == EOS)] = b"<blank>"
     return {"tokens": names[:, :-1], "length": (ids > EOS).sum(axis=1).astype(np.int32)}
 
 
 def make_model(config: Config, folder: Path) -> opennmt.models.Transformer:
-    """The model with its vocabulary file in `folder` and its training parameters."""
+    """Returns the model with its vocabulary file in `folder` and its training parameters."""
     vocabulary = folder / "vocabulary.txt"
     tokens = [f"t{i}" for i in range(FIRST_TOKEN, config.vocab_size)]
     vocabulary.write_text("".join(f"{token}\n" for token in ("<blank>", "<s>", "</s>", *tokens)))

@@ -1,4 +1,4 @@
-"""Contestant: this project's model, compiled as its trainer compiles it, stepped as `fit` steps it."""
+"""Contestant: this project's model, compiled by its trainer's functions, with `fit`'s training step."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import tensorflow as tf
 from batches import PAD, Batch
 from contestant import Config, Contestant, serve
 
-from t2t_revival.cli import common
+from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.hparams import HParams
-from t2t_revival.training.compiling import build_model, compile_model
+from t2t_revival.training.compile import build_model, compile_model
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))
 
 
 def example(batch: Batch) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """A batch as `t2t_revival.data.batching` gives it: inputs, labels, weights of the labels."""
+    """Returns inputs, labels and weights of the labels, as `t2t_revival.data.batching` does."""
     weights = (batch.targets != PAD) / np.float32(batch.target_tokens)
     return batch._asdict(), batch.targets, weights.astype(np.float32)
 
 
 def hparams_of(config: Config) -> HParams:
-    """The same settings in this project's words."""
+    """Returns the settings as this project's hparams."""
     return HParams(
         num_hidden_layers=config.layers,
         hidden_size=config.hidden_size,
@@ -46,8 +46,10 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     keras.utils.set_random_seed(config.seed)
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
-    streams = common.training_streams(max(side.size for batch in batches for side in batch))
-    model = compile_model(build_model(hparams, config.vocab_size, precision, streams), hparams)
+    num_parallel_batches = tensorflow_setup.num_training_parts(
+        max(side.size for batch in batches for side in batch)
+    )
+    model = compile_model(build_model(hparams, config.vocab_size, precision, num_parallel_batches), hparams)
 
     def examples() -> Iterator[Any]:
         return (example(batch) for batch in batches)

@@ -1,4 +1,4 @@
-"""The driver's side of a contestant: its process, the conversation with it, the machine's load meanwhile."""
+"""Processes of contestants, commands to them, and the load of the machine."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from pathlib import Path
 from typing import Any
 
 PEERS = Path(__file__).parent
-BUSY_CPUS = 0.15  # CPU used by others from which a window counts as disturbed
+BUSY_CPUS = 0.15  # others' CPU use above which a window counts as disturbed
 Answer = dict[str, Any]  # of a contestant
 Window = Answer
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A contestant as the command line knows it."""
+    """A contestant of train_speed.py."""
 
     script: str  # in peers/
-    python: str  # the flag that names its interpreter
-    module: str  # what must be importable there
+    python: str  # flag with its interpreter
+    module: str  # that the interpreter must import
     precision: str
 
 
 def training_command(entry: Entry, python: str, config: dict[str, Any], batches: Path) -> list[str]:
-    """What starts a contestant of train_speed.py.
+    """Returns the command that starts a contestant of train_speed.py.
 
     Args:
-        entry: which contestant.
+        entry: the contestant.
         python: its interpreter.
-        config: the fields of `peers.contestant.Config`.
-        batches: the file of `write_batches`.
+        config: fields of `peers.contestant.Config`.
+        batches: file written by `write_batches`.
     """
     options = {**config, "precision": entry.precision}
     return [python, str(PEERS / entry.script), f"--config={json.dumps(options)}", f"--batches={batches}"]
 
 
 class ContestantError(Exception):
-    """A contestant's process ended; the message ends with what it said last."""
+    """A contestant's process ended; the message ends with its last output."""
 
 
 class Process:
-    """A contestant's process and the conversation with it.
+    """A contestant's process.
 
     Args:
-        command: what starts it.
-        log: where its stderr goes.
+        command: the command line.
+        log: file for its stderr.
     """
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
@@ -66,21 +66,21 @@ class Process:
         self.description = self._answer()
 
     def ask(self, command: str) -> dict[str, Any]:
-        """Sends one command, waits for its answer."""
+        """Sends one command and returns the answer."""
         assert self.process.stdin
         try:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # the log that _answer shows says why
+            pass  # _answer reports the log
         return self._answer()
 
     def window(self, steps: int) -> Window:
-        """Trains `steps` steps; see `watched`."""
+        """Trains for `steps` steps; see `watched`."""
         return self.watched(f"go {steps}")
 
     def watched(self, command: str) -> Window:
-        """The answer to a command, with the CPU that others used meanwhile, where the system tells."""
+        """Sends a command and returns the answer, with the CPU use of others if the system reports it."""
         before = _busy_cpu_seconds()
         window = self.ask(command)
         after = _busy_cpu_seconds()
@@ -89,7 +89,7 @@ class Process:
         return window
 
     def stop(self) -> None:
-        """Ends the process."""
+        """Kills the process."""
         self.process.kill()
         self.process.wait()
 
@@ -100,11 +100,11 @@ class Process:
             return json.loads(line)
         status = self.process.wait()
         last = self.log.read_text(errors="replace").strip().splitlines()[-5:]
-        raise ContestantError("\n".join([f"ended with status {status}; its last words:", *last]))
+        raise ContestantError("\n".join([f"ended with status {status}; last output:", *last]))
 
 
 def _environment() -> dict[str, str]:
-    """This one, without what TensorFlow 2 leaves in it for its children, which tensor2tensor's is none of."""
+    """Returns the environment without TensorFlow 2's variables, which break tensor2tensor."""
     inherited = {name: value for name, value in os.environ.items() if name != "TF2_BEHAVIOR"}
     return {
         **inherited,
@@ -115,7 +115,7 @@ def _environment() -> dict[str, str]:
 
 
 def _busy_cpu_seconds() -> float | None:
-    """CPU seconds that the whole machine has worked since it started; None where the system does not tell."""
+    """Returns the machine's busy CPU seconds since its start, or `None` if they are not reported."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     except OSError:
@@ -126,15 +126,15 @@ def _busy_cpu_seconds() -> float | None:
 
 
 def missing(flag: str, module: str, python: str | None) -> str | None:
-    """Why a contestant cannot take part, in words; None where it can.
+    """Returns what a contestant lacks, in words, or `None`.
 
     Args:
-        flag: of the command line, which names its interpreter.
-        module: what must be importable there.
-        python: what the flag was given.
+        flag: name of the flag for its interpreter.
+        module: module that the interpreter must import.
+        python: value of the flag.
     """
     if not python:
-        return f"--{flag} is not given (the interpreter of an environment with {module})"
+        return f"--{flag} is missing (the interpreter of an environment with {module})"
     try:
         found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, text=True)
     except OSError as error:
@@ -145,7 +145,7 @@ def missing(flag: str, module: str, python: str | None) -> str | None:
 
 
 def wait_for_quiet(patience: float) -> None:
-    """Returns once the machine idles, after `patience` seconds at most."""
+    """Waits until the machine is idle, at most `patience` seconds."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         before = _busy_cpu_seconds()

@@ -1,6 +1,6 @@
 """Contestant of decode_speed.py: tensor2tensor 1.15's own Transformer and beam search.
 
-Ids in, ids out: tensor2tensor has no SentencePiece, so that its time leaves out what happens to text.
+Ids in, ids out: tensor2tensor has no SentencePiece, so its time excludes text processing.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ WEIGHTS = {
 NORM = {"gamma": "layer_norm/layer_norm_scale", "beta": "layer_norm/layer_norm_bias"}
 
 
-def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
-    """One graph and one session, asked by as many threads as there are streams."""
+def engine(folder: Path, num_parallel_batches: int, beam_size: int = BEAM_SIZE) -> Translate:
+    """Returns one graph and session, called by one thread per parallel batch."""
     tf.logging.set_verbosity(tf.logging.ERROR)
     settings, weights = read_weights(folder)
     hparams = make_hparams(settings, len(weights["source_positions"]))
@@ -63,7 +63,9 @@ def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
     features = {"inputs": inputs, "target_space_id": tf.constant(0)}
     outputs = model.infer(features, EXTRA_TOKENS, beam_size=beam_size, alpha=ALPHA)["outputs"]
     session = tf.Session(
-        config=tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=streams)
+        config=tf.ConfigProto(
+            intra_op_parallelism_threads=1, inter_op_parallelism_threads=num_parallel_batches
+        )
     )
     assign(session, {variable_name(name, settings): weight for name, weight in weights.items()})
 
@@ -71,19 +73,19 @@ def engine(folder: Path, streams: int, beam_size: int = BEAM_SIZE) -> Translate:
         rows = padded([ids_of(line) for line in lines])
         return [line_of(row) for row in session.run(outputs, {inputs: rows[:, :, None, None]}).tolist()]
 
-    return lambda lines, batch: in_batches(lines, batch, streams, ask, tokens_in)
+    return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask, tokens_in)
 
 
 def make_hparams(settings: dict[str, Any], positions: int) -> Any:
-    """T2T's hyperparameters of a model.
+    """Returns T2T's hyperparameters of a model.
 
-    Its own positions are of one kind only; a table of "learned" ones holds any. The embedding of the target
-    language, which this project does not have, is left out. So is the division of the vocabulary's matrix
-    among parameter servers, which has its parts joined anew at each step.
+    Positions are a table of "learned" ones, since T2T's sinusoids are of one kind only. There is no
+    target-space embedding, and the embedding matrix is one shard, since shards are concatenated again at each
+    step.
 
     Args:
         settings: of the model.
-        positions: vectors in its tables of positions.
+        positions: length of its position tables.
     """
     hparams = transformer.transformer_base()
     hparams.num_encoder_layers = settings["encoder_layers"]
@@ -105,7 +107,7 @@ def make_hparams(settings: dict[str, Any], positions: int) -> Any:
 
 
 def variable_name(name: str, settings: dict[str, Any]) -> str:
-    """T2T's variable for an array of weights.py."""
+    """Returns T2T's variable for an array of weights.py."""
     body = "transformer/body/"
     if name in EMBEDDINGS:
         scope = "shared" if settings["shared_embedding_and_softmax_weights"] else EMBEDDINGS[name]
@@ -123,7 +125,7 @@ def variable_name(name: str, settings: dict[str, Any]) -> str:
 
 
 def assign(session: Any, values: dict[str, np.ndarray]) -> None:
-    """Gives all variables of the graph their values, by name."""
+    """Assigns all variables of the graph, by name."""
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     if variables.keys() != values.keys():
         raise SystemExit(f"variables do not match: {sorted(variables.keys() ^ values.keys())}")

@@ -16,7 +16,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def positions(length: int, channels: int) -> Tensor:
-    """The paper's sinusoids, [length, channels]."""
+    """Returns the paper's sinusoids, [length, channels]."""
     rates = torch.exp(torch.arange(0, channels, 2) * (-math.log(10000.0) / channels))
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
@@ -53,12 +53,12 @@ class Model(nn.Module):
                 layer.multihead_attn.dropout = config.inner_dropout
 
     def embed(self, ids: Tensor) -> Tensor:
-        """Ids [batch, length] -> [batch, length, channels]."""
+        """Embeds ids [batch, length] as [batch, length, channels]."""
         x = self.embedding(ids) * self.embedding.embedding_dim**0.5
         return self.dropout(x + self.positions[: ids.shape[1]])
 
     def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Ids [batch, source] and [batch, target] -> logits [batch, target, vocab]."""
+        """Maps ids [batch, source] and [batch, target] to logits [batch, target, vocab]."""
         padding = inputs == PAD
         shifted = functional.pad(targets[:, :-1], (1, 0))
         future = torch.ones(targets.shape[1], targets.shape[1], dtype=torch.bool, device=targets.device).triu(

@@ -1,9 +1,8 @@
-"""The side of a contestant of decode_speed.py: it translates a file when it is told to, and answers in JSON.
+"""A contestant's process in decode_speed.py, which translates a file on command and answers in JSON.
 
-Commands, one a line on stdin: "go BATCH" translates all lines in batches of so many sentences, and "one
-COUNT" the first COUNT lines, one after the other. An answer is one line on stdout; whatever libraries print
-goes to stderr. This module and what peers' interpreters import beside it keep to Python 3.7, the newest that
-tensor2tensor 1.15 runs on.
+Commands, one per line on stdin: "go BATCH" translates all lines in batches of BATCH sentences, "one COUNT"
+the first COUNT lines one by one. An answer is one line on stdout; output of libraries goes to stderr. This
+module and its imports in the peers' interpreters support Python 3.7, the newest one for tensor2tensor 1.15.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ if TYPE_CHECKING:
 
 EOS = 1
 BEAM_SIZE, ALPHA = 4, 0.6
-MOST_TOKENS = 100  # of outputs whose bound is one number for all; t2t_revival's is its input's length + 50
-EXTRA_TOKENS = 50  # of an output beyond its input, where the bound is of that kind
+MOST_TOKENS = 100  # of an output with a constant limit; t2t_revival's is the input's length + 50
+EXTRA_TOKENS = 50  # of an output beyond its input's length
 
 
 def ids_of(line: str) -> list[int]:
-    """The ids of a line such as "17 4 290", with EOS."""
+    """Parses a line such as "17 4 290" to ids with EOS."""
     return [*map(int, line.split()), EOS]
 
 
 def tokens_in(line: str) -> int:
-    """How many ids a line has."""
+    """Returns the number of ids of a line."""
     return len(line.split())
 
 
 def line_of(ids: list[int]) -> str:
-    """The inverse of `ids_of`; what follows EOS is left out."""
+    """Formats ids up to EOS, the inverse of `ids_of`."""
     return " ".join(map(str, itertools.takewhile(lambda number: number != EOS, ids)))
 
 
 def padded(sentences: list[list[int]]) -> np.ndarray:
-    """int32 [sentences, longest], filled up with 0."""
+    """Pads ids with 0 to int32 [sentences, longest]."""
     rows = np.zeros((len(sentences), max(map(len, sentences))), np.int32)
     for row, ids in enumerate(sentences):
         rows[row, : len(ids)] = ids
@@ -58,18 +57,18 @@ def padded(sentences: list[list[int]]) -> np.ndarray:
 def in_batches(
     lines: list[str],
     batch: int,
-    streams: int,
+    num_parallel_batches: int,
     ask: Callable[[list[str]], list[str]],
     length: Callable[[str], int] = len,
 ) -> list[str]:
-    """Translates by as many threads as there are streams, in batches of lines of like lengths.
+    """Translates batches of lines of similar lengths in parallel threads.
 
     Args:
-        lines: what to translate.
-        batch: sentences of a batch.
-        streams: batches that are translated side by side.
-        ask: lines of one batch -> their translations.
-        length: of a line; they are sorted by it, longest first.
+        lines: lines to translate.
+        batch: sentences per batch.
+        num_parallel_batches: number of threads.
+        ask: translates the lines of one batch.
+        length: returns the length by which lines are sorted, longest first.
     """
     order = sorted(range(len(lines)), key=lambda index: -length(lines[index]))
     calls = [order[start : start + batch] for start in range(0, len(order), batch)]
@@ -77,23 +76,23 @@ def in_batches(
     def answer(call: list[int]) -> list[str]:
         return ask([lines[index] for index in call])
 
-    with ThreadPoolExecutor(streams) as pool:
+    with ThreadPoolExecutor(num_parallel_batches) as pool:
         sorted_outputs = [output for outputs in pool.map(answer, calls) for output in outputs]
     places = {index: place for place, index in enumerate(order)}
     return [sorted_outputs[places[index]] for index in range(len(lines))]
 
 
 def serve(engines: dict[str, Callable[..., Translate]]) -> None:
-    """Makes the engine that the command line names, then obeys stdin until it ends.
+    """Builds the engine named by --engine, then runs the commands on stdin.
 
     Args:
-        engines: by name, what makes one of the folder that it loads, the streams and further options.
+        engines: functions by name, from folder, parallel batches and options to an engine.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--engine", choices=engines, required=True)
     parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--streams", type=int, required=True)
+    parser.add_argument("--num_parallel_batches", type=int, required=True)
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--outputs", type=Path, required=True)
     args = parser.parse_args()
@@ -101,8 +100,8 @@ def serve(engines: dict[str, Callable[..., Translate]]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     lines = args.lines.read_text(encoding="utf-8").split("\n")
     if not lines[-1]:
-        lines.pop()  # what follows the last line's end is no line
-    translate = engines[args.engine](args.folder, args.streams, **args.options)
+        lines.pop()  # after the last line's end
+    translate = engines[args.engine](args.folder, args.num_parallel_batches, **args.options)
     translate(lines[:64], 32)
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:

@@ -1,8 +1,8 @@
-"""A model's weights in a file that needs none of this project to be read: for peers' own interpreters.
+"""A model's weights in a file that peers read without this project.
 
     python benchmarks/peers/weights.py --output_dir=OUTPUT_DIR --export_dir=FOLDER --peer=opennmt
 
-Names and shapes, `side` being "encoder" or "decoder" and N a layer's number from 0:
+Names and shapes; `side` is "encoder" or "decoder", N the number of a layer, from 0:
 
     source_embedding, target_embedding, softmax_embedding   [vocab, hidden]; the second alone if shared
     source_positions, target_positions                      [positions, hidden], added to embeddings
@@ -12,7 +12,7 @@ Names and shapes, `side` being "encoder" or "decoder" and N a layer's number fro
         kernel_1 [hidden, filter], bias_1 [filter], kernel_2 [filter, hidden], bias_2, gamma, beta [hidden]
     side/final/gamma, side/final/beta                       [hidden]; pre-norm only
 
-It is read under Python 3.7 too; see translating.py.
+Reading it needs Python 3.7 or newer; see translating.py.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SETTINGS, ARRAYS = "settings.json", "weights.npz"
 
 
 def write_weights(model: Transformer, positions: int, folder: Path) -> None:
-    """Writes `folder`: the weights, float32, and `settings` of the model.
+    """Writes the weights (float32) and settings of a model to a new folder.
 
     Args:
-        model: a trained one.
-        positions: how many vectors of positions are written.
-        folder: made here; must not exist.
+        model: a trained model.
+        positions: number of position vectors to write.
+        folder: must not exist.
     """
     folder.mkdir()
     (folder / SETTINGS).write_text(json.dumps(settings(model)), encoding="utf-8")
@@ -46,19 +46,19 @@ def write_weights(model: Transformer, positions: int, folder: Path) -> None:
 
 
 def read_weights(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The settings and arrays that `write_weights` wrote."""
+    """Reads the settings and arrays that `write_weights` wrote."""
     with np.load(str(folder / ARRAYS)) as file:
         return json.loads((folder / SETTINGS).read_text(encoding="utf-8")), dict(file)
 
 
 def settings(model: Transformer) -> dict[str, Any]:
-    """`HParams.architecture`, with what else a peer must know."""
+    """Returns `HParams.architecture` with vocab_size and norm_epsilon."""
     h = model.hparams
     return {**h.architecture(), "vocab_size": model.vocab_size, "norm_epsilon": h.norm_epsilon}
 
 
 def refusal(peer: str, found: dict[str, Any]) -> str | None:
-    """Why `peer` has no place for a model of these settings, in words; None where it has."""
+    """Returns the reason why `peer` cannot hold a model of these settings, or `None`."""
     if found["attention_window"]:
         return f"this model has restricted attention, attention_window={found['attention_window']}"
     sizes = (found["key_channels"], found["value_channels"])
@@ -71,12 +71,12 @@ def refusal(peer: str, found: dict[str, Any]) -> str | None:
 
 
 def arrays(model: Transformer, positions: int) -> dict[str, np.ndarray]:
-    """All weights by name, float32; see above."""
+    """Returns all weights by name, float32."""
     numbers = np.arange(positions)
     found = {
         "target_embedding": model.target_embedding.embeddings,
-        "source_positions": model.source_positions.signal(numbers),
-        "target_positions": model.target_positions.signal(numbers),
+        "source_positions": model.source_positions.encode(numbers),
+        "target_positions": model.target_positions.encode(numbers),
     }
     if not model.hparams.shared_embedding_and_softmax_weights:
         found["source_embedding"] = model.source_embedding.embeddings
@@ -105,7 +105,7 @@ def _layer(layer: Any) -> dict[str, Any]:
 
 def _attention(attention: Any) -> dict[str, Any]:
     key, value = attention.key_channels, attention.value_channels
-    if attention.over_encoder:
+    if attention.cross_attention:
         query_kernel, rest = attention.query_kernel, np.asarray(attention.key_value_kernel)
     else:
         query_kernel, rest = np.split(np.asarray(attention.query_key_value_kernel), [key], axis=1)
@@ -127,7 +127,7 @@ def _named(prefix: str, weights: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Writes the weights of an output_dir; 1, with a line on stderr, where the peer has no place for them."""
+    """Writes the weights of an output_dir; returns 1, with a line on stderr, if the peer cannot hold them."""
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.errors import T2TError
 

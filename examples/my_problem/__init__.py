@@ -1,4 +1,4 @@
-"""Your package, for --t2t_usr_dir. The commands import this file and nothing else of the folder."""
+"""Your package, for --t2t_usr_dir. The commands import only this file of the folder."""
 
-# A registration runs when its module is imported, so that each module that has one must be named here.
+# Registrations run when their module is imported, so that each such module must be imported here.
 from . import my_problem  # noqa: F401

@@ -1,4 +1,4 @@
-"""Writes the example's corpus, dates as people write them and as they say them: make_corpus.py > dates.tsv"""
+"""Writes the example's corpus of written and spoken dates, for `python make_corpus.py > dates.tsv`."""
 
 import datetime
 import random
@@ -26,7 +26,7 @@ ORDINALS = {
 
 
 def number(n: int) -> str:
-    """A number below 100 in words."""
+    """Returns a number below 100 in words."""
     if n < len(ONES):
         return ONES[n]
     tens, ones = TENS[n // 10 - 2], n % 10
@@ -34,13 +34,13 @@ def number(n: int) -> str:
 
 
 def ordinal(n: int) -> str:
-    """The number of a day in words: 21 is "twenty-first"."""
+    """Returns the ordinal of a day in words: 21 is "twenty-first"."""
     head, hyphen, last = number(n).rpartition("-")
     return head + hyphen + ORDINALS.get(last, last + "th")
 
 
 def year(n: int) -> str:
-    """A year as it is said. Its exceptions are why a table of words would not do for this task."""
+    """Returns a year as it is spoken, with the exceptions for which a table of words would not suffice."""
     century, rest = divmod(n, 100)
     if n == 2000:
         return "two thousand"
@@ -52,14 +52,14 @@ def year(n: int) -> str:
 
 
 def spoken(day: datetime.date) -> str:
-    """A date as it is said."""
+    """Returns a date as it is spoken."""
     return f"the {ordinal(day.day)} of {day:%B} {year(day.year)}"
 
 
 def main() -> None:
-    """Prints the corpus, always the same."""
+    """Prints the corpus, which is always the same."""
     draw = random.Random(1)
-    # No day comes twice, so that what is tested was never seen in training, in any spelling.
+    # No day occurs twice, so that no tested day occurs in training, in any spelling.
     days = draw.sample(range(FIRST_DAY.toordinal(), LAST_DAY.toordinal() + 1), PAIRS)
     print("# A date as it is written, a tab, and as it is said.")
     for day in map(datetime.date.fromordinal, days):

@@ -1,7 +1,7 @@
-"""A problem of your own: dates as people write them come in, and go out as people say them.
+"""A problem of your own: from dates as people write them to dates as people say them.
 
-Three parts, as most packages need them: a source, which reads your files; a problem, which says what is
-learned and how it is decoded and measured; an hparams set. Copy the folder and put your own into each.
+Most packages need these three parts: a source, which reads your files; a problem, which defines how they are
+learned, decoded and measured; and an hparams set. Copy the folder and replace each by your own.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from typing import Any
 from t2t_revival import registry
 from t2t_revival.data.sources import Source
 from t2t_revival.errors import T2TError
-from t2t_revival.files import text_lines
 from t2t_revival.hparams import HParams
 from t2t_revival.problems import Text2TextProblem
+from t2t_revival.utils.files import text_lines
 
-HELD_OUT = 20  # of so many pairs, one is for dev and one for test
+HELD_OUT = 20  # one of so many pairs goes to dev, and one to test
 
 
 class PairsFile(Source):
-    """A file of pairs, `WRITTEN TAB SPOKEN` on each line; a line that begins with # is a comment.
+    """A file of pairs, `WRITTEN TAB SPOKEN` on each line; lines that begin with # are comments.
 
-    T2T had `generate_samples` for this. Here it is a class, because shards are made side by side: each worker
-    has a copy, and asks for the pairs of its shard only, by their numbers. `t2t_revival.problems.PairsSource`
-    is such a class for generators.
+    T2T had `generate_samples` for this. Here it is a class, because shards are made in parallel: each worker
+    has a copy, and reads only the pairs of its shard, by their numbers. `t2t_revival.problems.PairsSource` is
+    such a class for generators.
     """
 
-    # Not "folder" or "sample": for these, a vocabulary size is chosen that is meant for languages.
+    # Not "folder" or "sample", for which vocabulary sizes suitable for translation are chosen.
     kind = "pairs"
-    # In a corpus of translations these are "en" and "de"; here they just name the sides in messages.
+    # In a corpus of translations these are "en" and "de"; here they name the sides in messages.
     source_lang, target_lang = "written", "spoken"
 
     def __init__(self, file: str) -> None:
-        # Nothing is read yet: commands that only compare names make a source too.
-        self._asked = file
+        # Reads nothing yet: some commands make a source only to compare its name.
+        self._data_source = file
         self._path = Path(file).expanduser().resolve()
-        # Kept with the data and compared later on, from whatever folder, so that it has to be the whole path.
+        # Stored with the data and compared later, from any folder, so that it must be an absolute path.
         self.name = str(self._path)
 
     def splits(self) -> tuple[str, ...]:
-        """See `Source.splits`."""
+        """Implements `Source.splits`."""
         return tuple(self._pairs)
 
     def count(self, split: str) -> int:
-        """See `Source.count`."""
+        """Implements `Source.count`."""
         return len(self._pairs[split])
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """See `Source.pairs`."""
-        # All is in memory, which does for a million pairs; `FolderSource` shows how to do without.
+        """Implements `Source.pairs`."""
+        # All pairs are in memory, which is fine up to a million; `FolderSource` reads larger files.
         yield from self._pairs[split][start:stop]
 
-    @cached_property  # since `pairs` is called once for each shard
+    @cached_property  # `pairs` is called once for each shard
     def _pairs(self) -> dict[str, list[tuple[str, str]]]:
         pairs = self._read()
-        # By number, not by chance: a corpus that grows at its end keeps what it holds out. T2T had
+        # By number, not at random: a corpus that grows at its end keeps its held-out pairs. T2T had
         # `is_generate_per_split = False` and `dataset_splits` for this.
         splits = {
             "train": [pair for number, pair in enumerate(pairs) if number % HELD_OUT > 1],
@@ -69,14 +69,14 @@ class PairsFile(Source):
         return splits
 
     def _read(self) -> list[tuple[str, str]]:
-        # Whatever a user can mend is a T2TError: it ends a command with that one line and without a
-        # traceback, so that the line should name the file, the place and the way out.
+        # Errors that a user can fix are T2TErrors: the command prints their message without a traceback. It
+        # should say what is wrong, where, and what to do.
         if not self._path.is_file():
             raise T2TError(
-                f"--data_source={self._asked}: no such file; make one by python make_corpus.py > dates.tsv"
+                f"--data_source={self._data_source}: no such file; run python make_corpus.py > dates.tsv"
             )
         pairs = []
-        # Not `str.splitlines`, which cuts at more than line feeds; and this names a line that is not UTF-8.
+        # Unlike `str.splitlines`, splits only at line feeds, and names a line that is not UTF-8.
         for number, line in enumerate(text_lines(self._path.read_bytes(), str(self._path)), start=1):
             if line.startswith("#"):
                 continue
@@ -87,64 +87,64 @@ class PairsFile(Source):
         return pairs
 
 
-# --problem=spoken_dates: the class's name in snake_case, as in T2T. The files in data_dir begin with it, so
-# that a class that gets another name needs its data made again.
+# --problem=spoken_dates: the class name in snake_case, as in T2T. The files in data_dir begin with it: after
+# a change of the name, the data must be made again.
 @registry.register_problem
 class SpokenDates(Text2TextProblem):
     """Written dates to spoken ones; --data_source is a file of WRITTEN TAB SPOKEN."""
 
     source_lang, target_lang = PairsFile.source_lang, PairsFile.target_lang
-    # Otherwise it would be WMT14, where no --data_source is given.
+    # Without this, the default of --data_source would be WMT14.
     default_source = ""
-    # What t2t-datagen proposes to train with: for the built-in sample, up to and from a million pairs.
+    # The sets that t2t-datagen recommends: for the built-in sample, up to a million pairs, and above.
     usual_hparams = ("spoken_dates_tiny", "spoken_dates_tiny", "spoken_dates_tiny")
 
     @property  # as in T2T
     def approx_vocab_size(self) -> int:
-        """450 pieces: 256 bytes for what has no piece, the letters, and a hundred words."""
-        # T2T's 2**15 would be far more than there are words. --vocab_size goes before this.
+        """450 pieces: 256 bytes for other characters, the letters, and a hundred words."""
+        # T2T's default of 2**15 would be far too large. --vocab_size overrides this.
         return 450
 
     def user_symbols(self, data_source: Source) -> Sequence[str]:
-        """Digits are pieces by themselves."""
-        # Left alone, a vocabulary gets pieces such as 19, and a model cannot see that they begin with 1.
+        """Makes each digit a piece of its own."""
+        # Otherwise there would be pieces such as 19, and a model could not see that they begin with 1.
         return tuple("0123456789")
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> PairsFile:
-        """What --data_source means; where it is not given, what data_dir was made from."""
+        """Returns the source of a --data_source, which defaults to the one that data_dir was made from."""
         if not data_source:
-            raise T2TError("--data_source is missing: a file with WRITTEN TAB SPOKEN on each line")
+            raise T2TError("--data_source is missing: give a file with WRITTEN TAB SPOKEN on each line")
         return PairsFile(data_source)
 
     def decode_hparams(self) -> dict[str, Any]:
-        """Greedy search, for outputs that are at most 20 tokens longer than their inputs."""
-        # There is one right answer, so that nothing is gained by a beam, nor by a length penalty. The model
-        # keeps this, and every later command decodes so; --decode_hparams goes before it.
+        """Greedy search, for outputs at most 20 tokens longer than their inputs."""
+        # There is only one right answer, so that neither a beam nor a length penalty helps. These values are
+        # stored with the model and used by all later commands; --decode_hparams overrides them.
         return {"beam_size": 1, "alpha": 0.0, "extra_length": 20}
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """What t2t-eval shows, and what t2t-trainer can stop early by."""
-        # "bleu" has dev sentences decoded for real at each evaluation, where the others only look at the next
-        # token. Perplexity is left out, which says no more than the loss.
+        """The metrics of t2t-eval, and those for early stopping of t2t-trainer."""
+        # "bleu" decodes dev sentences at each evaluation; the others only measure the prediction of the next
+        # token. Perplexity is omitted, since it is a function of the loss.
         return ("loss", "accuracy", "bleu")
 
 
-# --hparams_set=spoken_dates_tiny: the function's name. T2T's functions changed the set that they got; here
-# sets cannot be changed, and `replace` makes another one.
+# --hparams_set=spoken_dates_tiny: the function name. T2T's functions changed a mutable set; here sets are
+# immutable, and `replace` returns a changed copy.
 @registry.register_hparams
 def spoken_dates_tiny() -> HParams:
     """2+2 layers, 64/256, 4 heads, pre-norm: learns to say dates in half a minute on two cores."""
     # T2T's own sets are there too: registry.hparams("transformer_tiny").
     return registry.hparams("tiny").replace(
-        # Saying a date is copying and looking up: a wider model would learn the same and take longer.
+        # The task is to copy and to look up: a wider model would learn the same, more slowly.
         hidden_size=64,
         filter_size=256,
-        # So small a model cannot learn so many examples by heart, which is what dropout is against.
+        # So small a model does not overfit on so many examples.
         layer_prepostprocess_dropout=0.0,
-        # Smoothing is for when several outputs are right.
+        # Smoothing helps where several outputs are right.
         label_smoothing=0.0,
-        # With the usual 4,000, 600 updates would be over in the warm-up. Shorter, it leads to a higher rate,
-        # which the constant makes up for.
+        # With the usual 4,000, the training would end during warm-up. A shorter warm-up reaches a higher
+        # rate, for which the constant compensates.
         learning_rate_warmup_steps=100,
         learning_rate_constant=0.5,
         # Tokens, not examples: about 100 dates.
