@@ -23,8 +23,8 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
     """A `Transformer` whose training step goes from the decoder's output to the loss without logits between.
 
     Weights, names and all else are those of `Transformer`. Only `call` with `training=True` differs: it
-    returns the decoder's output. `compute_loss` takes that to the loss, a `TokenCrossEntropy`, and
-    `compute_metrics` to logits, if the model was compiled with metrics. The metric "cross_entropy" is the
+    returns the decoder's output, and logits beside it if the model was compiled with metrics. `compute_loss`
+    takes the decoder's output to the loss, a `TokenCrossEntropy`. The metric "cross_entropy" is the
     plain cross-entropy, which can be compared with that of other data as the smoothed loss cannot.
 
     Args:
@@ -52,7 +52,6 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         self.several_workers = False
         self.replica: Callable[[], Any] | None = None
         self.replicas = 1
-        self._logits: Any = None  # of the batch at hand, for metrics
         metric = keras.metrics.Mean(name="cross_entropy")
         self._cross_entropy = lambda: metric  # an attribute would be stored with the weights
 
@@ -69,16 +68,20 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             training: whether the model is trained, and dropout active.
 
         Returns:
-            While training, a list of [rows of the part, target, hidden], one for each part of the batch.
+            While training, a list of [rows of the part, target, hidden], one for each part of the batch, and
+            the logits, if the model was compiled with metrics; else ().
         """
         if not training:
             return super().call(inputs)
         sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
         with replica(self.replica()) if self.replica else nullcontext():
-            return [
+            parts = [
                 self.hidden({"inputs": source, "targets": targets}, training)
                 for source, targets in zip(*sides, strict=True)
             ]
+        if not has_metrics(self):
+            return parts, ()
+        return parts, self.softmax_embedding(ops.concatenate(parts), reverse=True)
 
     def compute_loss(
         self,
@@ -97,7 +100,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             y: labels, int [batch, target].
             y_pred: output of `call` with the same `training`.
             sample_weight: float [batch, target]; `None` weighs each token 1, padding too.
-            training: whether `y_pred` is the decoder's output.
+            training: whether `y_pred` is that of training.
 
         Returns:
             float32 scalar.
@@ -112,9 +115,8 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             raise TypeError(f"loss={self.loss}: a TrainingTransformer trains with TokenCrossEntropy")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
-        if has_metrics(self):  # now, since Keras asks for them after the update
-            self._logits = self.softmax_embedding(ops.concatenate(y_pred), reverse=True)
-        parts = zip(y_pred, self._parts(y), self._parts(sample_weight), strict=True)
+        hidden, _ = y_pred
+        parts = zip(hidden, self._parts(y), self._parts(sample_weight), strict=True)
         losses = [self._losses_of_part(*part) for part in parts]
         loss = sum(smoothed for smoothed, _ in losses)
         self._update_cross_entropy(sum(plain for _, plain in losses), y)
@@ -126,11 +128,11 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         Args:
             x: not used.
             y: labels, int [batch, target].
-            y_pred: logits, or the decoder's output as `call` returns it while training.
+            y_pred: logits, or what `call` returns while training.
             sample_weight: float [batch, target], or `None`.
         """
-        if isinstance(y_pred, list):
-            y_pred, self._logits = self._logits, None
+        if isinstance(y_pred, tuple):
+            _, y_pred = y_pred
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
