@@ -254,7 +254,7 @@ def test_what_is_not_utf8(address, tmp_path, monkeypatch, capsys):
 def test_rest_does_without_tensorflow(server):
     server.predict = echo
     flags = [f"--server=http://{HOST}:{server.rest_port}", "--servable_name=echo", "--inputs_once=a"]
-    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,grpc", *flags]
+    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,numpy,grpc", *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "A\n", "")
 

@@ -99,4 +99,4 @@ def test_every_layer_and_the_model_in_another_backend(
         assert np.isfinite(losses).all()
         assert losses[-1] < 0.8 * losses[0]
     assert (found["cross_entropy"] > found["loss"]).all(), "from which the entropy is subtracted"
-    assert found["sparse_categorical_accuracy"][-1] > 0.5
+    np.testing.assert_allclose(found["of_logits"], found["cross_entropy"], rtol=1e-4)

@@ -52,7 +52,7 @@ def trained_losses(hparams: HParams, ids: dict[str, Any]) -> dict[str, np.ndarra
     model.compile(
         optimizer=make_optimizer(h),
         loss=TokenCrossEntropy(label_smoothing=0.1),
-        weighted_metrics=["sparse_categorical_accuracy"],
+        weighted_metrics=[keras.metrics.SparseCategoricalCrossentropy("of_logits", from_logits=True)],
     )
     mask = (ids["targets"] != 0).astype("float32")
     history = model.fit(ids, ids["targets"], sample_weight=mask / mask.sum(), epochs=30, verbose=0)

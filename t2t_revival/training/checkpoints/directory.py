@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.file import (
@@ -29,6 +27,9 @@ from t2t_revival.training.checkpoints.file import (
     verify,
 )
 from t2t_revival.utils.files import temporary_name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 AVERAGED = "averaged"
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
@@ -175,12 +176,12 @@ def remove_unfinished(output_dir: Path) -> None:
 def model_arrays(model: Any) -> dict[str, np.ndarray]:
     """Weights and random states of a model, by their names in a checkpoint."""
     # Metrics and the optimizer, too, are among the variables of a compiled model.
-    return {MODEL + v.path: np.asarray(v) for v in model.variables if v.path.startswith("transformer/")}
+    return {MODEL + v.path: v.numpy() for v in model.variables if v.path.startswith("transformer/")}
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
     """Moments of an optimizer, by their names in a checkpoint."""
-    return {OPTIMIZER + v.path: np.asarray(v) for v in optimizer.moments}
+    return {OPTIMIZER + v.path: v.numpy() for v in optimizer.moments}
 
 
 def restore_weights(model: Any, path: Path) -> int:
@@ -290,10 +291,10 @@ def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
         if total and _shapes(weights) != _shapes(total):
             raise T2TError(f"{checkpoint.path} and {checkpoints[0].path} are of different models")
         data += {meta.get("data") or ""}.difference(data)
-        total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in weights.items()}
+        total = {name: array.astype("float64") + total.get(name, 0) for name, array in weights.items()}
     newest = max(checkpoints)
     path = folder / newest.path.name
-    mean = {name: (array / len(checkpoints)).astype(np.float32) for name, array in total.items()}
+    mean = {name: (array / len(checkpoints)).astype("float32") for name, array in total.items()}
     names = [checkpoint.path.name for checkpoint in checkpoints]
     known = {"data": MIXED.join(data)} if any(data) else {}
     save(path, mean, {**meta, "step": newest.step, "averaged": names, **known})

@@ -19,12 +19,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FORMAT = 1
 MODEL, OPTIMIZER, META, CHECKSUMS = "model/", "optimizer/", "meta", "checksums"
@@ -59,6 +60,8 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
     Raises:
         T2TError: it cannot be written; an earlier file of that name stays as it was.
     """
+    import numpy as np
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -163,11 +166,15 @@ def _checksums(archive: zipfile.ZipFile) -> dict[str, int]:
 
 
 def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    import numpy as np
+
     with archive.open(name + SUFFIX, "w", force_zip64=True) as member:
         np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Reads an array; zipfile verifies its checksum before any of it is interpreted."""
+    import numpy as np
+
     content = archive.read(name + SUFFIX)
     return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
