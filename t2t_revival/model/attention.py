@@ -4,8 +4,6 @@ Shapes: `batch` sentences, `heads` = h, `query` and `memory` positions, `key` = 
 channels of one head, `hidden` = d_model channels.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -95,19 +93,18 @@ class MultiHeadAttention(SequenceLayer):
         self.hidden_size = hidden_size
         self.key_channels = key_channels or hidden_size
         self.value_channels = value_channels or hidden_size
+        self.sizes = (self.key_channels, self.key_channels, self.value_channels)
         self.cross_attention = cross_attention
         self.causal = causal
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
-        query, key, value = self.key_channels, self.key_channels, self.value_channels
-        hidden = self.hidden_size
         if self.cross_attention:
-            self.query_kernel = self._kernel("query", hidden, (query,))
-            self.key_value_kernel = self._kernel("key_value", hidden, (key, value))
+            self.query_kernel = self._kernel("query", self.hidden_size, self.sizes[:1])
+            self.key_value_kernel = self._kernel("key_value", self.hidden_size, self.sizes[1:])
         else:
-            self.query_key_value_kernel = self._kernel("query_key_value", hidden, (query, key, value))
-        self.output_kernel = self._kernel("output", value, (hidden,))
+            self.query_key_value_kernel = self._kernel("query_key_value", self.hidden_size, self.sizes)
+        self.output_kernel = self._kernel("output", self.value_channels, (self.hidden_size,))
         super().build()
 
     def call(
@@ -142,10 +139,10 @@ class MultiHeadAttention(SequenceLayer):
         length = ops.shape(x)[1] if cache is None else beams
         rows = x if cache else ops.reshape(x, (-1, self.hidden_size))  # [batch * query, hidden]
         if self.cross_attention:
-            query = self._project(rows, self.query_kernel, (self.key_channels,), length)[0]
+            query = self._project(rows, self.query_kernel, self.sizes[:1], length)[0]
             key, value = self.key_value_heads(encoded) if cache is None else cache
         else:
-            query, key, value = self._query_key_value_heads(rows, length)
+            query, key, value = self._project(rows, self.query_key_value_kernel, self.sizes, length)
             if cache is not None:
                 key = ops.concatenate([cache[0], key], axis=2)
                 value = ops.concatenate([cache[1], value], axis=2)
@@ -180,28 +177,22 @@ class MultiHeadAttention(SequenceLayer):
         """Returns the cache of cross-attention: [batch, memory, hidden] -> K and V of all heads."""
         rows = ops.reshape(encoded, (-1, self.hidden_size))  # [batch * memory, hidden]
         kernel = ops.cast(self.key_value_kernel, self.compute_dtype)  # Keras casts it inside `call` only
-        sizes = (self.key_channels, self.value_channels)
-        key, value = self._project(rows, kernel, sizes, ops.shape(encoded)[1])
+        key, value = self._project(rows, kernel, self.sizes[1:], ops.shape(encoded)[1])
         return key, value
-
-    def _query_key_value_heads(self, rows: Any, length: Any) -> list[Any]:
-        """[batch * length, hidden] -> Q, K and V of all heads, [batch, heads, length, key or value]."""
-        sizes = (self.key_channels, self.key_channels, self.value_channels)
-        return self._project(rows, self.query_key_value_kernel, sizes, length)
 
     def _project(self, rows: Any, kernel: Any, sizes: tuple[int, ...], length: Any) -> list[Any]:
         """[batch * length, hidden] -> for each of `sizes` channels, [batch, heads, length, size / heads]."""
         flat = self._matmul(rows, kernel)  # [batch * length, sum of sizes]
         if len(set(sizes)) > 1:
-            ends = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-            return [self._split_heads(part, length) for part in ops.split(flat, ends, axis=-1)]
+            starts = [sum(sizes[:i]) for i in range(1, len(sizes))]
+            parts = [
+                ops.reshape(part, (-1, length, self.num_heads, part.shape[-1] // self.num_heads))
+                for part in ops.split(flat, starts, axis=-1)
+            ]
+            return [ops.transpose(part, (0, 2, 1, 3)) for part in parts]
         parts = ops.reshape(flat, (-1, length, len(sizes), self.num_heads, sizes[0] // self.num_heads))
         parts = ops.transpose(parts, (2, 0, 3, 1, 4))  # [parts, batch, heads, length, channels of a head]
         return ops.unstack(parts, len(sizes), axis=0)
-
-    def _split_heads(self, flat: Any, length: Any) -> Any:
-        heads = ops.reshape(flat, (-1, length, self.num_heads, flat.shape[-1] // self.num_heads))
-        return ops.transpose(heads, (0, 2, 1, 3))  # [batch, heads, length, channels of a head]
 
     def _join(self, heads: Any) -> Any:
         """[batch, heads, length, value] -> [batch * length, hidden]: concatenated, through W^O."""

@@ -1,7 +1,5 @@
 """Section 5.4: dropout."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

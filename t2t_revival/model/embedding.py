@@ -1,7 +1,5 @@
 """Sections 3.4 and 3.5: embeddings, softmax and positional encoding."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -56,36 +54,26 @@ class TokenEmbedding(Layer):
         return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
 
 
-def sinusoids(positions: Any, hidden_size: int) -> Any:
+def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
     """Section 3.5 as printed: sine in the even channels, cosine in the odd ones.
 
     Args:
         positions: float [length], counted from 0.
         hidden_size: d_model, even.
+        as_t2t: whether all sines come before all cosines, and the longest wavelength is that of the last
+            channel, not one step after it (`get_timing_signal_1d`).
 
     Returns:
         [length, hidden].
     """
-    channel = ops.arange(hidden_size // 2, dtype="float32")
-    rates = ops.exp(channel * (-math.log(MAX_WAVELENGTH) * 2 / hidden_size))
+    waves = hidden_size // 2
+    steps = max(waves - 1, 1) if as_t2t else waves
+    rates = ops.exp(ops.arange(waves, dtype="float32") * (-math.log(MAX_WAVELENGTH) / steps))
     angles = positions[:, None] * rates[None, :]  # [length, hidden / 2]
-    pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [length, hidden / 2, 2]
-    return ops.reshape(pairs, (-1, hidden_size))
-
-
-def timing_signal(positions: Any, hidden_size: int) -> Any:
-    """Section 3.5 as T2T computed it (`get_timing_signal_1d`): all sines, then all cosines.
-
-    The longest wavelength is reached in the last channel, not one step after it. Shapes as `sinusoids`.
-    """
-    timescales = hidden_size // 2
-    channel = ops.arange(timescales, dtype="float32")
-    rates = ops.exp(channel * (-math.log(MAX_WAVELENGTH) / max(timescales - 1, 1)))
-    angles = positions[:, None] * rates[None, :]  # [length, hidden / 2]
-    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
-
-
-ENCODINGS = {"sinusoid": sinusoids, "timing": timing_signal}
+    sines, cosines = ops.sin(angles), ops.cos(angles)
+    if as_t2t:
+        return ops.concatenate([sines, cosines], axis=-1)
+    return ops.reshape(ops.stack([sines, cosines], axis=-1), (-1, hidden_size))
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -125,8 +113,8 @@ class PositionalEncoding(Layer):
             normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
             self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=normal)
         if self.has_target_space:
-            size = (self.hidden_size,)
-            self.target_space = self.add_weight(name="target_space", shape=size, initializer="zeros")
+            shape = (self.hidden_size,)
+            self.target_space = self.add_weight(name="target_space", shape=shape, initializer="zeros")
 
     def call(self, x: Any, positions: Any = None) -> Any:
         """[batch, length, hidden], or [rows, hidden] of one position -> the same shape.
@@ -142,5 +130,6 @@ class PositionalEncoding(Layer):
         if self.encoding == "emb":
             vectors = ops.take(self.embeddings, ops.minimum(positions, self.max_length - 1), axis=0)
         else:
-            vectors = ENCODINGS[self.encoding](ops.cast(positions, "float32"), self.hidden_size)
+            as_t2t = self.encoding == "timing"
+            vectors = sinusoids(ops.cast(positions, "float32"), self.hidden_size, as_t2t)
         return vectors + self.target_space if self.has_target_space else vectors

@@ -1,7 +1,5 @@
 """Section 3.3: position-wise feed-forward networks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The base classes of all layers here, and an initializer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The formula of layer normalisation, with a gradient that is written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops

@@ -1,7 +1,5 @@
 """Section 3.1: residual connections and layer normalisation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

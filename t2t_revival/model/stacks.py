@@ -1,7 +1,6 @@
 """Section 3.1: the encoder and the decoder, stacks of layers of residual sub-layers."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import keras
@@ -13,6 +12,8 @@ from t2t_revival.model.feed_forward import FeedForward
 from t2t_revival.model.layer import SequenceLayer
 from t2t_revival.model.outputs import DecoderState
 from t2t_revival.model.residual import LayerNorm, Residual
+
+OF_KERAS = ("name", "dtype", "trainable")
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -59,22 +60,19 @@ class EncoderLayer(SequenceLayer):
         super().__init__(**kwargs)
         dtype = self.dtype_policy
         heads = (num_heads, hidden_size, key_channels, value_channels, attention_dropout)
-        residual = (hidden_size, dropout, pre_norm, norm_epsilon)
+        residual = partial(Residual, hidden_size, dropout, pre_norm, norm_epsilon, dtype=dtype)
         self.self_attention = self_attention(
             attention_window, *heads, causal=self.is_decoder, dtype=dtype, name="self_attention"
         )
-        self.self_attention_residual = Residual(*residual, dtype=dtype, name="self_attention_residual")
+        self.self_attention_residual = residual(name="self_attention_residual")
         if self.is_decoder:
-            self.encoder_attention = MultiHeadAttention(
-                *heads, cross_attention=True, dtype=dtype, name="encoder_attention"
-            )
-            self.encoder_attention_residual = Residual(
-                *residual, dtype=dtype, name="encoder_attention_residual"
-            )
+            over_encoder = {"cross_attention": True, "dtype": dtype, "name": "encoder_attention"}
+            self.encoder_attention = MultiHeadAttention(*heads, **over_encoder)
+            self.encoder_attention_residual = residual(name="encoder_attention_residual")
         self.feed_forward = FeedForward(
             hidden_size, filter_size, relu_dropout, dtype=dtype, name="feed_forward"
         )
-        self.feed_forward_residual = Residual(*residual, dtype=dtype, name="feed_forward_residual")
+        self.feed_forward_residual = residual(name="feed_forward_residual")
 
     def call(
         self,
@@ -86,23 +84,25 @@ class EncoderLayer(SequenceLayer):
     ) -> Any:
         """[batch, length, hidden] -> the same shape; arguments as those of `MultiHeadAttention.call`.
 
-        Returns:
-            With `return_attention_scores`, also the attention weights, [batch, heads, length, length].
+        With `return_attention_scores`, also the attention weights, [batch, heads, length, length].
         """
         how = {"training": training, "return_attention_scores": return_attention_scores}
-        residual = self.self_attention_residual
-        output, weights = _pair(self.self_attention(residual.preprocess(x), mask=mask, bias=bias, **how))
-        x = residual(x, output, training=training)
-        residual = self.feed_forward_residual
-        x = residual(x, self.feed_forward(residual.preprocess(x), training=training), training=training)
+        x, weights = self._connect("self_attention", x, mask=mask, bias=bias, **how)
+        x, _ = self._connect("feed_forward", x, training=training)
         return (x, weights) if return_attention_scores else x
+
+    def _connect(self, name: str, x: Any, *inputs: Any, training: bool, **how: Any) -> tuple[Any, Any]:
+        """Runs a sub-layer in its residual connection; returns `x` and what the sub-layer returns beside."""
+        residual = getattr(self, f"{name}_residual")
+        output, extra = _pair(getattr(self, name)(residual.preprocess(x), *inputs, training=training, **how))
+        return residual(x, output, training=training), extra
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class DecoderLayer(EncoderLayer):
     """Masked self-attention, attention over the encoder's output, then the feed-forward network.
 
-    Args: those of `EncoderLayer`.
+    Arguments are those of `EncoderLayer`.
 
     Example:
         layer = DecoderLayer(num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
@@ -136,15 +136,10 @@ class DecoderLayer(EncoderLayer):
         """
         self_cache, encoder_cache = cache or (None, None)
         how = {"beams": beams, "training": training, "return_attention_scores": return_attention_scores}
-        residual = self.self_attention_residual
-        output, extra = _pair(self.self_attention(residual.preprocess(x), bias=bias, cache=self_cache, **how))
-        x = residual(x, output, training=training)
-        residual = self.encoder_attention_residual
+        x, extra = self._connect("self_attention", x, bias=bias, cache=self_cache, **how)
         over_encoder = (encoded, encoded_mask, encoder_bias, encoder_cache)
-        output, encoder_extra = _pair(self.encoder_attention(residual.preprocess(x), *over_encoder, **how))
-        x = residual(x, output, training=training)
-        residual = self.feed_forward_residual
-        x = residual(x, self.feed_forward(residual.preprocess(x), training=training), training=training)
+        x, encoder_extra = self._connect("encoder_attention", x, *over_encoder, **how)
+        x, _ = self._connect("feed_forward", x, training=training)
         if cache is not None:
             return x, extra
         return (x, (extra, encoder_extra)) if return_attention_scores else x
@@ -156,8 +151,7 @@ class Encoder(SequenceLayer):
 
     Args:
         num_layers: N.
-        name: see `keras.layers.Layer`, as for `dtype` and `trainable`.
-        **layer: see `EncoderLayer`.
+        **kwargs: see `EncoderLayer`; `name`, `dtype` and `trainable` are those of the stack.
 
     Example:
         encoder = Encoder(num_layers=6, num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
@@ -168,20 +162,13 @@ class Encoder(SequenceLayer):
 
     layer_type = EncoderLayer
 
-    def __init__(
-        self,
-        num_layers: int,
-        name: str | None = None,
-        dtype: Any = None,
-        trainable: bool = True,
-        **layer: Any,
-    ) -> None:
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
+    def __init__(self, num_layers: int, **kwargs: Any) -> None:
+        super().__init__(**{name: kwargs.pop(name) for name in OF_KERAS if name in kwargs})
         dtype = self.dtype_policy
-        self.layers = [self.layer_type(**layer, dtype=dtype, name=f"layer_{i}") for i in range(num_layers)]
+        self.layers = [self.layer_type(**kwargs, dtype=dtype, name=f"layer_{i}") for i in range(num_layers)]
         self.final_norm = None
-        if layer.get("pre_norm"):
-            norm = layer["hidden_size"], layer.get("norm_epsilon", 1e-6)
+        if kwargs.get("pre_norm"):
+            norm = kwargs["hidden_size"], kwargs.get("norm_epsilon", 1e-6)
             self.final_norm = LayerNorm(*norm, dtype=dtype, name="final_norm")
 
     def call(
@@ -189,8 +176,7 @@ class Encoder(SequenceLayer):
     ) -> Any:
         """[batch, source, hidden] -> the same shape; arguments as those of `EncoderLayer.call`.
 
-        Returns:
-            With `return_attention_scores`, also the weights, [batch, layers, heads, source, source].
+        With `return_attention_scores`, also the weights, [batch, layers, heads, source, source].
         """
         bias = self.layers[0].self_attention.attention_bias(x, mask)
         x, weights = self._run(x, bias=bias, training=training, scores=return_attention_scores)
@@ -209,9 +195,7 @@ class Encoder(SequenceLayer):
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class Decoder(Encoder):
-    """A stack of `DecoderLayer`; under pre-norm, a last normalisation.
-
-    Args: those of `Encoder`.
+    """A stack of `DecoderLayer`, with the arguments of `Encoder`; under pre-norm, a last normalisation.
 
     Example:
         decoder = Decoder(num_layers=6, num_heads=8, hidden_size=512, filter_size=2048, dropout=0.1)
@@ -245,10 +229,8 @@ class Decoder(Encoder):
             caches = list(zip(state.self_caches, state.encoder_caches, strict=True))
             biases = {"bias": state.self_bias[:, None], "encoder_bias": state.encoder_bias}
             return self._run(x, caches=caches, beams=beams, **biases)
-        biases = {
-            "bias": self.layers[0].self_attention.attention_bias(x),
-            "encoder_bias": None if encoded_mask is None else padding_bias(encoded_mask),
-        }
+        encoder_bias = None if encoded_mask is None else padding_bias(encoded_mask)
+        biases = {"bias": self.layers[0].self_attention.attention_bias(x), "encoder_bias": encoder_bias}
         x, weights = self._run(x, encoded, training=training, scores=return_attention_scores, **biases)
         if not return_attention_scores:
             return x

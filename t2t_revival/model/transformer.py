@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import keras
@@ -16,6 +17,11 @@ from t2t_revival.model.extensions.deterministic_attention import DeterministicAt
 from t2t_revival.model.outputs import AttentionWeights, DecoderState
 from t2t_revival.model.stacks import Decoder, Encoder
 from t2t_revival.utils.keras_hooks import build_sublayers
+
+OF_LAYERS = (  # hyperparameters that are arguments of each layer, by the same name
+    *("num_heads", "hidden_size", "filter_size", "key_channels", "value_channels"),
+    *("attention_dropout", "relu_dropout", "pre_norm", "norm_epsilon", "attention_window"),
+)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -39,46 +45,27 @@ class Transformer(keras.Model):
         super().__init__(name=name, **kwargs)
         self.hparams = hparams
         self.vocab_size = vocab_size
-        h, hidden_size, dtype = hparams, hparams.hidden_size, self.dtype_policy
-
-        def embedding(name: str) -> TokenEmbedding:
-            return TokenEmbedding(vocab_size, hidden_size, dtype=dtype, name=name)
-
-        def positions(name: str, target_space: bool = False) -> PositionalEncoding:
-            return PositionalEncoding(hidden_size, h.pos, h.max_length, target_space, dtype=dtype, name=name)
-
-        def dropout(name: str) -> Dropout:
-            return Dropout(h.layer_prepostprocess_dropout, dtype=dtype, name=name)
-
-        self.target_embedding = embedding("target_embedding")
+        h, dtype = hparams, self.dtype_policy
+        embedding = partial(TokenEmbedding, vocab_size, h.hidden_size, dtype=dtype)
+        positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)
+        dropout = partial(Dropout, h.layer_prepostprocess_dropout, dtype=dtype)
+        layer: dict[str, Any] = {name: getattr(h, name) for name in OF_LAYERS}
+        layer |= {"dropout": h.layer_prepostprocess_dropout, "dtype": dtype}
+        self.target_embedding = embedding(name="target_embedding")
         if h.shared_embedding_and_softmax_weights:
             self.source_embedding = self.softmax_embedding = self.target_embedding
         else:
-            self.source_embedding = embedding("source_embedding")
-            self.softmax_embedding = embedding("softmax_embedding")
-        self.source_positions = positions("source_positions", h.use_target_space_embedding)
-        self.target_positions = positions("target_positions")
-        self.source_dropout = dropout("source_dropout")
-        self.target_dropout = dropout("target_dropout")
+            self.source_embedding = embedding(name="source_embedding")
+            self.softmax_embedding = embedding(name="softmax_embedding")
+        self.source_positions = positions(target_space=h.use_target_space_embedding, name="source_positions")
+        self.target_positions = positions(name="target_positions")
+        self.source_dropout = dropout(name="source_dropout")
+        self.target_dropout = dropout(name="target_dropout")
         self.deterministic_attention: DeterministicAttention | None = None
         if h.deterministic_attention:
             self.deterministic_attention = DeterministicAttention(
-                vocab_size, hidden_size, dtype=dtype, name="deterministic_attention"
+                vocab_size, h.hidden_size, dtype=dtype, name="deterministic_attention"
             )
-        layer: dict[str, Any] = {
-            "num_heads": h.num_heads,
-            "hidden_size": hidden_size,
-            "filter_size": h.filter_size,
-            "dropout": h.layer_prepostprocess_dropout,
-            "key_channels": h.key_channels,
-            "value_channels": h.value_channels,
-            "attention_dropout": h.attention_dropout,
-            "relu_dropout": h.relu_dropout,
-            "pre_norm": h.pre_norm,
-            "norm_epsilon": h.norm_epsilon,
-            "attention_window": h.attention_window,
-            "dtype": dtype,
-        }
         self.encoder = Encoder(h.encoder_layers, **layer, name="encoder")
         self.decoder = Decoder(h.decoder_layers, **layer, name="decoder")
         self.build()
@@ -117,12 +104,8 @@ class Transformer(keras.Model):
     def decode(self, targets: Any, source: Any, encoded: Any, training: bool = False, **how: Any) -> Any:
         """Decodes with teacher forcing; results and `how` as `Decoder.call`.
 
-        Args:
-            targets: ids [batch, target], not shifted.
-            source: ids [batch, source].
-            encoded: the source as `encode` returns it, [batch, source, hidden].
-            training: whether dropout is active.
-            **how: see `Decoder.call`.
+        `targets`, not shifted, and `source` are ids [batch, target] and [batch, source]; `encoded` is the
+        source as `encode` returns it.
         """
         shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])  # the first position sees padding, which is 0
         x = self.target_positions(self.target_embedding(shifted))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding, sinusoids, timing_signal
+from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding, sinusoids
 from tests.support.numpy_transformer import sinusoids as numpy_sinusoids
 
 RNG = np.random.default_rng(5)
@@ -60,19 +60,19 @@ def test_sinusoids_of_a_few_positions_by_hand() -> None:
 def test_timing_signal_is_that_of_tensor2tensor(reference_dir) -> None:
     known = np.load(reference_dir / "timing_signal.npz")
     positions = known["positions"].astype("float32")
-    got = ops.convert_to_numpy(timing_signal(positions, 512))
+    got = ops.convert_to_numpy(sinusoids(positions, 512, as_t2t=True))
     np.testing.assert_allclose(got, known["timing"], atol=2e-5)
-    later = ops.convert_to_numpy(timing_signal(np.array([3.0, 4.0], "float32"), 512))
+    later = ops.convert_to_numpy(sinusoids(np.array([3.0, 4.0], "float32"), 512, as_t2t=True))
     np.testing.assert_allclose(later, known["start3"], atol=2e-6)
 
 
-@pytest.mark.parametrize(("pos", "function"), [("sinusoid", sinusoids), ("timing", timing_signal)])
-def test_positions_are_counted_from_0_or_given(pos: str, function) -> None:
+@pytest.mark.parametrize("pos", ["sinusoid", "timing"])
+def test_positions_are_counted_from_0_or_given(pos: str) -> None:
     layer = PositionalEncoding(8, pos)
     layer.build()
     assert layer.weights == []
     x = RNG.standard_normal((2, 5, 8)).astype("float32")
-    signal = ops.convert_to_numpy(function(np.arange(9, dtype="float32"), 8))
+    signal = ops.convert_to_numpy(sinusoids(np.arange(9, dtype="float32"), 8, as_t2t=pos == "timing"))
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), x + signal[:5], atol=1e-6)
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x, np.arange(4, 9))), x + signal[4:], atol=1e-6)
 

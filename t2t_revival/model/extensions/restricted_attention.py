@@ -171,7 +171,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         blocks = self.neighbourhood.split_into_blocks(length)
         x = ops.pad(x, [[0, 0], [0, blocks.padded - length], [0, 0]])
         rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * blocks * block, hidden]
-        query, *parts = self._query_key_value_heads(rows, blocks.size)
+        query, *parts = self._project(rows, self.query_key_value_kernel, self.sizes, blocks.size)
         key, value = (with_neighbours(part, blocks) for part in parts)
         heads, weights = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
         output = ops.reshape(self._join(heads), (-1, blocks.padded, self.hidden_size))[:, :length]
