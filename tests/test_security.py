@@ -22,7 +22,7 @@ from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.translations import LastStep
+from t2t_revival.evaluation.translation_scores import LastStep
 from t2t_revival.hparams import HParams
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.messages import say, warn_of_corruption
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.text_files import check_outputs, named_files
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import buffered_write
 from t2t_revival.visualization.attention import compute_attention
@@ -33,17 +32,16 @@ PAGE_NAME = "attention.html"
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-attention."""
     values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    run_flags.define_checkpoint_path(values)
-    for name, text in (
-        ("input", "Sentence to decode."),
-        ("target", "Its output, as the model writes it; by default the best that the model finds."),
-        ("decode_hparams", "Changes to the decoding, such as beam_size=4,alpha=0.6."),
-        ("html", f"File for the page; without --html and --png, output_dir/{PAGE_NAME}."),
-        ("png", "File for the picture: each head of one layer, the last one without --layer."),
-    ):
-        flags.DEFINE_string(name, None, text, flag_values=values)
+    run_flags.define_model(values)
+    command.define(
+        values,
+        None,
+        input="Sentence to decode.",
+        target="Its output, as the model writes it; by default the best that the model finds.",
+        decode_hparams="Changes to the decoding, such as beam_size=4,alpha=0.6.",
+        html=f"File for the page; without --html and --png, output_dir/{PAGE_NAME}.",
+        png="File for the picture: each head of one layer, the last one without --layer.",
+    )
     flags.DEFINE_enum(
         "kind",
         None,
@@ -69,9 +67,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _attention(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     if not values.input:
         raise T2TError("--input is missing: a sentence, in quotes")
     if values.target is not None and values.decode_hparams:
@@ -97,20 +92,14 @@ def _draw(
     picture: Path | None,
 ) -> None:
     """Writes page and picture."""
-    from t2t_revival.decoding.translator import Translator
-
     tensorflow_setup.use_one_thread()
     with ExitStack() as files:
         page_file, picture_file = (
             files.enter_context(buffered_write(path)) if path else None for path in (page, picture)
         )
-        translator = Translator.load(
-            output_dir, values.checkpoint_path, options, on_damaged=warn_of_corruption
-        )
-        checkpoint = translator.checkpoint
-        assert checkpoint is not None
-        title = _title(checkpoint, run)
-        say(f"attention of {title}: {checkpoint.path}")
+        translator, path, step = run_flags.load_translator(values, output_dir, options)
+        title = f"{run.problem}, {run.hparams_set}, {step}"  # no folder, since a page may be passed on
+        say(f"attention of {title}: {path}")
         attention = compute_attention(translator, values.input, values.target)
         attention = attention.select(values.layer, values.head, values.kind)
         if page_file:
@@ -122,12 +111,6 @@ def _draw(
         print(f"picture    {picture}")
     if page:
         print(f"page       {page}\nnext: open it in a browser: {page.resolve().as_uri()}")
-
-
-def _title(checkpoint: Checkpoint, run: Run) -> str:
-    """Names the model, but no folder, since a page may be passed on."""
-    average = ", an average" if checkpoint.averaged else ""
-    return f"{run.problem}, {run.hparams_set}, step {checkpoint.step:,}{average}"
 
 
 if __name__ == "__main__":

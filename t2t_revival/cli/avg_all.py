@@ -38,25 +38,17 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    command.define_integer(
-        "n",
-        0,
-        "Checkpoints of an average; 0 takes average_checkpoints of the hparams.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "model_dir",
+    command.define(values, 0, n="Checkpoints of an average; 0 takes average_checkpoints of the hparams.")
+    command.define(
+        values,
         None,
-        "Folder of a training: writes one average for each of its checkpoints to --output_dir, by default "
-        f"MODEL_DIR/{FOLDER}.",
-        flag_values=values,
+        model_dir="Folder of a training: writes one average for each of its checkpoints to --output_dir, by "
+        f"default MODEL_DIR/{FOLDER}.",
     )
-    flags.DEFINE_bool(
-        "mix_data",
+    command.define(
+        values,
         False,
-        "Also average checkpoints from before and after a change of the training data.",
-        flag_values=values,
+        mix_data="Also average checkpoints from before and after a change of the training data.",
     )
     wait_flags.define_min_steps(values, "checkpoint")
     wait_flags.define(values, "checkpoint")
@@ -69,9 +61,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _average(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     if values.model_dir:
         _moving_averages(values)
         return

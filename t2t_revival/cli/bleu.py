@@ -20,9 +20,9 @@ from t2t_revival.evaluation.translation_scores import (
     ScoredTranslation,
     TranslationScorer,
     bleu_by_tag,
+    list_translations,
     oldest_file_time,
 )
-from t2t_revival.evaluation.translations import list_translations
 
 USAGE = """
 t2t-bleu --translation=FILE --reference=FILE [--target_lang=de]
@@ -44,31 +44,20 @@ FOLDER_FLAGS = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-bleu."""
     values = command.new_flags()
-    for name in ("translation", "reference"):
-        text = f"File of {name}s, one a line, plain text; - is the standard input."
-        flags.DEFINE_string(name, None, text, flag_values=values)
-    flags.DEFINE_string(
-        "target_lang",
+    form = "one a line, plain text; - is the standard input."
+    command.define(
+        values,
         None,
-        "Language of both files, such as de: adds BLEU as the paper reports it.",
-        flag_values=values,
+        translation=f"File of translations, {form}",
+        reference=f"File of references, {form}",
+        target_lang="Language of both files, such as de: adds BLEU as the paper reports it.",
+        translations_dir="Folder of translations with names that end with -STEP, instead of --translation.",
+        event_dir="Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
     )
+    command.define(values, "", tag_suffix="End of the events' tags.")
     flags.DEFINE_enum(
         "bleu_variant", "both", ["cased", "uncased", "both"], "Variants of sacreBLEU.", flag_values=values
     )
-    flags.DEFINE_string(
-        "translations_dir",
-        None,
-        "Folder of translations with names that end with -STEP, instead of --translation.",
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "event_dir",
-        None,
-        "Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
-        flag_values=values,
-    )
-    flags.DEFINE_string("tag_suffix", "", "End of the events' tags.", flag_values=values)
     command.define_integer(
         "min_steps",
         -1,

@@ -24,7 +24,13 @@ or corrupt shards are generated again, with the same bytes. After an interruptio
 With --runner, workers of Apache Beam generate the shards, with the same bytes. data_dir and the files of the
 source must be in folders that this machine and all workers share, at the same paths.
 """
-COLUMNS = ("split", "pairs", "skipped", "shards", "source tokens", "target tokens")
+COLUMNS = {  # fields of a split's counts by their titles
+    "pairs": "examples",
+    "skipped": "skipped",
+    "shards": "shards",
+    "source tokens": "source_tokens",
+    "target tokens": "target_tokens",
+}
 LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 
 
@@ -32,20 +38,18 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-datagen."""
     values = command.new_flags()
     problem_flags.define(values)
-    flags.DEFINE_string(
-        "runner",
+    command.define(
+        values,
         None,
-        "Runner of Apache Beam that generates the shards: DirectRunner (on this machine), FlinkRunner, "
-        "SparkRunner, DataflowRunner or another one. Without it, processes on this machine generate them "
-        "without Beam.",
-        flag_values=values,
+        runner="Runner of Apache Beam that generates the shards: DirectRunner (on this machine), "
+        "FlinkRunner, SparkRunner, DataflowRunner or another one. Without it, processes on this machine "
+        "generate them without Beam.",
     )
-    flags.DEFINE_list(
-        "beam_pipeline_options",
+    command.define(
+        values,
         [],
-        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
-        "runner may be among them.",
-        flag_values=values,
+        beam_pipeline_options="Options of Beam and its runner, as in TensorFlow Datasets: "
+        "project=PROJECT,region=REGION. The runner may be among them.",
     )
     return values
 
@@ -56,23 +60,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _datagen(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     problem = problem_flags.problem_from(values)
     metadata = problem_flags.generate_data(problem, values, _shard_runner(values))
-    print(
-        "\n".join(
-            [
-                *_table(metadata),
-                "",
-                *_places(metadata, problem, values),
-                "",
-                "next:",
-                _next(metadata, problem, values),
-            ]
-        )
-    )
+    for part in (_table(metadata), _places(metadata, problem, values)):
+        print(*part, "", sep="\n")
+    print(f"next:\n{_next(metadata, problem, values)}")
 
 
 def _shard_runner(values: flags.FlagValues) -> ShardRunner | None:
@@ -90,37 +82,27 @@ def _shard_runner(values: flags.FlagValues) -> ShardRunner | None:
                 f"--beam_pipeline_options={','.join(options)}: --runner is missing, such as DirectRunner"
             )
         return None
-    return _beam(runners.pop(), options, values.debug)
-
-
-def _beam(runner: str, options: list[str], debug: bool) -> ShardRunner:
-    if not debug:
+    runner = runners.pop()
+    if not values.debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
     try:
-        return _beam_runner(runner, options)
+        return _beam(runner, options)
     except ModuleNotFoundError as error:
         raise T2TError(f"--runner={runner} needs Apache Beam ({error}): pip install apache-beam") from error
     finally:
         logging.disable(logging.NOTSET)
 
 
-def _beam_runner(runner: str, options: list[str]) -> ShardRunner:
+def _beam(runner: str, options: list[str]) -> ShardRunner:
     from t2t_revival.data.beam import BeamShardRunner
 
     return BeamShardRunner(runner, options)
 
 
 def _table(metadata: Metadata) -> list[str]:
-    rows: list[tuple[str, ...]] = [COLUMNS]
+    rows: list[tuple[str, ...]] = [("split", *COLUMNS)]
     for split, counts in metadata.splits.items():
-        numbers = (
-            counts.examples,
-            counts.skipped,
-            counts.shards,
-            counts.source_tokens,
-            counts.target_tokens,
-        )
-        rows.append((split, *(f"{number:,}" for number in numbers)))
+        rows.append((split, *(f"{getattr(counts, name):,}" for name in COLUMNS.values())))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 

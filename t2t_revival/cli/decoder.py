@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.messages import say, warn_of_corruption
-from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_outputs,
@@ -30,8 +29,7 @@ from t2t_revival.cli.support.text_files import (
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.evaluation.decoded import metric_for
-from t2t_revival.evaluation.decoded_split import SplitFiles, decode_split
+from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
 
@@ -60,37 +58,28 @@ INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-decoder."""
     values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    run_flags.define_checkpoint_path(values)
+    run_flags.define_model(values)
     run_flags.define_decode_hparams(values)
-    for name, text in (
-        ("decode_from_file", "Text to translate, a sentence a line; - is the standard input."),
-        (
-            "decode_to_file",
-            "File for translations or scores; by default, or with -, the standard output. Translations of a "
-            "split always go to a file, with inputs and references beside it; by default in "
-            "output_dir/decoded.",
-        ),
-        (
-            "score_file",
-            "Pairs to score, source TAB target on each line; - is the standard input. Writes the natural "
-            "logarithm of each target's probability, EOS included, without a length penalty.",
-        ),
-    ):
-        flags.DEFINE_string(name, "", text, flag_values=values)
     run_flags.define_split_dir(values)
-    for name, text in (
-        ("decode_interactive", "Translate typed lines."),
-        (
-            "partial_targets",
-            "Each line is source TAB beginning of the output. The tokens of the beginning, as the vocabulary "
-            "splits it, are forced.",
-        ),
-        ("pretty", "Parsing: draw trees where they fit, or else indent them."),
-        ("eval_use_test_set", "Equal to --dataset_split=test."),
-    ):
-        flags.DEFINE_bool(name, False, text, flag_values=values)
+    command.define(
+        values,
+        None,
+        decode_from_file="Text to translate, a sentence a line; - is the standard input.",
+        decode_to_file="File for translations or scores; by default, or with -, the standard output. "
+        "Translations of a split always go to a file, with inputs and references beside it; by default in "
+        "output_dir/decoded.",
+        score_file="Pairs to score, source TAB target on each line; - is the standard input. Writes the "
+        "natural logarithm of each target's probability, EOS included, without a length penalty.",
+    )
+    command.define(
+        values,
+        False,
+        decode_interactive="Translate typed lines.",
+        partial_targets="Each line is source TAB beginning of the output. The tokens of the beginning, as "
+        "the vocabulary splits it, are forced.",
+        pretty="Parsing: draw trees where they fit, or else indent them.",
+        eval_use_test_set="Equal to --dataset_split=test.",
+    )
     flags.DEFINE_enum(
         "dataset_split",
         "",
@@ -98,19 +87,17 @@ def command_flags() -> flags.FlagValues:
         "Split to translate where no file is given; by default dev.",
         flag_values=values,
     )
-    for name, default, lower, upper, text in (
-        ("log_examples", 10, 0, None, "Examples of a split that are printed."),
-        (
-            "decode_shards",
-            1,
-            1,
-            MAX_SHARDS,
-            "Decoders that share the input, each started with its own --worker_id. Their output files are "
-            "decode_to_file with 000, 001, ... appended; joined in this order they are all outputs.",
-        ),
-        ("worker_id", 0, 0, None, "Number of this decoder among --decode_shards, counted from 0."),
-    ):
-        command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
+    command.define(values, 10, log_examples="Examples of a split that are printed.")
+    command.define(values, 0, worker_id="Number of this decoder among --decode_shards, counted from 0.")
+    command.define_integer(
+        "decode_shards",
+        1,
+        "Decoders that share the input, each started with its own --worker_id. Their output files are "
+        "decode_to_file with 000, 001, ... appended; joined in this order they are all outputs.",
+        lower_bound=1,
+        upper_bound=MAX_SHARDS,
+        flag_values=values,
+    )
     return values
 
 
@@ -120,9 +107,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _decoder(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     _check_flags(values)
     shard = Shard(values.worker_id, values.decode_shards)
     _check_files(values, shard)
@@ -210,32 +194,25 @@ def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
     if joined is None:
         return {}
     flag = f"--decode_to_file={values.decode_to_file}"
-    files = SplitFiles.beside(joined).paths if _of_split(values) else (joined,)
+    files = SplitFiles.beside(joined) if _of_split(values) else (joined,)
     parts = {f"{path} of {flag}": path for file in files for path in (file, shard.path(file))}
     return {flag: joined, **parts}
 
 
 def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
-    from t2t_revival.decoding.translator import Translator
-
-    options = run_flags.decode_options(values.decode_hparams, run)
+    options, parallel = run_flags.decode_options(values.decode_hparams, run), 1
     if values.decode_interactive:
         tensorflow_setup.use_one_thread()
-    translator = Translator.load(
-        output_dir,
-        values.checkpoint_path,
-        options,
-        1 if values.decode_interactive else tensorflow_setup.num_parallel_batches(),
-        on_damaged=warn_of_corruption,
+    else:
+        parallel = tensorflow_setup.num_parallel_batches()
+    translator, path, step = run_flags.load_translator(
+        values, output_dir, options, num_parallel_batches=parallel
     )
-    checkpoint = translator.checkpoint
-    assert checkpoint is not None
-    average = ", an average" if checkpoint.averaged else ""
-    say(f"decoding with {checkpoint.path} (step {checkpoint.step:,}{average})")
+    say(f"decoding with {path} ({step})")
     if translator.problem is None:
         say(
-            f"warning: problem {run.problem} is not known, so that inputs and outputs stay unchanged: if it "
-            "changes them, give --t2t_usr_dir"
+            f"warning: the problem {run.problem} is not registered, so its changes to inputs and outputs are "
+            "not made: if it has any, give --t2t_usr_dir"
         )
     return translator
 
@@ -300,7 +277,7 @@ def _decode_split(
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
     problem = registry.problem(run.problem)
     if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{run.problem} has no text to decode: give --decode_from_file")
+        raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
     tensorflow_setup.load_tensorflow(values)
     pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
     first, end = shard.bounds(len(pairs))
@@ -311,27 +288,19 @@ def _decode_split(
     translator = load()
     path = output_path(values.decode_to_file)
     files = SplitFiles.beside(path) if path else SplitFiles.of_model(output_dir, split, translator)
+    written = files.of_shard(shard)
     with ProgressBar("sentences") as bar:
-        decoded = decode_split(
-            translator,
-            problem,
-            split,
-            pairs[first:end],
-            files.of_shard(shard),
-            first + 1,
-            bar.show_decoding,
-            say,
+        outputs, result = decode_split(
+            translator, problem, split, pairs[first:end], written, first + 1, bar.show_decoding, say
         )
-    examples = list(zip(decoded.inputs, decoded.outputs, decoded.references, strict=True))
-    for source, text, reference in examples[: values.log_examples]:
+    for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: values.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    metric, result = metric_for(problem), decoded.result
+    metric = metric_for(problem)
     if metric and result:
-        print(f"{metric.title} {result.score:.2f} on {part}, {len(examples):,} sentences\n{result.details}")
-    written = decoded.files
+        print(f"{metric.title} {result.score:.2f} on {part}, {len(outputs):,} sentences\n{result.details}")
     print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
     if shard.count > 1:
-        joining = "; ".join(map(shard.joining, files.paths))
+        joining = "; ".join(map(shard.joining, files))
         print(f"next, when all {shard.count} workers are done: {joining}")
     elif metric and not translator.options.has_columns:
         print(f"next: {metric.command(str(written.outputs), str(written.references))}")

@@ -10,22 +10,21 @@ from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
-from t2t_revival.cli.support.messages import say, warn_of_skipped
-from t2t_revival.cli.support.progress import duration
+from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     DECODED,
+    best_checkpoint,
     checkpoint_lister,
     evaluate_checkpoints,
     evaluation_settings,
-    recommend_checkpoint,
 )
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations
+from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.run import Run
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -45,20 +44,19 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    flags.DEFINE_string(
-        "checkpoint_path",
+    command.define(
+        values,
         None,
-        "A checkpoint's file or a folder of checkpoints; by default all in output_dir, and its averages.",
-        flag_values=values,
+        checkpoint_path="A checkpoint's file or a folder of checkpoints; by default all in output_dir, and "
+        "its averages.",
     )
     run_flags.define_split_dir(values)
-    flags.DEFINE_bool("eval_use_test_set", False, "Use the test split instead of dev.", flag_values=values)
-    command.define_integer(
-        "eval_bleu_sentences",
+    command.define(values, False, eval_use_test_set="Use the test split instead of dev.")
+    command.define(
+        values,
         200,
-        "Sentences, evenly spread over the split, that are decoded for BLEU or F1; 0 decodes none.",
-        lower_bound=0,
-        flag_values=values,
+        eval_bleu_sentences="Sentences, evenly spread over the split, that are decoded for BLEU or F1; 0 "
+        "decodes none.",
     )
     wait_flags.define(values, "checkpoint", "eval_timeout_mins")
     return values
@@ -70,13 +68,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _eval(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     output_dir, run = run_flags.open_run(values)
-    problem = registry.problem(run.problem)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{run.problem} is not a problem of text to text")
+    problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
     settings = evaluation_settings(problem, run, output_dir, split, data_dir, values.eval_bleu_sentences)
@@ -109,12 +102,6 @@ def _evaluate(
         name = checkpoint.path.relative_to(checkpoint.path.parents[checkpoint.averaged])
         say(f"scoring {name}, {left} to go" + (f", about {duration(left * seconds)}" if seconds else ""))
 
-    def say_skipped(checkpoint: Checkpoint, error: T2TError) -> None:
-        if isinstance(error, CorruptCheckpointError):
-            warn_of_skipped(error)
-        else:
-            say(f"step {checkpoint.step}: removed by the training meanwhile, left out")
-
     rows: list[Evaluation] = []
     for row in evaluate_checkpoints(
         wait_flags.step_files(list_checkpoints, values.eval_timeout_mins, f"a checkpoint in {where}"),
@@ -136,7 +123,8 @@ def _evaluate(
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(problem, split, data_dir, sentences)]
-    best, reason = recommend_checkpoint(rows, table, problem, references)
+    outputs = {row.checkpoint: table.outputs(row) for row in rows}
+    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references)
     print(reason)
     _print_next(values, output_dir, best)
 

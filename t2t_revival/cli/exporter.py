@@ -8,8 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.messages import warn_of_corruption
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hints import command_line
@@ -39,14 +38,11 @@ print(subwords.decode(map(pieces.index, found[0].hypotheses[0])))"""
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-exporter."""
     values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    run_flags.define_checkpoint_path(values)
-    flags.DEFINE_string(
-        "export_dir",
+    run_flags.define_model(values)
+    command.define(
+        values,
         None,
-        "Folder for the versions; by default output_dir/export, or output_dir/ctranslate2.",
-        flag_values=values,
+        export_dir="Folder for the versions; by default output_dir/export, or output_dir/ctranslate2.",
     )
     run_flags.define_decode_hparams(
         values,
@@ -77,14 +73,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _export(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     output_dir, run = run_flags.open_run(values)
     options = run_flags.decode_options(values.decode_hparams, run)
     options.check_served()
-    served = values.format == "saved_model"
-    default = output_dir / ("export" if served else "ctranslate2")
+    default = output_dir / ("export" if values.format == "saved_model" else "ctranslate2")
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, run, options, export_dir)
@@ -94,33 +86,22 @@ def _write(
     values: flags.FlagValues, output_dir: Path, run: Run, options: DecodeHParams, export_dir: Path
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
-    from t2t_revival.decoding.translator import Translator
     from t2t_revival.serving.export import export, export_ctranslate2
     from t2t_revival.serving.quantization import PRECISIONS
 
     served = values.format == "saved_model"
     precision = PRECISIONS[values.quantize] if served else "float32"
-    translator = Translator.load(
-        output_dir,
-        values.checkpoint_path,
-        options,
-        precision=precision,
-        constant_weights=False,
-        on_damaged=warn_of_corruption,
+    translator, _, step = run_flags.load_translator(
+        values, output_dir, options, precision=precision, constant_weights=False
     )
     if served:
         written = export(translator, export_dir, run.problem, values.quantize)
+        trees = translator.problem is not None and translator.problem.separates_words
+        following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
     else:
         written = export_ctranslate2(translator, export_dir, values.quantize)
-    checkpoint = translator.checkpoint
-    assert checkpoint is not None
-    print(f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}: {written}")
-    trees = translator.problem is not None and translator.problem.separates_words
-    print(
-        _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
-        if served
-        else _ctranslate2_example(written, translator.vocabulary.path.suffix, options)
-    )
+        following = _ctranslate2_example(written, translator.vocabulary.path.suffix, options)
+    print(f"{step}: {written}\n{following}")
 
 
 def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None) -> str:

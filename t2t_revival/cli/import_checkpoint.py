@@ -28,31 +28,21 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-import-checkpoint."""
     values = command.new_flags()
     problem_flags.define_names(values)
-    for name, text in (
-        (
-            "checkpoint",
-            "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000.",
-        ),
-        ("output_dir", "Folder for the model; must not hold one."),
-        (
-            "vocab_file",
-            "T2T's vocabulary; by default the one beside the checkpoint, or in data_dir of flags.txt.",
-        ),
-        ("hparams_set", "Hparams set of the model; by default T2T's, or the nearest of T2T's sets."),
-    ):
-        flags.DEFINE_string(name, None, text, flag_values=values)
-    command.define_integer(
-        "target_space_id",
-        0,
-        "T2T's target_space_id, for a problem of your own that sets it.",
-        lower_bound=0,
-        flag_values=values,
+    command.define(
+        values,
+        None,
+        checkpoint="T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000.",
+        output_dir="Folder for the model; must not hold one.",
+        vocab_file="T2T's vocabulary; by default the one beside the checkpoint, or in data_dir of flags.txt.",
+        hparams_set="Hparams set of the model; by default T2T's, or the nearest of T2T's sets.",
     )
-    flags.DEFINE_list(
-        "ignored_hparams",
+    command.define(
+        values, 0, target_space_id="T2T's target_space_id, for a problem of your own that sets it."
+    )
+    command.define(
+        values,
         [],
-        "Hyperparameters in hparams.json to ignore, since they do not change the model.",
-        flag_values=values,
+        ignored_hparams="Hyperparameters in hparams.json to ignore, since they do not change the model.",
     )
     return values
 
@@ -63,9 +53,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _import(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     for flag in MISSING:
         if not values[flag].value:
             raise T2TError(f"--{flag} is missing: it names {MISSING[flag]}")

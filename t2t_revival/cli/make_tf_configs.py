@@ -26,14 +26,11 @@ ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", r
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-make-tf-configs."""
     values = command.new_flags()
-    flags.DEFINE_list(
-        "masters", [], "Machines, each with a free port: host1:2222,host2:2222.", flag_values=values
-    )
-    flags.DEFINE_list(
-        "ps",
+    command.define(
+        values,
         [],
-        "A flag of tensor2tensor: not supported; prints the command for the same machines.",
-        flag_values=values,
+        masters="Machines, each with a free port: host1:2222,host2:2222.",
+        ps="A flag of tensor2tensor: not supported; prints the command for the same machines.",
     )
     return values
 
@@ -44,14 +41,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def tf_configs(workers: list[str]) -> list[str]:
-    """Returns `TF_CONFIG` of each worker, as JSON.
-
-    Args:
-        workers: addresses, "host:port".
-
-    Raises:
-        T2TError: there are no workers, or an address is not valid or is repeated.
-    """
+    """Returns `TF_CONFIG` of each worker, whose addresses are "host:port", as JSON."""
     if not workers:
         raise T2TError("--masters=HOST:PORT,... is missing: the machines")
     for worker in workers:

@@ -42,8 +42,9 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-parseval."""
     values = command.new_flags()
     form = "in Penn bracketing, plain or .gz, one a line or each over several lines; - is the standard input."
-    flags.DEFINE_string("gold", None, f"Correct trees, {form}", flag_values=values)
-    flags.DEFINE_string("predicted", None, f"Trees of the same sentences, {form}", flag_values=values)
+    command.define(
+        values, None, gold=f"Correct trees, {form}", predicted=f"Trees of the same sentences, {form}"
+    )
     return values
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.messages import say
-from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_outputs,
@@ -26,8 +25,9 @@ from t2t_revival.decoding.outputs import ResultFormat
 from t2t_revival.decoding.resumable import note_repaired
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
+from t2t_revival.serving.client import Output
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.served_translator import ServedOptions, ServedOutput, ServedTranslator
+from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 
 USAGE = """
 t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
@@ -50,37 +50,26 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-query-server."""
     values = command.new_flags()
     problem_flags.define_names(values)
-    for name, text in (
-        ("server", "TensorFlow Serving: host:port for gRPC, http://host:port for REST."),
-        ("servable_name", "Name of the model at the server; t2t-exporter names it after the problem."),
-        ("saved_model", "Instead of a server: an export_dir, whose newest version is loaded, or a version."),
-        ("inputs_once", "One text to translate."),
-        ("decode_from_file", "Text to translate, a sentence a line; - is the standard input."),
-        ("decode_to_file", "File for the translations; by default, or with -, the standard output."),
-    ):
-        flags.DEFINE_string(name, None, text, flag_values=values)
+    command.define(
+        values,
+        None,
+        server="TensorFlow Serving: host:port for gRPC, http://host:port for REST.",
+        servable_name="Name of the model at the server; t2t-exporter names it after the problem.",
+        saved_model="Instead of a server: an export_dir, whose newest version is loaded, or a version.",
+        inputs_once="One text to translate.",
+        decode_from_file="Text to translate, a sentence a line; - is the standard input.",
+        decode_to_file="File for the translations; by default, or with -, the standard output.",
+    )
     run_flags.define_decode_hparams(
         values, " By default as exported; where one is given, the others are the problem's.", None
     )
-    flags.DEFINE_bool(
-        "pretty", False, "Parsing: draw trees where they fit, or else indent them.", flag_values=values
-    )
+    command.define(values, False, pretty="Parsing: draw trees where they fit, or else indent them.")
+    timeout = "Seconds to wait for an answer: with all retries (gRPC), or each time (REST)."
+    retries = "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds."
     for name, default, lower, upper, text in (
         ("batch_size", client.BATCH_SIZE, 1, None, "Lines of one request."),
-        (
-            "timeout_secs",
-            client.TIMEOUT_SECS,
-            1,
-            DAY,
-            "Seconds to wait for an answer: with all retries (gRPC), or each time (REST).",
-        ),
-        (
-            "retries",
-            client.RETRIES,
-            0,
-            client.MAX_RETRIES,
-            "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds.",
-        ),
+        ("timeout_secs", client.TIMEOUT_SECS, 1, DAY, timeout),
+        ("retries", client.RETRIES, 0, client.MAX_RETRIES, retries),
     ):
         command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
     return values
@@ -92,9 +81,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _query_server(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     _check_flags(values)
     if values.decode_from_file:
         outputs = named_files(values, "decode_to_file") or {"": STANDARD_STREAM}
@@ -138,7 +124,7 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
-def _answer(translator: ServedTranslator, line: str) -> list[ServedOutput]:
+def _answer(translator: ServedTranslator, line: str) -> list[Output]:
     outputs = translator.nbest([line])[0]
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
     return outputs
@@ -149,10 +135,10 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     once = values.inputs_once is not None
     lines = [values.inputs_once] if once else read_lines(values.decode_from_file, "decode_from_file")
     path = output_path(values.decode_to_file)
-    form: ResultFormat[list[ServedOutput]] = ResultFormat(
+    form: ResultFormat[list[Output]] = ResultFormat(
         lambda outputs: format_outputs(outputs, len(outputs) > 1, options.scores, draw),
         lambda outputs: [*map(list, outputs)],
-        lambda kept: [ServedOutput(*output) for output in kept],
+        lambda kept: [Output(*output) for output in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar:
         repaired = ServedTranslator(_model(values), options).translate_lines(

@@ -49,31 +49,28 @@ OWN_FLAGS = {  # of some tables only
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-reproduce."""
     values = command.new_flags()
-    for name, text in (
-        ("table", "Tables of the paper, such as 1,3."),
-        ("figure", "Figures of the paper, such as 3,4,5."),
-        ("problems", "Table 2: translate_ende, translate_enfr or, by default, both; finished rows stay."),
-        ("models", "Table 2: base, big or, by default, both; finished rows stay."),
-        ("rows", "Table 3: rows to train besides base, such as table3_a_h1,big; finished rows stay."),
-    ):
-        flags.DEFINE_list(name, [], text, flag_values=values)
-    for name, text in (
-        (
-            "data_source",
-            "Source of sentence pairs: wmt14, tfds:NAME/CONFIG, sample or a folder; by default wmt14 with "
-            "--scale=paper.",
-        ),
-        ("treebank", "Table 4: source of trees, as --data_source of t2t-trainer --problem=parse_wsj."),
-        ("auto_trees", "Table 4: automatically parsed sentences, for the semi-supervised row."),
-        ("output_dir", "Folder for models and results; by default ~/t2t_train/reproduce/SCALE."),
-    ):
-        flags.DEFINE_string(name, None, text, flag_values=values)
+    command.define(
+        values,
+        [],
+        table="Tables of the paper, such as 1,3.",
+        figure="Figures of the paper, such as 3,4,5.",
+        problems="Table 2: translate_ende, translate_enfr or, by default, both; finished rows stay.",
+        models="Table 2: base, big or, by default, both; finished rows stay.",
+        rows="Table 3: rows to train besides base, such as table3_a_h1,big; finished rows stay.",
+    )
+    command.define(
+        values,
+        None,
+        data_source="Source of sentence pairs: wmt14, tfds:NAME/CONFIG, sample or a folder; by default wmt14 "
+        "with --scale=paper.",
+        treebank="Table 4: source of trees, as --data_source of t2t-trainer --problem=parse_wsj.",
+        auto_trees="Table 4: automatically parsed sentences, for the semi-supervised row.",
+        output_dir="Folder for models and results; by default ~/t2t_train/reproduce/SCALE.",
+    )
     flags.DEFINE_float(
         "gold_share", None, "Table 4: --gold_share of t2t-trainer, beside --auto_trees.", flag_values=values
     )
-    flags.DEFINE_bool(
-        "run", True, "Train missing models; with --norun they are an error.", flag_values=values
-    )
+    command.define(values, True, run="Train missing models; with --norun they are an error.")
     for name, known, text in (
         ("scale", ["paper", "cpu"], "Size of the models."),
         ("precision", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision of the trainings."),
@@ -180,7 +177,6 @@ def _table1(runs: Runs, values: flags.FlagValues) -> None:
 
 
 def _table2(runs: Runs, values: flags.FlagValues) -> None:
-
     table = table2.make_table(runs, values.problems, values.models, say)
     _show(runs.folder, table)
     _draw(table2.draw, table, runs)

@@ -11,8 +11,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.field_flags import Field, FlagFields, define_fields, field_values
-from t2t_revival.cli.support.messages import say
-from t2t_revival.cli.support.progress import duration
+from t2t_revival.cli.support.messages import duration, say
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hints import command_line
@@ -58,17 +57,11 @@ def command_flags() -> flags.FlagValues:
     problem_flags.define(values)
     run_flags.define(values)
     define_fields(values, RunConfig, RUN_CONFIG_FLAGS)
-    flags.DEFINE_string(
-        "hparams",
-        "",
-        'Changes to the hparams set, such as "batch_size=2048,num_heads=4".',
-        flag_values=values,
+    command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
+    command.define(values, 0, train_steps="Updates; 0 takes the number of the hparams set.")
+    command.define(
+        values, 200, eval_bleu_sentences="Dev sentences that are decoded for BLEU or F1; 0 decodes none."
     )
-    for name, default, text in (
-        ("train_steps", 0, "Updates; 0 takes the number of the hparams set."),
-        ("eval_bleu_sentences", 200, "Dev sentences that are decoded for BLEU or F1; 0 decodes none."),
-    ):
-        command.define_integer(name, default, text, lower_bound=0, flag_values=values)
     return values
 
 
@@ -78,12 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _train(values: flags.FlagValues) -> int:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return 0
-    problem = problem_flags.problem_from(values)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"--problem={values.problem} is not a problem of text to text")
+    problem = problem_flags.require_text(problem_flags.problem_from(values))
     output_dir = run_flags.output_dir(values)
     hparams = _hparams(values, output_dir)
     _check_metric(values, problem)

@@ -10,8 +10,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.field_flags import FlagFields, define_fields, field_values
-from t2t_revival.cli.support.messages import say, warn_of_skipped
-from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.text_files import check_outputs, named_files, read_flag
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
@@ -29,10 +28,7 @@ t2t-bleu --translations_dir reads it; existing translations are kept. After an i
 same command resumes.
 """
 FOLDER = "translations"  # T2T's
-DECODE_FLAGS: FlagFields = {
-    "beam_size": "beam_size",
-    "alpha": "alpha",
-}  # T2T's, of which each is a field of DecodeHParams
+DECODE_FLAGS: FlagFields = {"beam_size": "beam_size", "alpha": "alpha"}  # T2T's; fields of DecodeHParams
 
 
 def command_flags() -> flags.FlagValues:
@@ -41,14 +37,11 @@ def command_flags() -> flags.FlagValues:
     problem_flags.define_names(values)
     run_flags.define(values)
     flags.DEFINE_alias("model_dir", "output_dir", flag_values=values)
-    flags.DEFINE_string(
-        "source", None, "Text to translate, a sentence a line; - is the standard input.", flag_values=values
-    )
-    flags.DEFINE_string(
-        "translations_dir",
+    command.define(
+        values,
         None,
-        f"Folder for the translations; by default MODEL_DIR/{FOLDER}.",
-        flag_values=values,
+        source="Text to translate, a sentence a line; - is the standard input.",
+        translations_dir=f"Folder for the translations; by default MODEL_DIR/{FOLDER}.",
     )
     run_flags.define_decode_hparams(values)
     define_fields(values, DecodeHParams, DECODE_FLAGS, optional=True)
@@ -63,9 +56,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _translate_all(values: flags.FlagValues) -> None:
-    if values.registry_help:
-        problem_flags.print_registry(values)
-        return
     model_dir, run = run_flags.open_run(values)
     if not values.source:
         raise T2TError("--source=FILE is missing: the text to translate")
@@ -114,11 +104,8 @@ def _translate(values: flags.FlagValues, model_dir: Path, translations: Checkpoi
             tensorflow_setup.load_tensorflow(values)
             try:
                 translations.translate(checkpoint)
-            except CorruptCheckpointError as error:
-                warn_of_skipped(error)
-                continue
-            except CheckpointNotFoundError:
-                say(f"step {checkpoint.step}: removed by the training meanwhile, left out")
+            except (CorruptCheckpointError, CheckpointNotFoundError) as error:
+                say_skipped(checkpoint, error)
                 continue
             note = ""
         steps.append(checkpoint.step)

@@ -3,6 +3,8 @@
 sacreBLEU scores are comparable between papers. The paper's own 28.4 is not a sacreBLEU score: it was computed
 on tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh does. `paper_style_bleu` does the
 same; compare it only with such scores.
+
+All scores raise `T2TError` where there are no lines, or unequal numbers of them.
 """
 
 from __future__ import annotations
@@ -41,20 +43,12 @@ class Bleu:
 
 
 def sacrebleu_score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> Bleu:
-    """BLEU by sacreBLEU on plain text: tokeniser 13a, exponential smoothing, one reference each.
-
-    Raises:
-        T2TError: there are no lines, or unequal numbers of them.
-    """
+    """BLEU by sacreBLEU on plain text: tokeniser 13a, exponential smoothing, one reference each."""
     return _score(BLEU(lowercase=lowercase), hypotheses, references)
 
 
 def chrf_score(hypotheses: list[str], references: list[str]) -> Bleu:
-    """chrF2 by sacreBLEU on plain text: character n-grams up to 6, recall counts twice.
-
-    Raises:
-        T2TError: there are no lines, or unequal numbers of them.
-    """
+    """chrF2 by sacreBLEU on plain text: character n-grams up to 6, recall counts twice."""
     return _score(CHRF(), hypotheses, references)
 
 
@@ -65,9 +59,6 @@ def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = Fal
     always, a backslash never. An order of n-grams that has no match counts as half a match, the next one as a
     quarter. Orders for which every line is too short count as matched. It differs from sacreBLEU's `tok:intl`
     in that last point, in backslashes, and next to numerals that are not decimal digits.
-
-    Raises:
-        T2TError: there are no lines, or unequal numbers of them.
     """
     _check_lines(hypotheses, references)
     hypothesis_tokens, reference_tokens = (
@@ -106,7 +97,7 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
         target_lang: two letters, the language of both.
 
     Raises:
-        T2TError: there are no lines, unequal numbers of them, or the language is unknown to the tokeniser.
+        T2TError: the language is unknown to the tokeniser.
     """
     _check_lines(hypotheses, references)
     tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))

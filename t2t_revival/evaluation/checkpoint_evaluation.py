@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.best_checkpoint import best_checkpoint
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
-from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import datagen_command
 from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.directory import Checkpoint
@@ -23,10 +22,13 @@ from t2t_revival.training.checkpoints.file import (
 from t2t_revival.training.run import IMPORTED_DATA, Run
 
 if TYPE_CHECKING:
+    from t2t_revival.evaluation.decoded import Metric
     from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.training.events import Scores
 
 DECODED = {"bleu", "f1"}  # metrics of decoded outputs
+LEAST_SCORE = 1.0  # lower values of BLEU or F1 do not tell models apart
+MOST_COMPARED = 10  # checkpoints; each bootstrap takes about a second
 ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointScores`, or a function like it
 
 
@@ -35,16 +37,8 @@ def evaluation_settings(
 ) -> str:
     """Fingerprints everything that scores depend on besides the weights.
 
-    Args:
-        problem: of the run.
-        run: the training.
-        output_dir: of the training.
-        split: "dev" or "test".
-        data_dir: folder of the split.
-        decoded_sentences: sentences that are decoded for BLEU or F1.
-
     Raises:
-        T2TError: the data has another vocabulary than the model, or the split is missing or damaged.
+        T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
     """
     metadata = problem.metadata(data_dir)
     if metadata.vocab_fingerprint != run.fingerprint:
@@ -66,10 +60,7 @@ def evaluation_settings(
 def checkpoint_lister(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[Checkpoint]]:
     """Returns a function that lists the checkpoints to evaluate.
 
-    Args:
-        output_dir: of the training.
-        checkpoint_path: a checkpoint's file or a folder of them; `None` takes all of the training's, and its
-            averages.
+    `checkpoint_path` is one's file or a folder of them; `None` takes all of the training's, and its averages.
 
     Raises:
         T2TError: the file is missing or corrupt.
@@ -124,23 +115,45 @@ def evaluate_checkpoints(
         yield row
 
 
-def recommend_checkpoint(
-    rows: list[Evaluation], table: Evaluations, problem: Text2TextProblem, references: list[str]
+def best_checkpoint(
+    rows: Sequence[Evaluation],
+    metric: Metric | None,
+    outputs: Mapping[str, Sequence[str] | None],
+    references: Sequence[str],
 ) -> tuple[Evaluation, str]:
-    """Recommends the best of some rows; see `best_checkpoint`.
+    """Selects the best row, and gives the reason in one line.
+
+    BLEU or F1 decides if it is at least 1 and tells checkpoints apart: of those whose difference from the
+    best is within the noise of the sample, by paired bootstrap, the one with the lowest loss is selected.
 
     Args:
-        rows: at least one row of `table`.
-        table: has their decoded outputs.
-        problem: whose metric decides.
-        references: of the decoded outputs.
-
-    Returns:
-        The row, and the reason in one line.
+        rows: at least one.
+        metric: of the decoded outputs; `None` lets the loss decide.
+        outputs: decoded outputs by the checkpoint of their row; rows without any, or with those of another
+            number of sentences, are not compared.
+        references: of the outputs.
     """
-    decoded = {row.checkpoint: table.outputs(row) or [] for row in rows}
-    comparable = {name: lines for name, lines in decoded.items() if len(lines) == len(references) > 0}
-    return best_checkpoint(rows, metric_for(problem), comparable, references)
+    decoded = [row for row in rows if metric and metric.name in row.scores]
+    if not (metric and decoded):
+        lowest = min(rows, key=_by_loss)
+        return lowest, _loss(lowest)
+    best = max(decoded, key=lambda row: row.scores[metric.name])
+    score = best.scores[metric.name]
+    if score < LEAST_SCORE:
+        lowest = min(decoded, key=_by_loss)
+        worth = f"the best, {score:.2f} at {_name(best)}, is below {LEAST_SCORE:g}"
+        return lowest, f"{_loss(lowest)} ({metric.title} does not decide: {worth})"
+    for rank, row in enumerate(_lower_losses(decoded, best)):
+        both = {name: outputs.get(name) or () for name in (best.checkpoint, row.checkpoint)}
+        if not references or any(len(lines) != len(references) for lines in both.values()):
+            continue
+        compared = metric.compare(both, references)[row.checkpoint]
+        if not compared.significant:
+            noise = f"within the noise of {len(references)} sentences, p = {compared.p:.2f}"
+            worth = f"{score:.2f} at {_name(best)} and {compared.score:.2f} here are {noise}"
+            loss = _loss(row, "lower" if rank else "lowest")
+            return row, f"{loss} ({metric.title} does not decide: {worth})"
+    return best, f"best {metric.title}: {_name(best)}, {score:.2f}"
 
 
 def _find(table: Evaluations, path: Path, weights: str) -> Evaluation | None:
@@ -149,3 +162,20 @@ def _find(table: Evaluations, path: Path, weights: str) -> Evaluation | None:
     if row and DECODED.intersection(row.scores) and table.outputs(row) is None:
         return None
     return row
+
+
+def _lower_losses(rows: Sequence[Evaluation], best: Evaluation) -> list[Evaluation]:
+    """Rows of lower loss than the best by score, the lowest first; at most `MOST_COMPARED`."""
+    return sorted((row for row in rows if _by_loss(row) < _by_loss(best)), key=_by_loss)[:MOST_COMPARED]
+
+
+def _by_loss(row: Evaluation) -> tuple[bool, float]:
+    return math.isnan(row.scores["loss"]), row.scores["loss"]
+
+
+def _loss(row: Evaluation, rank: str = "lowest") -> str:
+    return f"{rank} loss: {_name(row)}, {row.scores['loss']:.4g}"
+
+
+def _name(row: Evaluation) -> str:
+    return f"step {row.step} (average)" if row.averaged else f"step {row.step}"

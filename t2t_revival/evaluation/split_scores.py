@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import tensorflow as tf
 
 from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -11,13 +16,50 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import metric_for
-from t2t_revival.evaluation.perplexity import TeacherForced
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import restore_weights
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+
+
+class TeacherForced:
+    """Loss, perplexity (table 3's "PPL (dev)") and accuracy per subword, teacher-forced.
+
+    Args:
+        model: returns logits [batch, target, vocab]; its weights may change between calls.
+        num_parallel_batches: number of batches that are computed side by side.
+    """
+
+    def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
+        self._num_parallel_batches = num_parallel_batches
+        self._sums = tf.function(lambda inputs, labels: _sums(model, inputs, labels), reduce_retracing=True)
+
+    def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
+        """Computes scores of the batches' non-pad target tokens, without label smoothing.
+
+        Args:
+            batches: elements ({"inputs", "targets"}, labels [batch, target], ...), padded with 0.
+
+        Returns:
+            "loss", the mean negative log-probability in nats; "perplexity", its exponential; "accuracy",
+            the share of tokens that the model found most likely.
+        """
+        log_loss = correct = tokens = 0.0
+        for sums in self._all_sums(batches):
+            log_loss, correct, tokens = (
+                total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
+            )
+        loss, accuracy = log_loss / max(tokens, 1.0), correct / max(tokens, 1.0)
+        return {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "accuracy": accuracy}
+
+    def _all_sums(self, batches: tf.data.Dataset) -> Iterator[tuple[tf.Tensor, ...]]:
+        if self._num_parallel_batches == 1:
+            yield from (self._sums(inputs, labels) for inputs, labels, *_ in batches)
+            return
+        with ThreadPoolExecutor(self._num_parallel_batches) as pool:
+            yield from pool.map(lambda batch: self._sums(*batch[:2]), batches)
 
 
 class SplitScores:
@@ -37,7 +79,7 @@ class SplitScores:
         num_parallel_batches: number of batches that are computed side by side.
 
     Raises:
-        T2TError: there is no such split, or it is damaged.
+        T2TError: there is no such split, or it is corrupt.
     """
 
     def __init__(
@@ -135,3 +177,11 @@ def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) ->
 
 def _ignore(truncation: Truncation) -> None:
     """Truncates a sentence that is too long silently: it is the same one in every evaluation."""
+
+
+def _sums(model: Any, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
+    mask = tf.cast(labels > 0, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
+    correct = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
+    return tf.reduce_sum(losses * mask), tf.reduce_sum(correct * mask), tf.reduce_sum(mask)

@@ -1,28 +1,50 @@
-"""BLEU of each translation in a folder, as t2t-translate-all fills it."""
+"""BLEU of each translation `FOLDER/NAME-STEP` that t2t-translate-all makes, without TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
-from t2t_revival.evaluation.score_events import ScoreEvents
-from t2t_revival.evaluation.translations import LastStep, TranslationFile
+from t2t_revival.utils.files import atomic_write
 
+NAME = re.compile(r"[^.].*-(\d+)")
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
+LAST_STEP = "last_evaluated_step"
+VERSION = "brain.Event:2"  # content of the first event of every file
 ScoresByTag = dict[str, Bleu]
 
 
-def bleu_by_tag(translations: list[str], references: list[str], variant: str = "both") -> ScoresByTag:
-    """Scores translations with sacreBLEU, under T2T's tags.
+@dataclass(frozen=True, order=True)
+class TranslationFile:
+    """A file of translations, and the step of the checkpoint that made them."""
 
-    Args:
-        translations: one a line.
-        references: one a line.
-        variant: "cased", "uncased" or "both".
+    step: int
+    path: Path
+
+
+def list_translations(folder: Path) -> list[TranslationFile]:
+    """The files of a folder whose names end with a step, lowest first; none if there is no folder.
+
+    Files that are still being written have hidden names, and are not listed.
     """
+    if not folder.is_dir():
+        return []
+    names = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_file())
+    return sorted(TranslationFile(int(match[1]), path) for match, path in names if match)
+
+
+def bleu_by_tag(translations: list[str], references: list[str], variant: str = "both") -> ScoresByTag:
+    """Scores translations with sacreBLEU, under T2T's tags; `variant` is "cased", "uncased" or "both"."""
     return {
         tag: sacrebleu_score(translations, references, lowercase)
         for tag, lowercase in LOWERCASE.items()
@@ -85,12 +107,7 @@ class TranslationScorer:
             yield ScoredTranslation(file, lines, written_at, scores)
 
     def raise_faults(self) -> None:
-        """Raises an error where a file could not be scored.
-
-        Raises:
-            T2TError: the reference is wrong, where all translations agree and it alone differs; or else the
-                files are.
-        """
+        """Raises an error where files could not be scored; it names the reference if that alone differs."""
         if not self.faults:
             return
         counts = set(self.faults.values())
@@ -102,13 +119,66 @@ class TranslationScorer:
         names = ", ".join(file.path.name for file in self.faults)
         least = min(file.step for file in self.faults)
         raise T2TError(
-            f"not scored: {names}; remove them, make them again with t2t-translate-all, and score them with "
-            f"--min_steps={least}"
+            f"not scored: {names}; delete these files, make them again with t2t-translate-all, and score "
+            f"them with --min_steps={least}"
         )
 
     def _add_fault(self, file: TranslationFile, lines: int | None, fault: str) -> None:
         self.faults[file] = lines
-        self.on_fault(f"{fault}, left out")
+        self.on_fault(f"{fault}; skipped")
+
+
+class LastStep:
+    """The step up to which scores were written to an event_dir (T2T's `last_evaluated_step.txt`).
+
+    Each `tag_suffix` of the scores has a step of its own.
+    """
+
+    def __init__(self, event_dir: Path, tag_suffix: str = "") -> None:
+        self._path = event_dir / f"{LAST_STEP}{tag_suffix.replace('/', '_')}.txt"
+
+    def read(self) -> int | None:
+        """Reads the step; `None` if there is none yet.
+
+        Raises:
+            T2TError: the file is corrupt.
+        """
+        if not self._path.exists():
+            return None
+        try:
+            return int(self._path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise T2TError(f"{self._path}: corrupt, not a number; remove it, or give --min_steps") from error
+
+    def write(self, step: int) -> None:
+        """Writes the step atomically."""
+        with atomic_write(self._path) as file:
+            file.write(f"{step}\n".encode())
+
+
+class ScoreEvents:
+    """A new event file in a folder, made if missing; TensorBoard shows all event files of a folder as one."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        now = time.time_ns()
+        # TensorBoard reads files in the order of their names, so their seconds need ten digits.
+        name = f"events.out.tfevents.{now // 10**9:010}.{socket.gethostname()}.{now % 10**9:09}"
+        self._records = RecordWriter((folder / name).open("xb"))
+        self._write(now / 1e9, file_version=VERSION)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._records.close()
+
+    def add(self, step: int, wall_time: float, scores: Mapping[str, float]) -> None:
+        """Adds a point to the curve of each tag, at `wall_time` in s since 1970, and flushes the file."""
+        values = [Summary.Value(tag=tag, simple_value=score) for tag, score in scores.items()]
+        self._write(wall_time, step=step, summary=Summary(value=values))
+
+    def _write(self, wall_time: float, **fields: object) -> None:
+        self._records.write(Event(wall_time=wall_time, **fields).SerializeToString())
+        self._records.flush()
 
 
 class BleuCurves:
@@ -119,7 +189,6 @@ class BleuCurves:
         tag_suffix: the end of the curves' tags.
 
     Attributes:
-        event_dir: their folder.
         last_step: the step up to which they have scores; `None` where they have none.
     """
 

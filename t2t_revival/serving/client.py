@@ -7,8 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import quote
 
 import requests
@@ -48,12 +47,18 @@ NODES = re.compile(
 Inputs = Mapping[str, Sequence[Any]]
 
 
-@dataclass(frozen=True)
-class Output:
-    """One output; `score` is log-probability / length penalty, and 0 for the output of an empty input."""
+class Output(NamedTuple):
+    """One output of a line.
+
+    Attributes:
+        text: without a line end.
+        score: log-probability / length penalty, 0 for the output of an empty input.
+        repaired: whether the model's output was not what the problem asks for, such as half a tree.
+    """
 
     text: str
     score: float
+    repaired: bool = False
 
 
 class Model(Protocol):
@@ -254,20 +259,25 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
 
 
 def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, Inputs]:
-    """Returns the signature and its inputs: each option is repeated for each line."""
+    """Returns the signature and its inputs."""
     try:
         "".join(lines).encode()
     except UnicodeEncodeError as error:
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
         return DEFAULT, {"inputs": lines}
+    return WITH_OPTIONS, {"inputs": lines, **option_inputs(options, len(lines))}
+
+
+def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
+    """Returns the options of `translate_with_options`, each repeated for each line."""
     values = {
         "beam_size": options.beam_size,
         "alpha": float(options.alpha),
         "extra_length": options.extra_length,
         "n": options.outputs,
     }
-    return WITH_OPTIONS, {"inputs": lines, **{name: [value] * len(lines) for name, value in values.items()}}
+    return {name: [value] * lines for name, value in values.items()}
 
 
 def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:

@@ -13,9 +13,8 @@ from t2t_revival.errors import T2TError
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
-    from t2t_revival.model.attention import MultiHeadAttention
     from t2t_revival.model.embedding import PositionalEncoding
-    from t2t_revival.model.feed_forward import FeedForward
+    from t2t_revival.model.stacks import EncoderLayer
 
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
@@ -89,35 +88,31 @@ def _spec(model: Transformer, positions: int) -> Any:
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
     decoder.projection.bias = np.zeros(model.vocab_size, np.float32)
     decoder.projection.bias[PAD] = NEG_INF
-    for to, layer in zip(encoder.layer, model.encoder.layers, strict=True):
-        _self_attention(to.self_attention, layer.self_attention, layer.self_attention_residual)
-        _feed_forward(to.ffn, layer.feed_forward, layer.feed_forward_residual)
-    for to, layer in zip(decoder.layer, model.decoder.layers, strict=True):
-        _self_attention(to.self_attention, layer.self_attention, layer.self_attention_residual)
-        _encoder_attention(to.attention, layer.encoder_attention, layer.encoder_attention_residual)
-        _feed_forward(to.ffn, layer.feed_forward, layer.feed_forward_residual)
-    if h.pre_norm:
-        _norm(encoder.layer_norm, model.encoder.final_norm)
-        _norm(decoder.layer_norm, model.decoder.final_norm)
+    for to, ours in ((encoder, model.encoder), (decoder, model.decoder)):
+        for layer, our_layer in zip(to.layer, ours.layers, strict=True):
+            _layer(layer, our_layer)
+        if h.pre_norm:
+            _norm(to.layer_norm, ours.final_norm)
     return spec
 
 
-def _self_attention(to: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    _linear(to.linear[0], attention.query_key_value_kernel)
-    _linear(to.linear[1], attention.output_kernel)
-    _norm(to.layer_norm, residual.norm)
+def _layer(to: Any, layer: EncoderLayer) -> None:
+    """Copies a layer of the encoder or the decoder."""
+    attention, feed_forward = layer.self_attention, layer.feed_forward
+    kernels = [attention.query_key_value_kernel, attention.output_kernel]
+    _attention(to.self_attention, layer.self_attention_residual, *kernels)
+    if layer.is_decoder:
+        attention = layer.encoder_attention
+        kernels = [attention.query_kernel, attention.key_value_kernel, attention.output_kernel]
+        _attention(to.attention, layer.encoder_attention_residual, *kernels)
+    _linear(to.ffn.linear_0, feed_forward.kernel_1, feed_forward.bias_1)
+    _linear(to.ffn.linear_1, feed_forward.kernel_2, feed_forward.bias_2)
+    _norm(to.ffn.layer_norm, layer.feed_forward_residual.norm)
 
 
-def _encoder_attention(to: Any, attention: MultiHeadAttention, residual: Any) -> None:
-    _linear(to.linear[0], attention.query_kernel)
-    _linear(to.linear[1], attention.key_value_kernel)
-    _linear(to.linear[2], attention.output_kernel)
-    _norm(to.layer_norm, residual.norm)
-
-
-def _feed_forward(to: Any, feed_forward: FeedForward, residual: Any) -> None:
-    _linear(to.linear_0, feed_forward.kernel_1, feed_forward.bias_1)
-    _linear(to.linear_1, feed_forward.kernel_2, feed_forward.bias_2)
+def _attention(to: Any, residual: Any, *kernels: Any) -> None:
+    for linear, kernel in zip(to.linear, kernels, strict=True):
+        _linear(linear, kernel)
     _norm(to.layer_norm, residual.norm)
 
 

@@ -6,22 +6,66 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS, option_inputs
 from t2t_revival.serving.ctranslate2_format import write_ctranslate2
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.tf_serving import write_configuration, write_warmup
+from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.translator import Translator
 
 UNFINISHED = ".unfinished-"  # prefix of a folder that a killed export may leave
 SERVABLE = re.compile(r"\w[\w.-]*")
-SIGNATURES = ("serving_default", "translate_with_options")
+WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
+WARMUP_PIECES, WARMUP_LINES = (8, 32), (1, 8)  # per line; per request
+FIRST_PIECE = 259  # after PAD, EOS, UNK and the bytes
+
+MODELS_CONFIG = """\
+model_config_list {{
+  config {{
+    name: "{name}"
+    base_path: "/models/{name}"
+    model_platform: "tensorflow"
+  }}
+}}
+"""
+
+# Requests that arrive together are decoded together; larger ones than a batch are split.
+BATCHING_PARAMETERS = """\
+max_batch_size { value: 1024 }
+enable_large_batch_splitting { value: true }
+max_execution_batch_size { value: 64 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 1000 }
+"""
+
+# One thread per operation, as in t2t-decoder: batches run in parallel. The image must not be older than the
+# TensorFlow of the export.
+COMPOSE = """\
+services:
+  {name}:
+    image: tensorflow/serving:{tensorflow}
+    ports:
+      - "8500:8500"  # gRPC
+      - "8501:8501"  # REST
+    volumes:
+      - .:/models/{name}:ro
+    command:
+      - --model_config_file=/models/{name}/models.config
+      - --enable_batching
+      - --batching_parameters_file=/models/{name}/batching_parameters.txt
+      - --tensorflow_intra_op_parallelism=1
+"""
 
 
 def export(translator: Translator, export_dir: Path, name: str, quantize: str = "none") -> Path:
@@ -47,10 +91,10 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
     module = ServingModule(translator, quantize)
 
     def write(folder: Path) -> None:
-        write_configuration(export_dir, name)
-        signatures = zip(SIGNATURES, (module.translate, module.translate_with_options), strict=True)
-        tf.saved_model.save(module, str(folder), signatures=dict(signatures))
-        write_warmup(folder, name, translator.vocabulary, translator.options)
+        _write_configuration(export_dir, name)
+        signatures = {DEFAULT: module.translate, WITH_OPTIONS: module.translate_with_options}
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+        _write_warmup(folder, name, translator.vocabulary, translator.options)
 
     return _new_folder(export_dir, write)
 
@@ -80,3 +124,40 @@ def _new_version(export_dir: Path) -> int:
     """Returns the seconds since 1970, or more if a version there is as high."""
     versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
     return max(int(time.time()), *(version + 1 for version in versions), 0)
+
+
+def _write_configuration(export_dir: Path, name: str) -> None:
+    """Writes the files for `docker compose up` in `export_dir`; files that exist are kept."""
+    for file_name, text in (
+        ("models.config", MODELS_CONFIG.format(name=name)),
+        ("batching_parameters.txt", BATCHING_PARAMETERS),
+        ("compose.yaml", COMPOSE.format(name=name, tensorflow=tf.__version__)),
+    ):
+        if not (export_dir / file_name).exists():
+            with atomic_write(export_dir / file_name) as file:
+                file.write(text.encode())
+
+
+def _write_warmup(folder: Path, name: str, vocabulary: TextEncoder, options: DecodeHParams) -> None:
+    """Writes requests that TensorFlow Serving runs before it reports that it is ready.
+
+    Their lines are made of the vocabulary's pieces; `folder` is a version's.
+    """
+    path = folder / WARMUP
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as records:
+        for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
+            line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
+            inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
+            records.write(_prediction_log(name, DEFAULT, inputs))
+            records.write(_prediction_log(name, WITH_OPTIONS, inputs | option_inputs(options, lines)))
+
+
+def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = name
+    request.model_spec.signature_name = signature
+    for key, values in inputs.items():
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(values))
+    log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+    return log.SerializeToString()

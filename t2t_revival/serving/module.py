@@ -12,6 +12,7 @@ from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_TREE
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.client import NO_OUTPUT
 from t2t_revival.serving.quantization import PRECISIONS, Int8Weights
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]"  # whitespace of Python's `strip` and `split
 BLANK = rf"^{SPACE}*$"
 BRACKETS = ((r"\(", "-LRB-"), (r"\)", "-RRB-"))  # as treebanks write them
 LINE_END = r"[\n\r]"
-NO_OUTPUT = -1e9  # stands for -inf, which JSON does not have
 SUBSTITUTE = 0xFFFD  # replaces invalid UTF-8
 
 Outputs = dict[str, tf.Tensor]
@@ -166,18 +166,15 @@ def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
         fits = (tf.rank(value) <= 1) & ((size == batch) | (size == 1))
         message = f"{name} must be a scalar, or have one value for each line; its shape is:"
         checks.append(tf.Assert(fits, [message, tf.shape(value)]))
-    for name, minimum, maximum in BOUNDS:
+    for name, minimum, maximum in (*BOUNDS, ("alpha", -MAX_ALPHA, MAX_ALPHA)):
         if name in options:
-            fits = tf.reduce_all((options[name] >= minimum) & (options[name] <= maximum))
-            checks.append(
-                tf.Assert(fits, [f"{name} must be between {minimum} and {maximum}:", options[name]])
-            )
-    fits = tf.reduce_all(tf.abs(options["alpha"]) <= MAX_ALPHA)
-    bounds = f"alpha must be between -{MAX_ALPHA} and {MAX_ALPHA}:"
-    checks.append(tf.Assert(fits, [bounds, options["alpha"]]))
-    fits = tf.reduce_all((options["n"] >= 1) & (options["n"] <= options["beam_size"]))
-    checks.append(tf.Assert(fits, ["n must be between 1 and beam_size:", options["n"]]))
-    return checks
+            checks.append(_between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
+    return [*checks, _between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
+
+
+def _between(name: str, value: tf.Tensor, minimum: Any, maximum: Any, bounds: str) -> Any:
+    fits = tf.reduce_all((value >= minimum) & (value <= maximum))
+    return tf.Assert(fits, [f"{name} must be between {bounds}:", value])
 
 
 def _column(value: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:

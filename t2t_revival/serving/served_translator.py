@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.resumable import digest
@@ -17,22 +18,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.text_problems import Text2TextProblem
 
-NO_OUTPUT_SCORE = float("-inf")  # where the model found fewer outputs than for other lines
 SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams)\s*=")  # settings that a request may have
-
-
-class ServedOutput(NamedTuple):
-    """One output for people.
-
-    Attributes:
-        text: without a line end.
-        score: log-probability / length penalty.
-        repaired: whether the model's output was not what the problem asks for, such as half a tree.
-    """
-
-    text: str
-    score: float
-    repaired: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,26 +74,13 @@ class ServedTranslator:
     model: Model
     options: ServedOptions
 
-    def nbest(self, lines: Sequence[str], filled: bool = False) -> list[list[ServedOutput]]:
-        """Translates lines by one request.
-
-        Args:
-            lines: any text.
-            filled: whether lines with fewer outputs than others get empty ones of score -inf.
-
-        Returns:
-            The outputs of each line, best first.
-
-        Raises:
-            T2TError: as `client.query`.
-        """
+    def nbest(self, lines: Sequence[str], filled: bool = False) -> list[list[Output]]:
+        """Translates lines by one request; see `client.query`."""
         problem, options = self.options.problem, self.options
         inputs = [problem.preprocess(line, options.tokenized) for line in lines] if problem else list(lines)
         answers = query(self.model, inputs, options.search, len(inputs), filled)
         return [
-            [self._finish(text, output) for output in outputs]
-            if text.strip()
-            else [ServedOutput(outputs[0].text, outputs[0].score)]
+            [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
         ]
 
@@ -116,8 +89,8 @@ class ServedTranslator:
         lines: list[str],
         model_name: str | None,
         batch_size: int,
-        output: OrderedOutput[list[ServedOutput]],
-        form: ResultFormat[list[ServedOutput]],
+        output: OrderedOutput[list[Output]],
+        form: ResultFormat[list[Output]],
         filled: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> int:
@@ -138,29 +111,25 @@ class ServedTranslator:
         Raises:
             T2TError: as `nbest`.
         """
-        known = output.start(self._origin(lines, model_name, batch_size), len(lines), form)
-        repaired = sum(outputs[0].repaired for outputs in known.values())
-        done = len(known)
+        done = dict(output.start(self._origin(lines, model_name, batch_size), len(lines), form))
         if on_progress:
-            on_progress(done, len(lines))
+            on_progress(len(done), len(lines))
         for start in range(0, len(lines), batch_size):
-            batch = range(start, min(start + batch_size, len(lines)))
-            if batch[0] in known:
+            if start in done:
                 continue
-            answers = self.nbest([lines[index] for index in batch], filled)
-            repaired += sum(outputs[0].repaired for outputs in answers)
-            output.add(dict(zip(batch, answers, strict=True)))
-            done += len(batch)
+            answers = dict(enumerate(self.nbest(lines[start : start + batch_size], filled), start))
+            output.add(answers)
+            done |= answers
             if on_progress:
-                on_progress(done, len(lines))
-        return repaired
+                on_progress(len(done), len(lines))
+        return sum(outputs[0].repaired for outputs in done.values())
 
-    def _finish(self, inputs: str, output: Output) -> ServedOutput:
+    def _finish(self, inputs: str, output: Output) -> Output:
         problem = self.options.problem
-        if problem is None or output.score == NO_OUTPUT_SCORE:
-            return ServedOutput(output.text, output.score)
+        if problem is None or math.isinf(output.score):  # fewer outputs than for other lines
+            return output
         text, repaired = problem.postprocess(inputs, output.text)
-        return ServedOutput(text, output.score, repaired)
+        return Output(text, output.score, repaired)
 
     def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
         """Everything that outputs depend on, except for the model that a server has at the time."""

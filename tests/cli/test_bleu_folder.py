@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
     assert run(place) == 1
     shown = capsys.readouterr()
     assert [row.split()[0] for row in shown.out.splitlines()[1:]] == ["200", "1000"]
-    assert f"translate_ende-300 has 1 lines but {place / 'ref.de'} has 2, left out" in shown.err
+    assert f"translate_ende-300 has 1 lines but {place / 'ref.de'} has 2; skipped" in shown.err
     assert (
         "error: not scored: translate_ende-300; remove them, make them again with t2t-translate-all, and "
         "score them with --min_steps=300"

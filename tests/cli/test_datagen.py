@@ -1,3 +1,5 @@
+"""t2t-datagen: its data and table, its errors, interruptions, and Apache Beam."""
+
 import gzip
 import os
 import re
@@ -7,11 +9,9 @@ import sys
 
 import pytest
 
-from t2t_revival import registry
 from t2t_revival.cli import datagen
-from t2t_revival.cli.support import problem_flags, tensorflow_setup
+from t2t_revival.cli.support import problem_flags
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 @pytest.fixture
@@ -264,40 +264,6 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     assert "400,000" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("source", "loads"),
-    [(None, True), ("wmt14", True), ("tfds:a/b", True), ("sample", False), ("wmt14_folder", False)],
-)
-def test_tensorflow_is_loaded_for_its_datasets_alone(source, loads, tmp_path, monkeypatch):
-    loaded = []
-    monkeypatch.setattr(tensorflow_setup, "load_tensorflow", loaded.append)
-    monkeypatch.setattr(Text2TextProblem, "generate_data", lambda *_, **__: "metadata")
-    values = datagen.command_flags()
-    values(["t2t-datagen", f"--data_dir={tmp_path}"])
-    problem = registry.problem("translate_ende", data_source=source)
-    assert problem_flags.generate_data(problem, values) == "metadata"
-    assert loaded == [values] * loads
-
-
-def test_stages_are_lines(monkeypatch, capsys):
-    """The pairs have a bar; see test_progress.py."""
-
-    def generate(problem, folder, progress):
-        progress("reading", 0, 0)
-        progress("vocabulary", 0, 9000)
-        progress("pairs", 1000, 9000)
-        progress("pairs", 9000, 9000)
-
-    monkeypatch.setattr(Text2TextProblem, "generate_data", generate)
-    values = datagen.command_flags()
-    values(["t2t-datagen"])
-    problem_flags.generate_data(registry.problem("translate_ende", data_source="sample"), values)
-    assert capsys.readouterr().err.splitlines()[:2] == [
-        "reading the source",
-        "learning the vocabulary from a sample of 9,000 pairs",
-    ]
-
-
 def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
     pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip install ".[beam]"')
     assert generate(corpus, tmp_path / "here", "--vocab_size=300") == 0
@@ -330,7 +296,7 @@ def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options,
     monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append(given))
     monkeypatch.setattr(problem_flags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop")))
     assert run("--problem=translate_ende", *flags) == 1
-    assert asked == ([] if runner is None else [(runner, options, False)])
+    assert asked == ([] if runner is None else [(runner, options)])
 
 
 @pytest.mark.parametrize(

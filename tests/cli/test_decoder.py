@@ -1,4 +1,5 @@
-import errno
+"""Files, splits and typed lines that t2t-decoder translates."""
+
 import io
 import os
 import shutil
@@ -7,31 +8,10 @@ import sys
 
 import pytest
 
-from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding import translator
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
-
-DECODE = "beam_size=2,extra_length=3"
-
-
-def run(*arguments):
-    return decoder.main(["t2t-decoder", *map(str, arguments)])
-
-
-def decode(out, *arguments):
-    return run(f"--output_dir={out}", f"--decode_hparams={DECODE}", *arguments)
-
-
-def refused(capsys, status, *parts):
-    """Checks that a command ended with one line of error and nothing else."""
-    captured = capsys.readouterr()
-    assert status == 1
-    assert captured.out == ""
-    (line,) = [line for line in captured.err.splitlines() if not line.startswith("decoding with")]
-    assert line.startswith("t2t-decoder: error: ")
-    for part in parts:
-        assert str(part) in line
+from tests.support.decoder_command import DECODE, decode, refused, run
 
 
 def test_file_to_file_line_by_line(out, tmp_path, capsys):
@@ -182,145 +162,6 @@ def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
     assert captured.out.count("\n") == 2
     assert f"warning: {tmp_path / 'in'}, line 2: " in captured.err
     assert "cut to the first 30" in captured.err
-
-
-def test_no_run(tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n")
-    status = decode(tmp_path / "nowhere", f"--decode_from_file={tmp_path / 'in'}")
-    refused(capsys, status, tmp_path / "nowhere", "t2t-trainer")
-
-
-def test_no_checkpoint(out, tmp_path, capsys):
-    (out / "model.ckpt-7.npz").unlink()
-    (tmp_path / "in").write_text("the\n")
-    to = tmp_path / "o"
-    refused(
-        capsys,
-        decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={to}"),
-        "no checkpoint",
-    )
-    assert not to.exists()
-
-
-def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
-    write_checkpoint(out, 8, hidden_size=16)
-    (tmp_path / "in").write_text("the\n")
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), "model.ckpt-8", "another model")
-
-
-def flip_a_bit(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0x10
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("given", [True, False])
-def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys, given):
-    path = out / "model.ckpt-7.npz"
-    flip_a_bit(path)
-    (tmp_path / "in").write_text("the\n")
-    (tmp_path / "o").write_text("kept")
-    more = [f"--checkpoint_path={path}"] if given else []
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}", *more)
-    error = capsys.readouterr().err
-    assert status == 1
-    assert f"{path}: damaged checkpoint" in error
-    assert ("no valid checkpoint" in error) != given
-    assert (tmp_path / "o").read_text() == "kept"
-    assert path.exists()
-
-
-@pytest.mark.parametrize("command", [decoder, exporter])
-def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, write_checkpoint, command):
-    write_checkpoint(out, 9)
-    flip_a_bit(out / "model.ckpt-9.npz")
-    (tmp_path / "in").write_text("the\n")
-    more = [f"--decode_from_file={tmp_path / 'in'}"] if command is decoder else ["--format=ctranslate2"]
-    if command is exporter:
-        pytest.importorskip("ctranslate2")
-    assert command.main(["t2t", f"--output_dir={out}", *more]) == 0
-    captured = capsys.readouterr()
-    warning = f"warning: {out / 'model.ckpt-9.npz'}: damaged checkpoint"
-    assert warning in captured.err
-    assert "ignored: the one before it is used" in captured.err
-    assert "step 7" in captured.out + captured.err
-    assert (out / "model.ckpt-9.npz").exists()
-
-
-def test_weights_that_are_no_numbers(out, tmp_path, capsys):
-    arrays, meta = checkpoints.load(out / "model.ckpt-7.npz")
-    arrays = {name: a * float("nan") if a.dtype.kind == "f" else a for name, a in arrays.items()}
-    checkpoints.save(out / "model.ckpt-7.npz", arrays, meta)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    captured = capsys.readouterr().err
-    assert status == 1
-    assert "contain NaN" in captured.splitlines()[-1]
-    assert not (tmp_path / "o").exists()
-
-
-def test_another_vocabulary(out, tmp_path, capsys):
-    (vocabulary,) = out.glob("vocab.*")
-    vocabulary.write_bytes(b"no vocabulary")
-    (tmp_path / "in").write_text("the\n")
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
-
-
-def test_missing_input_file(out, tmp_path, capsys):
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'x'}"), tmp_path / "x", "No such file")
-
-
-def test_input_that_is_not_utf8(out, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(b"the\nd\xe9j\xe0\n")
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), tmp_path / "in", "line 2", "UTF-8")
-
-
-@pytest.mark.parametrize("target", ["missing/o", "out"])
-def test_output_that_cannot_be_written_is_known_before_decoding(out, tmp_path, capsys, target):
-    (tmp_path / "in").write_text("the\n")
-    path = tmp_path / target
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={path}")
-    refused(capsys, status, f"cannot write {path}")
-
-
-def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, capsys, monkeypatch):
-    def load(*_, **__):
-        raise OSError(errno.EIO, "Input/output error", "model.ckpt-7.npz")
-
-    monkeypatch.setattr(Translator, "load", load)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    error = capsys.readouterr().err
-    assert status == 1
-    assert "model.ckpt-7.npz" in error
-    assert "cannot write" not in error
-
-
-def test_a_disk_that_gets_full_is_the_outputs_fault(out, tmp_path, capsys, monkeypatch):
-    def fsync(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    assert status == 1
-    assert f"cannot write {tmp_path / 'o'}: No space left" in capsys.readouterr().err
-    assert not (tmp_path / "o").exists()
-
-
-def test_wrong_decode_hparams(out, tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n")
-    status = run(f"--output_dir={out}", "--decode_hparams=beam=3", f"--decode_from_file={tmp_path / 'in'}")
-    refused(capsys, status, "did you mean beam_size")
-
-
-def test_flags_that_name_another_model(out, capsys):
-    refused(capsys, decode(out, "--problem=translate_enfr"), "translate_enfr", "translate_ende")
-    refused(capsys, decode(out, "--hparams_set=big"), "big", "tiny")
-
-
-def test_missing_split(out, trained, tmp_path, capsys):
-    refused(capsys, decode(out, f"--data_dir={tmp_path}"), tmp_path, "t2t-datagen")
 
 
 def test_flags_that_say_nothing_go_with_all(out, capsys, monkeypatch):

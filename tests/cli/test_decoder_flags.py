@@ -1,26 +1,11 @@
-"""What t2t-decoder says of wrong flags, before it needs a model."""
+"""Wrong flags of t2t-decoder are rejected before a model is needed."""
 
 import os
 
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import decoder
-
-
-def run(*arguments):
-    return decoder.main(["t2t-decoder", *map(str, arguments)])
-
-
-def refused(capsys, status, *parts):
-    """Checks that a command ended with one line of error and nothing else."""
-    captured = capsys.readouterr()
-    assert status == 1
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    assert line.startswith("t2t-decoder: error: ")
-    for part in parts:
-        assert str(part) in line
+from tests.support.decoder_command import refused, run
 
 
 def test_help_gives_no_default_place_of_data(capsys):

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_revival.cli import decoder
 from t2t_revival.cli.support import command
-from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.decoding.translator import Translator
 
 SOURCE = "".join(f"{'the dog sees ' * (number % 4)}{number}\n" for number in range(40)) + "\nthe\n"

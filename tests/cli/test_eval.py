@@ -193,7 +193,7 @@ def test_what_the_training_removes_meanwhile_is_left_out_and_not_recommended(
     monkeypatch.setattr(split_scores.CheckpointScores, "__call__", removed)
     assert run(out) == 0
     captured = capsys.readouterr()
-    assert "step 8: removed by the training meanwhile, left out" in captured.err
+    assert "step 8: skipped, since the training has removed its checkpoint" in captured.err
     assert "model.ckpt-7.npz is gone: t2t-trainer keeps more with" in captured.out
     assert f"next: t2t-decoder --output_dir={out}\n" in captured.out
 
@@ -234,7 +234,7 @@ def test_damaged_checkpoints_are_named_and_left_out(out, scored, capsys, write_c
     assert run(out) == 0
     captured = capsys.readouterr()
     assert f"warning: {path}: damaged checkpoint" in captured.err
-    assert "left out" in captured.err
+    assert "skipped" in captured.err
     assert steps(captured.out) == [7]
     (out / "model.ckpt-7.npz").unlink()
     assert "no valid checkpoint in" in failure(capsys, run(out))

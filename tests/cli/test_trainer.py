@@ -1,4 +1,4 @@
-"""`t2t-trainer` and `t2t-avg-all`: what they say, what they refuse, how they exit."""
+"""`t2t-trainer` and `t2t-avg-all`: messages, rejected commands, exit statuses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.loop import Result
 from t2t_revival.training.run import Run, load_hparams
-from t2t_revival.training.state import Seen
 
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
@@ -330,13 +328,6 @@ def test_average_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no trained model" in error
 
 
-def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert trainer.main(["t2t-trainer", "--registry_help"]) == 0
-    shown = capsys.readouterr().out
-    for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
-        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
-
-
 def test_a_second_trainer_is_refused_and_a_reader_is_not(
     corpus: Path, data: Path, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -355,24 +346,3 @@ def test_updates_that_are_not_finite_are_said_and_many_end_training(
     assert re.search(r"update \d: its (loss is nan|gradients are not finite), skipped \(1 in a row", error)
     assert re.search(r"error: update \d: its .*, 2 times in a row; the last checkpoint \(step none\)", error)
     assert not checkpoints.list_checkpoints(tmp_path)
-
-
-def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = trainer.command_flags()
-    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
-    assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
-    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen()))
-    assert "left out" not in capsys.readouterr().out
-
-
-def test_the_summary_names_the_best_where_training_stops_early(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = "step,target_tokens,loss,data\n1,1,0.5,a\n2,2,2.5,b\n3,3,2.25,b\n4,4,2.75,b\n"
-    (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
-    values = trainer.command_flags()
-    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    trainer._print_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))
-    shown = capsys.readouterr().out
-    assert "stopped by early stopping\nbest dev loss: 2.25 at step 3\n" in shown

@@ -7,7 +7,7 @@ import pytest
 from t2t_revival.cli import decoder, translate_all
 from t2t_revival.cli.support import command, wait_flags
 from t2t_revival.decoding.translator import Translation, Translator
-from t2t_revival.evaluation.translations import list_translations
+from t2t_revival.evaluation.translation_scores import list_translations
 from t2t_revival.utils.file_watcher import Clock
 from t2t_revival.utils.files import exclusive_lock
 
@@ -137,7 +137,7 @@ def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkey
     assert steps_decoded == [8]
     captured = capsys.readouterr()
     assert f"warning: {damaged}: damaged checkpoint" in captured.err
-    assert "step 10: removed by the training meanwhile" in captured.err
+    assert "step 10: skipped, since the training has removed its checkpoint" in captured.err
 
 
 def test_a_folder_holds_translations_of_one_kind(out, source, steps_decoded, capsys):

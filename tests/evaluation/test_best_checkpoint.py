@@ -6,8 +6,8 @@ import random
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.evaluation.best_checkpoint import best_checkpoint
 from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.evaluation.checkpoint_evaluation import best_checkpoint
 from t2t_revival.evaluation.checkpoint_scores import Evaluation
 from t2t_revival.evaluation.decoded import metric_for
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.score_events import ScoreEvents
-from t2t_revival.evaluation.translations import LastStep, list_translations
+from t2t_revival.evaluation.translation_scores import LastStep, ScoreEvents, list_translations
 
 
 def test_names_end_with_a_step(tmp_path: Path) -> None:
@@ -30,7 +29,7 @@ def test_last_step(tmp_path: Path) -> None:
     other.write(20)
     assert (last.read(), other.read()) == (300, 20)
     (tmp_path / "last_evaluated_step.txt").write_text("many")
-    with pytest.raises(T2TError, match=r"last_evaluated_step\.txt: damaged"):
+    with pytest.raises(T2TError, match=r"last_evaluated_step\.txt: corrupt"):
         last.read()
 
 

@@ -240,3 +240,8 @@ class Canned:
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(65536):  # closing before all is read would be a reset
                         pass
+
+
+def texts(found):
+    """Texts of the outputs of each line."""
+    return [[output.text for output in outputs] for outputs in found]

@@ -1,4 +1,4 @@
-"""The frame of every command: flags, `--help`, one-line errors, exit codes."""
+"""The frame of every command: flags, command line, `--help`, one-line errors, exit codes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from absl import flags
 
-from t2t_revival import registry
-from t2t_revival.cli.support import command_line
+from t2t_revival import registry, t2t_names
+from t2t_revival.cli.support import registry_help, t2t_flags
+from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import T2TError, Terminated
 
-HELP_WIDTH = 100  # columns
+NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
@@ -28,6 +29,39 @@ def new_flags() -> flags.FlagValues:
     return values
 
 
+def define(values: flags.FlagValues, default: object, /, **helps: str) -> None:
+    """Defines flags of one default from their help texts.
+
+    The default's type is the flags': `None` stands for strings; integers have no negative values.
+    """
+    kinds = {bool: flags.DEFINE_bool, int: define_integer, list: flags.DEFINE_list}
+    for name, text in helps.items():
+        kinds.get(type(default), flags.DEFINE_string)(name, default, text, flag_values=values)
+
+
+def define_integer(
+    name: str,
+    default: int | None,
+    text: str,
+    *,
+    flag_values: flags.FlagValues,
+    lower_bound: int | None = 0,
+    upper_bound: int | None = None,
+) -> None:
+    """Defines a flag that takes a decimal integer; `flags.DEFINE_integer` also reads 0x10 and 0o20."""
+    parser = _DecimalParser(lower_bound, upper_bound)
+    flags.DEFINE(parser, name, default, text, flag_values, flags.ArgumentSerializer())
+
+
+class _DecimalParser(flags.IntegerParser):
+    """Parses an integer that is written in decimal digits."""
+
+    def convert(self, argument: int | str) -> int:
+        if isinstance(argument, str) and not re.fullmatch("[+-]?[0-9]+", argument):
+            raise ValueError(f"{argument!r} is not an integer in decimal digits")
+        return super().convert(argument)
+
+
 def run(
     values: flags.FlagValues,
     usage: str,
@@ -37,7 +71,7 @@ def run(
     """Parses the command line, runs `command` and prints every failure as one line on stderr.
 
     Args:
-        values: the command's flags (`new_flags`); values of an earlier call are reset.
+        values: the command's flags; values of an earlier call are reset.
         usage: printed by `--help` above the flags, whatever else is on the command line.
         command: called with the parsed flags; may return an exit status.
         argv: the command line, the program's name first; `None` takes `sys.argv`.
@@ -49,7 +83,7 @@ def run(
     _print_all_characters()
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
-    faults = command_line.parse(values, name, argv[1:])
+    faults = parse(values, name, argv[1:])
     wants_help = values["help"].value
     if faults and not wants_help:
         return _fail_usage(name, faults)
@@ -57,6 +91,8 @@ def run(
     try:
         if wants_help:
             print(f"{usage.strip()}\n\nFlags:\n{_describe(values)}")
+        elif "registry_help" in values and values.registry_help:
+            registry_help.print_registry(values)
         else:
             status = command(values)
         sys.stdout.flush()
@@ -128,24 +164,72 @@ def _fail_usage(name: str, faults: list[str]) -> int:
     return EXIT_USAGE
 
 
-def define_integer(
-    name: str,
-    default: int | None,
-    text: str,
-    *,
-    flag_values: flags.FlagValues,
-    lower_bound: int | None = None,
-    upper_bound: int | None = None,
-) -> None:
-    """Defines a flag that takes a decimal integer; `flags.DEFINE_integer` also reads 0x10 and 0o20."""
-    parser = _DecimalParser(lower_bound, upper_bound)
-    flags.DEFINE(parser, name, default, text, flag_values, flags.ArgumentSerializer())
+def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[str]:
+    """Sets the flags from the words behind a command's name; returns a line for each fault.
+
+    Faults are unknown flags, wrong values and unexpected arguments. Values of an earlier call are reset.
+    """
+    for flag in values:
+        values[flag].unparse()
+    values.mark_as_parsed()
+    try:
+        arguments = values.read_flags_from_files(arguments, force_gnu=False)
+    except flags.Error as error:
+        return [str(error)]
+    unknown: list[str] = []
+    faults: list[str] = []
+    for name, words in _items(values, arguments):
+        if not name:
+            faults.append(f"unexpected argument {words[0]!r}")
+        elif _flag(values, name) is not None:
+            try:
+                values([command, *words])
+            except (flags.Error, ValueError) as error:
+                faults.append(str(error))
+        else:
+            unknown.append(name)
+    known = {flag for flag in values if flag == values[flag].name}
+    return (
+        t2t_flags.explain_flags(command, unknown, sorted(known))
+        + _explain_problem(values) * bool(unknown)
+        + faults
+    )
 
 
-class _DecimalParser(flags.IntegerParser):
-    """Parses an integer that is written in decimal digits."""
+def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields name and words of each flag, its value among them; other arguments have no name."""
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        name = _name(word)
+        flag = _flag(values, name)
+        takes_value = bool(name) and "=" not in word and not (flag is not None and flag.boolean)
+        is_value = words and (flag is not None or not words[0].startswith("-") or NUMBER.match(words[0]))
+        if takes_value and is_value:
+            yield name, [word, words.pop(0)]
+        elif word == "--":
+            yield from (("", [rest]) for rest in words)
+            return
+        else:
+            yield name, [word]
 
-    def convert(self, argument: int | str) -> int:
-        if isinstance(argument, str) and not re.fullmatch("[+-]?[0-9]+", argument):
-            raise ValueError(f"{argument!r} is not an integer in decimal digits")
-        return super().convert(argument)
+
+def _name(word: str) -> str:
+    """Returns the name of the flag in a word; empty where the word is not a flag."""
+    dashes = 2 if word.startswith("--") else 1
+    return word[dashes:].partition("=")[0] if word.startswith("-") else ""
+
+
+def _flag(values: flags.FlagValues, name: str) -> flags.Flag | None:
+    if name in values:
+        return values[name]
+    plain = name.removeprefix("no")
+    return values[plain] if plain != name and plain in values and values[plain].boolean else None
+
+
+def _explain_problem(values: flags.FlagValues) -> list[str]:
+    """Explains `--problem` with tensor2tensor's name, which commands that generate data do not accept."""
+    makes_data = "data_source" in values and "problem" in values
+    name = values["problem"].value if makes_data else None
+    explanation = t2t_names.explain_problem(name) if name else None
+    return [f"--problem={explanation}"] if explanation else []

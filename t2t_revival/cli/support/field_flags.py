@@ -31,17 +31,9 @@ FlagFields = Mapping[str, Field | str]  # by the flag's name
 
 
 def define_fields(values: flags.FlagValues, owner: type, fields: FlagFields, optional: bool = False) -> None:
-    """Defines a flag for each of some fields of a dataclass.
+    """Defines a flag for each of some fields of a dataclass, which must have descriptions.
 
-    Args:
-        values: the command's flags.
-        owner: the dataclass.
-        fields: a field for each flag.
-        optional: whether the flags have no default, so that `field_values` leaves out those not given.
-
-    Raises:
-        KeyError: the dataclass has no such field, or the field no description.
-        TypeError: no flag has the field's type.
+    With `optional` the flags have no default, so that `field_values` leaves out those not given.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(owner)}
     types, helps = get_type_hints(owner), descriptions(owner)

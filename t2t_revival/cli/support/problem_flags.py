@@ -1,4 +1,7 @@
-"""The flags of problem and data that several commands share: definitions, problem, data generation."""
+"""The flags of problem and data that several commands share: definitions, problem, data generation.
+
+All functions raise `T2TError` for flags that are missing or wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli.support import command, hparams_help, tensorflow_setup
-from t2t_revival.cli.support.progress import ProgressBar
+from t2t_revival.cli.support import command, tensorflow_setup
+from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
@@ -39,40 +42,23 @@ DATA_FLAGS = (
 def define(values: flags.FlagValues) -> None:
     """Adds the flags of a command that generates data."""
     define_names(values)
-    flags.DEFINE_string("data_dir", DATA_DIR, "Folder of vocabulary and shards.", flag_values=values)
-    flags.DEFINE_string(
-        "tmp_dir",
+    command.define(values, DATA_DIR, data_dir="Folder of vocabulary and shards.")
+    command.define(
+        values,
         None,
-        "Folder for unpacked files; by default inside data_dir.",
-        flag_values=values,
+        tmp_dir="Folder for unpacked files; by default inside data_dir.",
+        data_source="Source of sentence pairs: a folder with train.en train.de dev.en dev.de "
+        "[test.en test.de] (for your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG. Source of "
+        "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
+        "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
+        vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
     )
-    flags.DEFINE_string(
-        "data_source",
-        None,
-        "Source of sentence pairs: a folder with train.en train.de dev.en dev.de [test.en test.de] (for your "
-        "languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG. Source of trees: a Penn Treebank folder "
-        "(with wsj/02 to wsj/23), a folder with train.trees dev.trees [test.trees], or sample. By default "
-        "the source from which data_dir was made; for translation wmt14.",
-        flag_values=values,
-    )
-    command.define_integer(
-        "vocab_size",
-        0,
-        "Pieces of the vocabulary; 0 chooses by problem and corpus.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "vocab_file",
-        None,
-        "An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
-        flag_values=values,
-    )
-    flags.DEFINE_list(
-        "auto_trees",
+    command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
+    command.define(
+        values,
         [],
-        "parse_wsj_semi: files of automatically parsed sentences, or patterns such as 'parsed/*.trees'.",
-        flag_values=values,
+        auto_trees="parse_wsj_semi: files of automatically parsed sentences, or patterns such as "
+        "'parsed/*.trees'.",
     )
     flags.DEFINE_float(
         "gold_share",
@@ -87,29 +73,23 @@ def define(values: flags.FlagValues) -> None:
 
 def define_names(values: flags.FlagValues) -> None:
     """Adds the flags that name the problem and the user's package."""
-    flags.DEFINE_string("problem", None, "Problem, such as translate_ende.", flag_values=values)
-    flags.DEFINE_string(
-        "t2t_usr_dir",
+    command.define(
+        values,
         None,
-        "Your package of problems and hparams sets. Its code is executed, and no other flag executes code: "
-        "give only a package that you trust.",
-        flag_values=values,
+        problem="Problem, such as translate_ende.",
+        t2t_usr_dir="Your package of problems and hparams sets. Its code is executed, and no other flag "
+        "executes code: give only a package that you trust.",
     )
-    flags.DEFINE_bool(
-        "registry_help",
+    command.define(
+        values,
         False,
-        "List all problems, hparams sets and factors of learning_rate_schedule; with --hparams_set, all "
-        "fields of that set.",
-        flag_values=values,
+        registry_help="List all problems, hparams sets and factors of learning_rate_schedule; with "
+        "--hparams_set, all fields of that set.",
     )
 
 
 def problem_from(values: flags.FlagValues) -> Problem:
-    """Imports the user's package, and returns the problem that the flags name.
-
-    Raises:
-        T2TError: the problem is missing or unknown; the user's package cannot be imported.
-    """
+    """Imports the user's package, and returns the problem that the flags name."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not values.problem:
@@ -129,17 +109,17 @@ def problem_from(values: flags.FlagValues) -> Problem:
 
 
 def text_problem(values: flags.FlagValues) -> Text2TextProblem:
-    """Returns the text-to-text problem that `--problem` names, for a command that reads none of its data.
-
-    Raises:
-        T2TError: the problem is unknown or of another kind.
-    """
+    """Returns the text-to-text problem that `--problem` names, for a command that reads none of its data."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     name = t2t_names.registered_name(values.problem, registry.list_problems())
-    problem = registry.problem(name)
+    return require_text(registry.problem(name))
+
+
+def require_text(problem: Problem) -> Text2TextProblem:
+    """Returns the problem, which must be one of text to text."""
     if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"--problem={name} is not a problem of text to text")
+        raise T2TError(f"problem {problem.name} does not map text to text, which this command needs")
     return problem
 
 
@@ -150,11 +130,7 @@ def same_data(values: flags.FlagValues) -> str:
 
 
 def data_dir(values: flags.FlagValues) -> Path:
-    """`--data_dir`, with ~ resolved.
-
-    Raises:
-        T2TError: it is a URL.
-    """
+    """`--data_dir`, with ~ resolved; it must not be a URL."""
     if "://" in values.data_dir:
         raise T2TError(
             f"--data_dir={values.data_dir}: a URL, and a folder is needed; mount it (by NFS or Cloud Storage "
@@ -163,46 +139,20 @@ def data_dir(values: flags.FlagValues) -> Path:
     return Path(values.data_dir).expanduser()
 
 
-def print_registry(values: flags.FlagValues) -> None:
-    """Prints everything registered, the user's too, or one hparams set (`--registry_help`)."""
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    if "hparams_set" in values and values.hparams_set:
-        print(hparams_help.describe_set(values))
-        return
-    for title, entries in (
-        ("Problems", registry.list_problems()),
-        ("Hparams sets", registry.list_hparams()),
-        ("Factors of learning_rate_schedule", registry.list_schedule_factors()),
-    ):
-        print(f"{title}:")
-        width = max(map(len, entries))
-        for name, summary in entries.items():
-            print(f"  {name:{width}}  {summary}".rstrip())
-
-
 def generate_data(
     problem: Problem, values: flags.FlagValues, shard_runner: ShardRunner | None = None
 ) -> Metadata:
     """Generates the missing data of a problem in `--data_dir`, with progress on stderr.
 
-    Args:
-        problem: its data is generated.
-        values: the command's flags.
-        shard_runner: generates the shards; `None` uses processes on this machine.
-
-    Raises:
-        T2TError: as `Problem.generate_data`.
+    `shard_runner` generates the shards; `None` uses processes on this machine.
     """
     folder = data_dir(values)
     if not problem.has_data(folder) and uses_tensorflow(problem):
         tensorflow_setup.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
     with ProgressBar("pairs") as bar:
         try:
-            progress = partial(_show, bar)
-            if shard_runner:
-                return problem.generate_data(folder, progress=progress, shard_runner=shard_runner)
-            return problem.generate_data(folder, progress=progress)
+            generate = partial(problem.generate_data, folder, progress=partial(_show, bar))
+            return generate(shard_runner=shard_runner) if shard_runner else generate()
         except KeyboardInterrupt:
             kept = unfinished_dir(folder, problem.dataset_filename())
             if kept.is_dir():

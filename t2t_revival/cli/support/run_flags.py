@@ -1,14 +1,19 @@
-"""The flags of a training run that several commands share: definitions, output_dir, run."""
+"""The flags of a training run that several commands share: definitions, output_dir, run, model.
+
+All functions raise `T2TError` for flags that are missing or wrong, and for a folder without a trained model.
+"""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli.support.messages import say
+from t2t_revival.cli.support import command, problem_flags
+from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -20,59 +25,55 @@ from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import IMPORTED_DATA, Run, load_hparams
 from t2t_revival.utils.files import is_file_name
 
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
 TRAIN_DIR = "~/t2t_train"
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
 def define(values: flags.FlagValues) -> None:
     """Adds the flags of a run to a command's, which has `--problem` already."""
-    flags.DEFINE_string(
-        "hparams_set", None, "Named set of hyperparameters, such as base or big.", flag_values=values
-    )
-    flags.DEFINE_string(
-        "output_dir",
+    command.define(
+        values,
         None,
-        f"Folder of the run and its checkpoints; by default {TRAIN_DIR}/PROBLEM/HPARAMS_SET.",
-        flag_values=values,
+        hparams_set="Named set of hyperparameters, such as base or big.",
+        output_dir=f"Folder of the run and its checkpoints; by default {TRAIN_DIR}/PROBLEM/HPARAMS_SET.",
     )
 
 
-def define_checkpoint_path(values: flags.FlagValues) -> None:
-    """Adds `--checkpoint_path` to the flags of a command that loads a trained model."""
-    flags.DEFINE_string(
-        "checkpoint_path",
+def define_model(values: flags.FlagValues) -> None:
+    """Adds the flags of a command that loads a trained model."""
+    problem_flags.define_names(values)
+    define(values)
+    command.define(
+        values,
         None,
-        "A checkpoint's file or a folder of checkpoints; by default output_dir's newest, or its average.",
-        flag_values=values,
+        checkpoint_path="A checkpoint's file or a folder of checkpoints; by default output_dir's newest, or "
+        "its average.",
     )
 
 
 def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str | None = "") -> None:
     """Adds `--decode_hparams`; `text` ends its help."""
-    flags.DEFINE_string(
-        "decode_hparams",
+    command.define(
+        values,
         default,
-        f"Changes to the decoding, such as beam_size=4,alpha=0.6,extra_length=50.{text}",
-        flag_values=values,
+        decode_hparams=f"Changes to the decoding, such as beam_size=4,alpha=0.6,extra_length=50.{text}",
     )
 
 
 def define_split_dir(values: flags.FlagValues) -> None:
     """Adds the `--data_dir` of `split_dir`."""
-    flags.DEFINE_string(
-        "data_dir",
+    command.define(
+        values,
         None,
-        "Folder of the split's shards; by default the one that the model was trained from.",
-        flag_values=values,
+        data_dir="Folder of the split's shards; by default the one that the model was trained from.",
     )
 
 
 def decode_options(text: str | None, run: Run) -> DecodeHParams:
-    """Parses `--decode_hparams` on top of the run's own; warns of a batch_size that counts sentences.
-
-    Raises:
-        T2TError: as `DecodeHParams.parse`.
-    """
+    """Parses `--decode_hparams` on top of the run's own; warns of a batch_size that counts sentences."""
     options = DecodeHParams.parse(text or "", run.decode_hparams)
     if warning := options.batch_size_warning:
         say(f"warning: {warning}")
@@ -92,22 +93,14 @@ def model_files(values: flags.FlagValues, folder: Path, run: Run) -> dict[str, P
 
 
 def hparams_set(values: flags.FlagValues) -> str:
-    """The value of `--hparams_set`.
-
-    Raises:
-        T2TError: the flag is missing.
-    """
+    """The value of `--hparams_set`, which must be given."""
     if not values.hparams_set:
         raise T2TError("--hparams_set is missing, such as base or big; --registry_help lists all")
     return values.hparams_set
 
 
 def output_dir(values: flags.FlagValues) -> Path:
-    """Resolves `--output_dir`, or the default folder of problem and hparams set.
-
-    Raises:
-        T2TError: these flags are missing, a name is not valid, or the folder is tensor2tensor's.
-    """
+    """Resolves `--output_dir`, or the default folder of problem and hparams set; rejects tensor2tensor's."""
     if values.output_dir:
         return _refuse_t2t(Path(values.output_dir).expanduser(), values)
     if not values.problem:
@@ -125,11 +118,7 @@ def output_dir(values: flags.FlagValues) -> Path:
 
 
 def _refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
-    """Returns the path, which must not be tensor2tensor's.
-
-    Raises:
-        T2TError: it is; the message has the command that imports its checkpoint.
-    """
+    """Returns the path; of tensor2tensor's, the error has the command that imports its checkpoint."""
     checkpoint = t2t_checkpoint(path)
     if checkpoint is None and has_t2t_hparams(path):
         raise T2TError(
@@ -139,9 +128,9 @@ def _refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
     if checkpoint is None:
         return path
     data_dir = values.data_dir if "data_dir" in values else None
-    output_dir, command = import_command(checkpoint, values.problem, data_dir)
+    output_dir, importing = import_command(checkpoint, values.problem, data_dir)
     raise T2TError(
-        f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(command)}; then give "
+        f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(importing)}; then give "
         f"--output_dir={shlex.quote(str(output_dir))}"
     )
 
@@ -150,10 +139,6 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
     """Returns the output_dir and its run, with which the flags of problem and hparams set must agree.
 
     tensor2tensor's name of the problem agrees, and so does its hparams set of the same model.
-
-    Raises:
-        T2TError: the flags name no output_dir, an unknown problem or hparams set, or another than the run's;
-            there is no trained model, or its run.json is corrupt.
     """
     folder = output_dir(values)
     if "checkpoint_path" in values and values.checkpoint_path:
@@ -175,6 +160,21 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
     return run
 
 
+def load_translator(
+    values: flags.FlagValues, output_dir: Path, options: DecodeHParams, **settings: Any
+) -> tuple[Translator, Path, str]:
+    """Loads the model of `--checkpoint_path`; also returns its file, and its step in words."""
+    from t2t_revival.decoding.translator import Translator
+
+    translator = Translator.load(
+        output_dir, values.checkpoint_path, options, on_damaged=warn_of_corruption, **settings
+    )
+    checkpoint = translator.checkpoint
+    assert checkpoint is not None
+    step = f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}"
+    return translator, checkpoint.path, step
+
+
 def named(values: flags.FlagValues) -> dict[str, str]:
     """The flags that name the run in a proposed command: those that this command was called with."""
     names = ("output_dir",) if values.output_dir else ("problem", "hparams_set")
@@ -184,10 +184,8 @@ def named(values: flags.FlagValues) -> dict[str, str]:
 def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Problem) -> Path:
     """The folder of a split's shards: `--data_dir`, or the one that the model was trained from.
 
-    The data of an imported model is in output_dir/data.
-
-    Raises:
-        T2TError: there is no data; the message has the command that makes it for the model's vocabulary.
+    The data of an imported model is in output_dir/data. Where there is no data, the error has the command
+    that makes it for the model's vocabulary.
     """
     folder = Path(values.data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
     if problem.has_data(folder):

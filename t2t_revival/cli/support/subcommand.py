@@ -26,9 +26,7 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
     Signals that would end this process are forwarded to the command, so that it can save its work; those that
     this process ignores, as SIGHUP under nohup, are ignored by both.
 
-    Args:
-        name: such as "t2t-trainer".
-        flags: values by name; flags of value `None` are left out.
+    Flags of value `None` are left out.
 
     Raises:
         T2TError: the command failed; it has printed its own message.

@@ -169,15 +169,9 @@ SAME = {  # T2T's flags of which each command has one of this name
 
 
 def explain_flags(command: str, unknown: Iterable[str], known: Collection[str]) -> list[str]:
-    """Explains flags that a command does not have; those of the same fate share a line.
+    """Explains flags that a command does not have, T2T's first; those of the same fate share a line.
 
-    Args:
-        command: such as "t2t-trainer".
-        unknown: names of these flags, without dashes.
-        known: names of the command's flags; a near one is suggested for a flag that T2T never had.
-
-    Returns:
-        The lines, T2T's flags first.
+    Names have no dashes. A near one of the `known` is suggested for a flag that T2T never had.
     """
     fates: dict[str, list[str]] = {}
     never_known = []

@@ -33,10 +33,7 @@ def num_parallel_batches(at_most: int | None = None) -> int:
 
     On CPUs as many as there are cores: operations of one thread each, side by side, use the cores better than
     operations that are spread over them one after the other. Elsewhere one. A second call must ask for the
-    same.
-
-    Args:
-        at_most: upper limit; the cores are shared out evenly. `None` sets no limit.
+    same. With an upper limit `at_most`, the cores are shared out evenly.
     """
     import tensorflow as tf
 

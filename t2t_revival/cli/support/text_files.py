@@ -1,11 +1,14 @@
-"""Files of lines that flags name: reading, checking, writing, and lines that are typed."""
+"""Files of lines that flags name: reading, checking, writing, and lines that are typed.
+
+All functions that read or check raise `T2TError`; - is the standard input or output.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +37,7 @@ def output_path(value: str | None) -> Path | None:
 
 
 def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | Path]) -> None:
-    """Checks that no output of a command is one of its inputs; see `check_apart`.
-
-    Args:
-        inputs: paths, or - for the standard input, by their names for errors.
-        outputs: paths, or - for the standard output, likewise.
-
-    Raises:
-        T2TError: an output is an input.
-    """
+    """Checks that no output of a command is one of its inputs; both are by their names for errors."""
     written: dict[str, Path | int] = {}
     for name, file in outputs.items():
         if file == STANDARD_STREAM:
@@ -58,11 +53,7 @@ def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | 
 
 
 def read_flag(values: flags.FlagValues, flag: str) -> list[str]:
-    """Reads the lines of the file that a flag names; - is the standard input.
-
-    Raises:
-        T2TError: the flag is not given, or its file cannot be read or is not UTF-8.
-    """
+    """Reads the lines of the file that a flag names; the flag must be given."""
     path = values[flag].value
     if not path:
         raise T2TError(f"--{flag}=FILE is missing")
@@ -70,15 +61,7 @@ def read_flag(values: flags.FlagValues, flag: str) -> list[str]:
 
 
 def read_lines(path: str, flag: str) -> list[str]:
-    """Reads the lines of a file; - is the standard input.
-
-    Args:
-        path: the file.
-        flag: names it, for errors.
-
-    Raises:
-        T2TError: it cannot be read, or is not UTF-8.
-    """
+    """Reads the lines of a file; errors name it by its flag."""
     if path == STANDARD_STREAM:
         return text_lines(sys.stdin.buffer.read(), "standard input")
     name = f"--{flag}={path}"
@@ -96,9 +79,6 @@ def read_part(source: str, shard: Shard) -> tuple[list[str], int, str]:
 
     Returns:
         The lines, the number of the first one, and the name of their file.
-
-    Raises:
-        T2TError: the file is missing or not UTF-8.
     """
     if shard.count > 1 and source != STANDARD_STREAM:
         joined = Path(source).expanduser()
@@ -114,34 +94,20 @@ def read_part(source: str, shard: Shard) -> tuple[list[str], int, str]:
 
 
 def name_of(path: str) -> str:
-    """The name of an input file in messages; - is the standard input."""
+    """The name of an input file in messages."""
     return "standard input" if path == STANDARD_STREAM else path
 
 
 def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
-    """Checks that at most one of these flags is -, since the standard input can be read only once.
-
-    Raises:
-        T2TError: several are.
-    """
+    """Checks that at most one of these flags is -, since the standard input can be read only once."""
     on_stdin = [f"--{name}=-" for name in names if values[name].value == STANDARD_STREAM]
     if len(on_stdin) > 1:
         raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
 
 
-@contextmanager
-def output_to(path: Path | None, mtime_ns: int | None = None) -> Iterator[OrderedOutput[Any]]:
-    """Opens an output that is written in input order; a file survives interruptions, see `part_file`.
-
-    Args:
-        path: the file; `None` is the standard output.
-        mtime_ns: see `part_file`.
-    """
-    if path is None:
-        yield OrderedOutput(sys.stdout.buffer)
-        return
-    with part_file(path, say, mtime_ns) as output:
-        yield output
+def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:
+    """Opens a file that survives interruptions (`part_file`), or the standard output, for ordered results."""
+    return part_file(path, say) if path else nullcontext(OrderedOutput(sys.stdout.buffer))
 
 
 def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw | None = None) -> None:
@@ -151,9 +117,6 @@ def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw |
         answer: returns a line's outputs, best first.
         scores: whether each output is followed by a tab and its score.
         draw: see `format_outputs`.
-
-    Raises:
-        T2TError: the input is not UTF-8.
     """
     sign = "> " if sys.stdin.isatty() else ""
     while True:
@@ -172,11 +135,7 @@ def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw |
 
 
 def drawing(problem: Text2TextProblem | None) -> Draw:
-    """Returns the function that draws a problem's outputs for `--pretty`.
-
-    Raises:
-        T2TError: the problem is not known, or its outputs are text.
-    """
+    """Returns the function that draws a problem's outputs for `--pretty`; they must be trees."""
     if problem is None:
         raise T2TError("--pretty needs a known problem: give --problem")
     width = shutil.get_terminal_size((COLUMNS, 0)).columns

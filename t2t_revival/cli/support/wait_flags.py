@@ -16,21 +16,16 @@ CLOCK = Clock()  # tests put another in its place
 
 def define(values: flags.FlagValues, kind: str, name: str = "wait_minutes") -> None:
     """Adds the flag of a command that waits for the next `kind` of file, such as "checkpoint"."""
-    command.define_integer(
-        name,
-        0,
+    text = (
         f"Minutes to wait for the next {kind}, counted from when the last one was written; should exceed the "
-        "training's --save_checkpoints_secs / 60. 0 does not wait.",
-        lower_bound=0,
-        flag_values=values,
+        "training's --save_checkpoints_secs / 60. 0 does not wait."
     )
+    command.define(values, 0, **{name: text})
 
 
 def define_min_steps(values: flags.FlagValues, kind: str) -> None:
     """Adds `--min_steps` to a command that processes each `kind` of file from the first on."""
-    command.define_integer(
-        "min_steps", 0, f"Skip each {kind} of fewer steps.", lower_bound=0, flag_values=values
-    )
+    command.define(values, 0, min_steps=f"Skip each {kind} of fewer steps.")
 
 
 def step_files(

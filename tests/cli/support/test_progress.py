@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from t2t_revival.cli.support import progress
+from t2t_revival.cli.support import messages
 
 
 class Terminal(io.StringIO):
@@ -15,9 +15,9 @@ class Terminal(io.StringIO):
 
 def show(stream, monkeypatch, *updates):
     """Shows (second, done) of 9000 pairs; returns what was written."""
-    with progress.ProgressBar("pairs", stream) as bar:
+    with messages.ProgressBar("pairs", stream) as bar:
         for second, done in updates:
-            monkeypatch.setattr(progress.time, "monotonic", lambda now=second: now)
+            monkeypatch.setattr(messages.time, "monotonic", lambda now=second: now)
             bar.update(done, 9000)
     return stream.getvalue()
 
@@ -46,9 +46,9 @@ def test_an_unfinished_bar_is_removed(monkeypatch):
 
 def test_the_time_left_follows_the_share_of_the_work(monkeypatch):
     stream = io.StringIO()
-    bar = progress.ProgressBar("sentences", stream)
+    bar = messages.ProgressBar("sentences", stream)
     for second, done, share in ((0.0, 0, 0.0), (30.0, 10, 0.75)):
-        monkeypatch.setattr(progress.time, "monotonic", lambda now=second: now)
+        monkeypatch.setattr(messages.time, "monotonic", lambda now=second: now)
         bar.update(done, 100, share)
     assert stream.getvalue() == "10 of 100 sentences, 0.3 sentences/s, 0:10 left\n"
 
@@ -61,4 +61,4 @@ def test_nothing_to_do_shows_nothing(monkeypatch):
     ("seconds", "text"), [(0, "0:00"), (65.2, "1:05"), (59.6, "1:00"), (3661, "1:01:01")]
 )
 def test_duration(seconds, text):
-    assert progress.duration(seconds) == text
+    assert messages.duration(seconds) == text

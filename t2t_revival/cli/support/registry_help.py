@@ -1,4 +1,4 @@
-"""Description of one hparams set, for `--registry_help --hparams_set=NAME`."""
+"""Answers to `--registry_help`: all that is registered, or with `--hparams_set` the fields of one set."""
 
 from __future__ import annotations
 
@@ -8,24 +8,39 @@ from dataclasses import asdict
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.utils.field_comments import field_comments
 
+HELP_WIDTH = 100  # columns of --help too
 BASE = "base"  # the paper's model, with which all sets are compared
 COLUMN = 40  # where meanings begin
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def describe_set(values: flags.FlagValues) -> str:
+def print_registry(values: flags.FlagValues) -> None:
+    """Prints everything registered, the user's too, or one hparams set."""
+    if values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    if "hparams_set" in values and values.hparams_set:
+        print(_describe_set(values))
+        return
+    for title, entries in (
+        ("Problems", registry.list_problems()),
+        ("Hparams sets", registry.list_hparams()),
+        ("Factors of learning_rate_schedule", registry.list_schedule_factors()),
+    ):
+        print(f"{title}:")
+        width = max(map(len, entries))
+        for name, summary in entries.items():
+            print(f"  {name:{width}}  {summary}".rstrip())
+
+
+def _describe_set(values: flags.FlagValues) -> str:
     """Describes all fields of `--hparams_set` by group, each with its value and its meaning.
 
     Values are those of a training with the same flags: `--hparams`, `--train_steps` and the changes of
-    `--problem` are applied. A value that differs from the named set or from
-    the paper's base model is marked, and has the other value in brackets.
-
-    Raises:
-        T2TError: an unknown set or problem, or a wrong override.
+    `--problem` are applied. A value that differs from the named set or from the paper's base model is marked,
+    and has the other value in brackets.
     """
     name = values.hparams_set
     named = registry.hparams(name)
@@ -58,7 +73,7 @@ def _field(assignment: str, meaning: str, others: list[str]) -> list[str]:
     above = [] if len(head) < COLUMN - 1 else [head]
     text = textwrap.wrap(
         meaning + brackets,
-        command.HELP_WIDTH,
+        HELP_WIDTH,
         initial_indent="".ljust(COLUMN) if above else head.ljust(COLUMN),
         subsequent_indent=" " * COLUMN,
         break_on_hyphens=False,

@@ -1,0 +1,40 @@
+"""t2t-trainer's `--registry_help`, and the summary that it prints at the end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import trainer
+from t2t_revival.training.loop import Result
+from t2t_revival.training.state import Seen
+
+
+def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert trainer.main(["t2t-trainer", "--registry_help"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
+        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
+
+
+def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = trainer.command_flags()
+    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
+    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
+    assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
+    trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen()))
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_the_summary_names_the_best_where_training_stops_early(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "step,target_tokens,loss,data\n1,1,0.5,a\n2,2,2.5,b\n3,3,2.25,b\n4,4,2.75,b\n"
+    (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
+    values = trainer.command_flags()
+    values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
+    trainer._print_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))
+    shown = capsys.readouterr().out
+    assert "stopped by early stopping\nbest dev loss: 2.25 at step 3\n" in shown

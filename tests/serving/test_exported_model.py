@@ -1,0 +1,169 @@
+"""Exported models return the translator's outputs over gRPC, over REST and in this process."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import requests
+
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.serving import client
+from t2t_revival.serving.export import export
+from t2t_revival.serving.folder_model import FolderModel
+from tests.support.model_server import HOST, ModelServer, Servable, Side, texts
+
+LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
+BAD = [
+    "",
+    " ",
+    " \t \u3000",
+    "x" * 10_000,
+    "a\0b\0",
+    "\x01\x1b[31m\x7f\x85",
+    "a\nb\r\nc\u2028d",
+    "👩‍👧🇩🇪",
+    "שלום \u202e עולם",
+    "\ufeff\ufffe\U0010ffff",
+]
+OPTIONS = DecodeHParams(beam_size=3, extra_length=4, return_beams=True)
+
+
+@pytest.fixture(scope="module")
+def translator(make_translator):
+    return make_translator(DecodeHParams(beam_size=2, extra_length=3), max_length=30)
+
+
+@pytest.fixture(scope="module")
+def folder(translator, tmp_path_factory):
+    """An export_dir."""
+    folder = tmp_path_factory.mktemp("export")
+    export(translator, folder, "tiny")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model_server_of_model(folder):
+    server = ModelServer(Servable("tiny", max(folder.glob("[0-9]*"))))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def decoders(translator):
+    """Translators by options; None: as exported."""
+    other = Translator(translator.model, translator.vocabulary, OPTIONS, translator.max_length)
+    return {None: translator, OPTIONS: other}
+
+
+@pytest.fixture(scope="module", params=["grpc", "rest", "folder"])
+def model(request, model_server_of_model, folder):
+    if request.param == "folder":
+        return FolderModel(folder)
+    return Side(model_server_of_model, request.param).model(name="tiny", timeout_secs=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [None, OPTIONS])
+def test_answers_are_those_of_the_translator(decoders, model, options):
+    found, expected = client.query(model, LINES, options, batch_size=3), decoders[options].nbest(LINES)
+    assert texts(found) == texts(expected)
+    for outputs, wanted in zip(found, expected, strict=True):
+        scores = [output.score for output in outputs]
+        np.testing.assert_allclose(scores, [output.score for output in wanted], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:line 4")
+def test_any_text_is_answered(translator, model):
+    expected = texts(translator.nbest(BAD))
+    assert texts(client.query(model, BAD)) == expected
+    assert [texts(client.query(model, [line]))[0] for line in BAD] == expected
+    many = texts(client.query(model, ["", "cat"] * 500, batch_size=1000))
+    assert many == texts(translator.nbest(["", "cat"])) * 500
+
+
+@pytest.mark.slow
+def test_no_lines(model):
+    answer = model.predict("serving_default", {"inputs": []})
+    assert answer == {"outputs": [], "scores": []}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["grpc", "folder"], indirect=True)  # JSON has no such strings
+def test_bytes_that_are_no_text(translator, model):
+    answer = model.predict("serving_default", {"inputs": [b"cat \xff\xfe", b"\xc3"]})
+    expected = translator.translate(["cat \ufffd\ufffd", "\ufffd"])
+    assert [text.decode() for (text,) in answer["outputs"]] == expected
+
+
+@pytest.mark.slow
+def test_what_the_model_refuses(model):
+    options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
+    with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
+        model.predict("translate_with_options", {"inputs": ["a"], **options})
+    options = {**options, "n": [1, 1, 1]}
+    with pytest.raises(T2TError, match=r": n must be a scalar, or have one value for each line; .* is: 3$"):
+        model.predict("translate_with_options", {"inputs": ["a", "b"], **options})
+    assert len(client.query(model, ["a"])) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [["cat", ""], [{"inputs": "cat"}, {"inputs": ""}]])
+def test_rows_over_rest(translator, model_server_of_model, rows):
+    """What others send, such as curl."""
+    url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
+    answers = requests.post(url, json={"instances": rows}, timeout=10).json()["predictions"]
+    assert [answer["outputs"] for answer in answers] == [translator.translate(["cat"]), [""]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["rows", "columns", "scalars"])
+def test_options_over_rest(decoders, model_server_of_model, body):
+    """In both of its formats, and scalars, which a server without batching passes on."""
+    options = {"beam_size": 3, "alpha": 0.6, "extra_length": 4, "n": 3}  # as OPTIONS
+    columns = {"inputs": ["cat", "the dog"], **{name: [value] * 2 for name, value in options.items()}}
+    bodies = {
+        "rows": {"instances": [{"inputs": line, **options} for line in columns["inputs"]]},
+        "columns": {"inputs": columns},
+        "scalars": {"inputs": {**columns, **options}},
+    }
+    url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
+    request = {"signature_name": "translate_with_options", **bodies[body]}
+    answer = requests.post(url, json=request, timeout=10).json()
+    rows = [row["outputs"] for row in answer.get("predictions", ())] or answer["outputs"]["outputs"]
+    assert rows == texts(decoders[OPTIONS].nbest(columns["inputs"]))
+
+
+def guide_example():
+    """The Python that docs/guides/serving.md shows for a SavedModel."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "serving.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "saved_model" in block]
+    return code
+
+
+@pytest.mark.slow
+def test_the_python_of_the_guide(decoders, folder, capsys):
+    version = max(folder.glob("[0-9]*"))
+    found = {}
+    exec(guide_example().replace("export/VERSION", str(version)), found)
+    lines = ["The old dog sleeps.", "A cat."]
+    for answer, n in ((found["best"], 1), (found["more"], 2)):
+        assert {name: (tensor.dtype.name, tuple(tensor.shape)) for name, tensor in answer.items()} == {
+            "outputs": ("string", (2, n)),
+            "scores": ("float32", (2, n)),
+        }
+    best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
+    assert best == texts(decoders[None].nbest(lines))
+    assert capsys.readouterr().out.startswith(best[0][0])
+
+
+@pytest.mark.slow
+def test_a_damaged_model(folder, tmp_path):
+    version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
+    shutil.rmtree(version / "variables")
+    with pytest.raises(T2TError, match=f"{version}: cannot be read; export it again: "):
+        FolderModel(tmp_path)

@@ -1,0 +1,24 @@
+"""t2t-decoder, called by tests in their own process."""
+
+from t2t_revival.cli import decoder
+
+DECODE = "beam_size=2,extra_length=3"
+
+
+def run(*arguments):
+    return decoder.main(["t2t-decoder", *map(str, arguments)])
+
+
+def decode(out, *arguments):
+    return run(f"--output_dir={out}", f"--decode_hparams={DECODE}", *arguments)
+
+
+def refused(capsys, status, *parts):
+    """Checks that a command ended with one line of error and nothing else."""
+    captured = capsys.readouterr()
+    assert status == 1
+    assert captured.out == ""
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("decoding with")]
+    assert line.startswith("t2t-decoder: error: ")
+    for part in parts:
+        assert str(part) in line
