@@ -217,7 +217,7 @@ def test_a_saved_model_that_reaches_outside_is_refused_before_it_runs(tmp_path: 
 
     module = Module()
     tf.saved_model.save(module, str(tmp_path / "1"), signatures={"serving_default": module.translate})
-    with pytest.raises(T2TError, match=rf"{tmp_path / '1'}: unsafe: it has the operation {kind}"):
+    with pytest.raises(T2TError, match=rf"{tmp_path / '1'}: contains the unsafe operation {kind}"):
         FolderModel(tmp_path)
     assert not mark.exists()
 

@@ -68,15 +68,15 @@ def main(argv: list[str] | None = None) -> int:
 
 def _attention(values: flags.FlagValues) -> None:
     if not values.input:
-        raise T2TError("--input is missing: a sentence, in quotes")
+        raise T2TError("--input is missing: give a sentence, in quotes")
     if values.target is not None and values.decode_hparams:
-        raise T2TError("--target and --decode_hparams do not go together: give one of them")
+        raise T2TError("--target and --decode_hparams cannot be combined: give one of them")
     output_dir, run = run_flags.open_run(values)
     page, picture = (Path(name).expanduser() if name else None for name in (values.html, values.png))
     if page is None and picture is None:
         page = output_dir / PAGE_NAME
     if page == picture:
-        raise T2TError(f"--html={page} and --png={picture} are the same file; name another")
+        raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
     check_outputs(run_flags.model_files(values, output_dir, run), named_files(values, "html", "png"))
     options = run_flags.decode_options(values.decode_hparams, run)
     tensorflow_setup.load_tensorflow(values)

@@ -38,7 +38,9 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    command.define(values, 0, n="Checkpoints of an average; 0 takes average_checkpoints of the hparams.")
+    command.define(
+        values, 0, n="Number of checkpoints in an average; 0 takes average_checkpoints of the hparams."
+    )
     command.define(
         values,
         None,

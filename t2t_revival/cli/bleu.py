@@ -54,7 +54,7 @@ def command_flags() -> flags.FlagValues:
         translations_dir="Folder of translations with names that end with -STEP, instead of --translation.",
         event_dir="Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
     )
-    command.define(values, "", tag_suffix="End of the events' tags.")
+    command.define(values, "", tag_suffix="Suffix of the events' tags.")
     flags.DEFINE_enum(
         "bleu_variant", "both", ["cased", "uncased", "both"], "Variants of sacreBLEU.", flag_values=values
     )
@@ -83,12 +83,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _bleu(values: flags.FlagValues) -> None:
     if values.translation and values.translations_dir:
-        raise T2TError("--translation and --translations_dir do not go together: give one of them")
+        raise T2TError("--translation and --translations_dir cannot be combined: give one of them")
     of_folder = bool(values.translations_dir)
     for flag in FILE_FLAGS if of_folder else FOLDER_FLAGS:
         if values[flag].present:
             other = "translation=FILE" if of_folder else "translations_dir=DIR"
-            raise T2TError(f"--{flag} goes with --{other}")
+            raise T2TError(f"--{flag} needs --{other}")
     if of_folder:
         _score_folder(values)
     else:
@@ -101,7 +101,7 @@ def _score_file(values: flags.FlagValues) -> None:
     if len(translations) != len(references):
         raise T2TError(
             f"{name_of(values.translation)} has {len(translations)} lines but "
-            f"{name_of(values.reference)} has {len(references)}; they must be of the same text"
+            f"{name_of(values.reference)} has {len(references)}; they must be line by line of the same text"
         )
     warn_of_tabs(translations, references, name_of(values.translation))
     lang = values.target_lang

@@ -140,7 +140,7 @@ def _check_flags(values: flags.FlagValues) -> None:
         ("score_file", "partial_targets"),
     ):
         if _is_set(values[one]) and _is_set(values[other]):
-            raise T2TError(f"--{one} and --{other} do not go together: give one of them")
+            raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
     if values.eval_use_test_set and values.dataset_split not in ("", "test"):
         raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
     if _of_split(values):
@@ -149,9 +149,9 @@ def _check_flags(values: flags.FlagValues) -> None:
         if values.partial_targets:
             raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
         if values.pretty:
-            raise T2TError("--pretty and a split do not go together: the metric needs one output a line")
+            raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
     if values.decode_shards > 1 and (values.decode_interactive or values.score_file):
-        raise T2TError("--decode_shards is for a file or a split that is decoded")
+        raise T2TError("--decode_shards is only for decoding a file or a split")
 
 
 def _is_set(flag: flags.Flag) -> bool:

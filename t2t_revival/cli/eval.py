@@ -132,7 +132,9 @@ def _evaluate(
 def _print_next(values: flags.FlagValues, output_dir: Path, best: Evaluation) -> None:
     path = Path(os.path.normpath(output_dir / best.checkpoint))
     if not path.exists():
-        print(f"{path} is gone: t2t-trainer keeps more with a larger --keep_checkpoint_max")
+        print(
+            f"{path} was deleted by the training: t2t-trainer keeps more with a larger --keep_checkpoint_max"
+        )
     where = {
         "output_dir": output_dir,
         "checkpoint_path": path if path.exists() else None,

@@ -87,7 +87,7 @@ def _write(
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.serving.export import export, export_ctranslate2
-    from t2t_revival.serving.quantization import PRECISIONS
+    from t2t_revival.serving.module import PRECISIONS
 
     served = values.format == "saved_model"
     precision = PRECISIONS[values.quantize] if served else "float32"

@@ -90,7 +90,7 @@ def _trees(file: str) -> NumberedTrees:
     else:
         trees = list(numbered_trees(Path(name).expanduser()))
     if not trees:
-        raise T2TError(f"{name}: there are no trees in it")
+        raise T2TError(f"{name}: contains no trees")
     return trees
 
 

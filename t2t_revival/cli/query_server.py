@@ -99,7 +99,7 @@ def _check_flags(values: flags.FlagValues) -> None:
     """Rejects missing flags, and combinations in which one flag has no effect."""
     for one, other in EXCLUSIVE:
         if values[one].present and values[other].present:
-            raise T2TError(f"--{one} and --{other} do not go together: give one of them")
+            raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
     if not values.server and not values.saved_model:
         raise T2TError("--server=host:port or --saved_model=DIR is missing")
     if values.server and not values.servable_name:

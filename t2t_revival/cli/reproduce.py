@@ -119,7 +119,7 @@ def _check_flags(values: flags.FlagValues, wanted: list[str]) -> None:
         if values[flag].value and not set(tables) & set(wanted):
             raise T2TError(f"--{flag} is for {tables[0]} only: give --table={tables[0][-1]} too")
     if values.gold_share and not values.auto_trees:
-        raise T2TError("--gold_share is the treebank's share beside --auto_trees: give --auto_trees too")
+        raise T2TError("--gold_share needs --auto_trees: it is the treebank's share of the training examples")
     for flag, known in (("problems", table2.PROBLEMS), ("models", table2.MODELS), ("rows", table3.ROWS)):
         for name in values[flag].value:
             if name not in known:

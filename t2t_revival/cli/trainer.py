@@ -10,7 +10,7 @@ from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.field_flags import Field, FlagFields, define_fields, field_values
+from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields, field_values
 from t2t_revival.cli.support.messages import duration, say
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
@@ -39,16 +39,17 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "strategy": "strategy",
     "precision": "precision",
     "xla": "xla",
-    "random_seed": Field("seed", upper_bound=2**32 - 1),
+    "random_seed": "seed",
     "local_eval_frequency": "eval_frequency",
     "save_checkpoints_secs": "save_seconds",
-    "max_nonfinite_steps": Field("max_nonfinite_steps", lower_bound=1),
+    "max_nonfinite_steps": "max_nonfinite_steps",
     "keep_checkpoint_max": "keep_checkpoints",
     "log_step_count_steps": "log_steps",
     "eval_early_stopping_steps": "patience",
     "eval_early_stopping_metric": "patience_score",
     "eval_early_stopping_metric_delta": "min_delta",
 }
+BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
 
 
 def command_flags() -> flags.FlagValues:
@@ -56,9 +57,9 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define(values)
     run_flags.define(values)
-    define_fields(values, RunConfig, RUN_CONFIG_FLAGS)
+    define_fields(values, RunConfig, RUN_CONFIG_FLAGS, BOUNDS)
     command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
-    command.define(values, 0, train_steps="Updates; 0 takes the number of the hparams set.")
+    command.define(values, 0, train_steps="Number of updates; 0 takes that of the hparams set.")
     command.define(
         values, 200, eval_bleu_sentences="Dev sentences that are decoded for BLEU or F1; 0 decodes none."
     )
@@ -112,7 +113,7 @@ def _run(values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, 
     if result.chief:
         _print_end(values, output_dir, result)
     else:
-        say(f"step {result.step}: done here; the chief has reported and saved")
+        say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     return EXIT_STATUS.get(result.stopped_by or "", 0)
 
 
@@ -130,7 +131,9 @@ def _check_metric(values: flags.FlagValues, problem: Text2TextProblem) -> None:
     metric = values.eval_early_stopping_metric
     if metric not in problem.eval_metrics():
         known = ", ".join(problem.eval_metrics())
-        raise T2TError(f"--eval_early_stopping_metric={metric}: {problem.name} has only {known}")
+        raise T2TError(
+            f"--eval_early_stopping_metric={metric}: not a metric of {problem.name}; give one of {known}"
+        )
     if metric in DECODED and not values.eval_bleu_sentences:
         raise T2TError(f"--eval_early_stopping_metric={metric} needs --eval_bleu_sentences above 0")
 
@@ -172,9 +175,9 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
     if result.stopped_by == EARLY and (best := best_row(output_dir, metric)):
         print(f"best dev {metric}: {best[metric]:.4g} at step {best['step']:.0f}")
     if result.skipped_updates:
-        print(f"{result.skipped_updates:,} updates left out, whose loss or gradients were not finite")
+        print(f"{result.skipped_updates:,} updates skipped: their loss or gradients were not finite")
     if result.overflows:
-        print(f"{result.overflows:,} updates left out, whose scaled gradients overflowed float16")
+        print(f"{result.overflows:,} updates skipped: their scaled gradients overflowed float16")
     print(f"output_dir: {output_dir}")
     try:
         print(f"learning curve: {draw_learning_curve(output_dir, f'{values.problem}, {values.hparams_set}')}")

@@ -88,13 +88,9 @@ def paper_style_languages() -> set[str]:
 def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> Bleu:
     """Tokenised, case-sensitive BLEU without smoothing, as the paper and T2T's get_ende_bleu.sh report it.
 
-    Both sides get ASCII punctuation and the Moses tokeniser; in German only, compounds are split at hyphens
-    ("atat" in the signature). Then BLEU counts the tokens between spaces, as Moses' multi-bleu.perl does.
-
-    Args:
-        hypotheses: plain text lines.
-        references: plain text lines, as many.
-        target_lang: two letters, the language of both.
+    Both sides, plain text in `target_lang` (two letters), get ASCII punctuation and the Moses tokeniser; in
+    German only, compounds are split at hyphens ("atat" in the signature). Then BLEU counts the tokens between
+    spaces, as Moses' multi-bleu.perl does.
 
     Raises:
         T2TError: the language is unknown to the tokeniser.

@@ -37,9 +37,7 @@ class Compared:
 def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
     """Compares systems by sacreBLEU's paired bootstrap test of each against the first.
 
-    Args:
-        outputs: of each system, one for each reference.
-        references: as many.
+    Each system has an output for each reference.
     """
     systems = [(name, list(lines)) for name, lines in outputs.items()]
     test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
@@ -54,9 +52,7 @@ def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]
 def compare_f1(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
     """Compares parsers by the same test of bracket F1, with sacreBLEU's number of samples, seed and p.
 
-    Args:
-        outputs: of each parser, one tree in Penn bracketing for each reference.
-        references: gold trees, as many.
+    Each parser has a tree in Penn bracketing for each reference, a gold tree.
 
     Raises:
         T2TError: a tree is malformed, or has other words than its reference.

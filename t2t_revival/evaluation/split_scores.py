@@ -125,15 +125,7 @@ class SplitScores:
 
 
 class CheckpointScores:
-    """`SplitScores` of the checkpoints of one training, in float32.
-
-    Args:
-        output_dir: of the training.
-        problem: the problem that was learned there.
-        split: "dev" or "test".
-        data_dir: folder of the problem's data.
-        decoded_sentences: see `SplitScores`.
-        num_parallel_batches: see `SplitScores`.
+    """`SplitScores` of the checkpoints of the training in `output_dir`, in float32; arguments as there.
 
     Raises:
         T2TError: as `SplitScores`; there is no trained model in output_dir.

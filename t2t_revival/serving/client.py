@@ -149,7 +149,8 @@ class _Servable:
             "INVALID_ARGUMENT": f"invalid request: {message}",
             "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running, give a larger "
             "--timeout_secs or a smaller --batch_size",
-            "RESOURCE_EXHAUSTED": f"too large a request or too many: {message}; give a smaller --batch_size",
+            "RESOURCE_EXHAUSTED": f"the request is too large, or there are too many: {message}; give a "
+            "smaller --batch_size",
             "UNIMPLEMENTED": f"a gRPC server, but not TensorFlow Serving: {message}",
         }
         raise T2TError(f"{self.where}: {errors.get(code, f'{code}: {message}')}")
@@ -287,7 +288,9 @@ def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[O
         names = ", ".join(sorted(response)) or "nothing"
         raise T2TError(f"{where}: the response has {names}: not a model that t2t-exporter wrote")
     if not len(texts) == len(scores) == lines or [*map(len, texts)] != [*map(len, scores)]:
-        raise T2TError(f"{where}: {len(texts)} outputs and {len(scores)} scores for {lines} lines")
+        raise T2TError(
+            f"{where}: the response has {len(texts)} outputs and {len(scores)} scores for {lines} lines"
+        )
     results = [
         [
             Output(_text(text), score if score > NO_OUTPUT else -math.inf)

@@ -87,7 +87,9 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
         T2TError: the folder cannot be written, or `name` is invalid.
     """
     if not SERVABLE.fullmatch(name):
-        raise T2TError(f"{name!r} is not a valid name of a served model: give letters, digits, _, . and -")
+        raise T2TError(
+            f"{name!r} is not a valid name of a served model: use only letters, digits, _, . and -"
+        )
     module = ServingModule(translator, quantize)
 
     def write(folder: Path) -> None:

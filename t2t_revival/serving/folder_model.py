@@ -62,13 +62,13 @@ def _check_operations(folder: Path) -> None:
     try:
         model.ParseFromString((folder / SAVED_MODEL).read_bytes())
     except (OSError, DecodeError) as error:
-        raise T2TError(f"{folder}: cannot be read; export it again: {error}") from error
+        raise T2TError(f"{folder}: cannot be loaded ({error}); export it again") from error
     for graph in (meta.graph_def for meta in model.meta_graphs):
         bodies = [graph.node, *(function.node_def for function in graph.library.function)]
         for operation in (node.op for nodes in bodies for node in nodes):
             if UNSAFE.fullmatch(operation):
                 raise T2TError(
-                    f"{folder}: unsafe: it has the operation {operation}, which t2t-exporter never writes"
+                    f"{folder}: contains the unsafe operation {operation}, which t2t-exporter never writes"
                 )
 
 
@@ -81,11 +81,11 @@ def _load(folder: Path) -> Mapping[str, Any]:
         with quiet():
             signatures = tf.saved_model.load(str(folder)).signatures
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
-        raise T2TError(f"{folder}: cannot be read; export it again: {plain(str(error))}") from error
+        raise T2TError(f"{folder}: cannot be loaded ({plain(str(error))}); export it again") from error
     for name in (DEFAULT, WITH_OPTIONS):
         function = signatures.get(name)
         if function is None or "inputs" not in function.structured_input_signature[1]:
-            raise T2TError(f"{folder}: a SavedModel that t2t-exporter did not write")
+            raise T2TError(f"{folder}: not a SavedModel that t2t-exporter wrote")
     return signatures
 
 
@@ -95,6 +95,6 @@ def _version(path: Path) -> Path:
         return path
     versions = [file.parent for file in path.glob(f"*/{SAVED_MODEL}") if file.parent.name.isdecimal()]
     if not versions:
-        problem = "no exported model there" if path.is_dir() else "no such folder"
-        raise T2TError(f"{path}: {problem}; t2t-exporter writes one")
+        problem = "no exported model here" if path.is_dir() else "no such folder"
+        raise T2TError(f"{path}: {problem}; export one with t2t-exporter")
     return max(versions, key=lambda folder: int(folder.name))

@@ -1,9 +1,10 @@
-"""Translation as one TensorFlow graph, from strings to strings."""
+"""Translation as one TensorFlow graph, from strings to strings, with weights in float32, bfloat16 or int8."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
@@ -11,18 +12,22 @@ from t2t_revival.decoding.beam_search import grow
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_TREE
+from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import NO_OUTPUT
-from t2t_revival.serving.quantization import PRECISIONS, Int8Weights
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.model import Transformer
 
 SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]"  # whitespace of Python's `strip` and `split`
 BLANK = rf"^{SPACE}*$"
 BRACKETS = ((r"\(", "-LRB-"), (r"\)", "-RRB-"))  # as treebanks write them
 LINE_END = r"[\n\r]"
 SUBSTITUTE = 0xFFFD  # replaces invalid UTF-8
+# Keras dtype policy of the model for each scheme.
+PRECISIONS = {"none": "float32", "bfloat16": "bfloat16", "int8": "mixed_bfloat16"}
+MAX_INT8 = 127  # the range is symmetric
 
 Outputs = dict[str, tf.Tensor]
 
@@ -182,3 +187,54 @@ def _column(value: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
     value = tf.reshape(value, [-1])
     value = tf.concat([value, tf.ones([1], value.dtype)], axis=0)[: tf.maximum(tf.size(value), 1)]
     return (value + tf.zeros([tf.maximum(batch, 1)], value.dtype))[:, None]
+
+
+class Int8Weights:
+    """A model's matrices as int8 with a scale for each output channel; biases and norms stay as they are.
+
+    Args:
+        model: a model in mixed precision. Its matrices are copied, its other variables are shared.
+
+    Attributes:
+        variables: variables that a SavedModel must hold.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self._dtype = model.compute_dtype
+        self._matrices = []
+        self._others = [weight for weight in model.weights if not _is_matrix(weight)]
+        self.variables = [weight.value for weight in self._others]
+        for matrix in filter(_is_matrix, model.weights):
+            # A row of an embedding is a token; a column of any other matrix is an output.
+            integers, scales = quantize_int8(np.asarray(matrix), 0 if matrix.name == "embeddings" else 1)
+            pair = tf.Variable(integers, trainable=False), tf.Variable(scales, trainable=False)
+            self._matrices.append((matrix, *pair))
+            self.variables.extend(pair)
+
+    def __call__(self) -> list[tuple[Any, Any]]:
+        """Returns pairs of a variable of the model and its value in the compute dtype."""
+        matrices = [
+            (matrix, tf.cast(tf.cast(integers, tf.float32) * scales, self._dtype))
+            for matrix, integers, scales in self._matrices
+        ]
+        return [*matrices, *cast_weights(self._others, self._dtype)]
+
+
+def _is_matrix(weight: Any) -> bool:
+    return weight.trainable and len(weight.shape) == 2
+
+
+def quantize_int8(matrix: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds a matrix to multiples of a scale per row or column.
+
+    Args:
+        matrix: float32, rank 2.
+        axis: axis along which scales differ.
+
+    Returns:
+        int8 of the matrix's shape, and float32 scales, of size 1 along the other axis. NaN makes its scale
+        NaN.
+    """
+    steps = np.abs(matrix).max(axis=1 - axis, keepdims=True) / MAX_INT8
+    scales = np.where(steps == 0, 1, steps).astype(np.float32)
+    return np.nan_to_num(np.rint(matrix / scales)).astype(np.int8), scales

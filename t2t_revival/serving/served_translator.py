@@ -48,9 +48,11 @@ class ServedOptions:
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
         options.check_served()
         if options.batch_size != default.batch_size:
-            raise T2TError("decode_hparams: batch_size: give --batch_size, the lines of one request")
+            raise T2TError(
+                "decode_hparams: batch_size is not a setting of requests: give --batch_size, in lines"
+            )
         if options.constrained != default.constrained:
-            raise T2TError("decode_hparams: constrained: a model is exported with or without it")
+            raise T2TError("decode_hparams: constrained is fixed when a model is exported: export it again")
         if options.tokenized and not problem:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
@@ -94,7 +96,7 @@ class ServedTranslator:
         filled: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Translates lines into an output, by requests of `batch_size` lines.
+        """Translates lines by requests of `batch_size`; returns how many of the best outputs were repaired.
 
         Args:
             lines: any text.
@@ -102,14 +104,8 @@ class ServedTranslator:
             batch_size: lines of one request.
             output: receives the outputs of each request; returns those of an interrupted run.
             form: forms of a line's outputs.
-            filled: see `nbest`.
+            filled: see `client.query`.
             on_progress: called at the start and after each request, with the lines done and all lines.
-
-        Returns:
-            How many of the best outputs were repaired.
-
-        Raises:
-            T2TError: as `nbest`.
         """
         done = dict(output.start(self._origin(lines, model_name, batch_size), len(lines), form))
         if on_progress:

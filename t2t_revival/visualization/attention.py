@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 MAX_TOKENS = 100  # per side; more cannot be told apart in a picture
 START = "<start>"  # the decoder's input before its first token
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
+TITLES = {
+    ENCODER: "encoder self-attention",
+    DECODER: "decoder self-attention",
+    CROSS: "encoder-decoder attention",
+}
 COLOURS = (  # of heads, by number; all are legible on white
     *("#2a6fbb", "#d1620a", "#2f8f3f", "#c8313a", "#7d57b0", "#8c564b", "#d0479a", "#0e8f95"),
     *("#86860f", "#5a6472", "#3743b8", "#b57f08", "#559718", "#7c1d3f", "#a43bd3", "#128bce"),

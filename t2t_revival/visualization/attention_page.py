@@ -12,23 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, ENCODER, Attention, AttentionWeights
+from t2t_revival.visualization.attention import (
+    COLOURS,
+    CROSS,
+    DECODER,
+    ENCODER,
+    TITLES,
+    Attention,
+    AttentionWeights,
+)
 
 FOLDER = Path(__file__).parent
 MAX_LEVEL = 255  # stands for the weight 1
-TITLES = {  # of the kind, of its queries, of its memory
-    ENCODER: ("encoder self-attention", "query: input token", "attends to: input tokens"),
-    DECODER: ("decoder self-attention", "query: output token", "attends to: earlier output tokens"),
-    CROSS: ("encoder-decoder attention", "query: output token", "attends to: input tokens"),
+SIDES = {  # titles of the queries and of the memory
+    ENCODER: ("query: input token", "attends to: input tokens"),
+    DECODER: ("query: output token", "attends to: earlier output tokens"),
+    CROSS: ("query: output token", "attends to: input tokens"),
 }
 
 
 def page(attention: Attention, about: str) -> str:
     """Returns the page with its style, script and weights; it loads nothing and runs no other script.
 
-    Args:
-        attention: the weights, which are rounded to multiples of 1/255.
-        about: one line that names the model.
+    Weights are rounded to multiples of 1/255; `about` is one line that names the model.
     """
     style, script = (
         FOLDER.joinpath(f"attention.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
@@ -54,11 +60,11 @@ def data(attention: Attention) -> dict[str, Any]:
 
 
 def _kind(attention: AttentionWeights) -> dict[str, Any]:
-    title, queries_title, memory_title = TITLES[attention.kind]
+    queries_title, memory_title = SIDES[attention.kind]
     weights = np.rint(attention.weights * MAX_LEVEL).astype(np.uint8)
     return {
         "name": attention.kind,
-        "title": title,
+        "title": TITLES[attention.kind],
         "queriesTitle": queries_title,
         "memoryTitle": memory_title,
         "queries": attention.queries,

@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK
-from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, ENCODER, Attention, AttentionWeights
+from t2t_revival.visualization.attention import COLOURS, TITLES, Attention, AttentionWeights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TITLES = {
-    ENCODER: "encoder self-attention",
-    DECODER: "decoder self-attention",
-    CROSS: "encoder-decoder attention",
-}
 CAPTION = "Lines lead from each query (top) to the tokens it attends to (bottom); opacity shows the weight."
 FAMILY = "DejaVu Sans"  # comes with matplotlib
 FONT_SIZE = 11  # points

@@ -19,12 +19,7 @@ DECODED = {"bleu": "BLEU", "f1": "F1"}  # scores of decoded outputs, and their l
 def draw_learning_curve(output_dir: Path, title: str) -> Path:
     """Draws loss, and BLEU or F1 on dev, against target tokens; lines break where the data changed.
 
-    Args:
-        output_dir: of a training with CSV files.
-        title: heading of the picture.
-
-    Returns:
-        The PNG file, in output_dir.
+    Returns the PNG file, in output_dir.
 
     Raises:
         T2TError: there is no curve.
@@ -61,13 +56,7 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
 def draw_evaluations(evaluations: list[Evaluation], path: Path, title: str) -> Path:
     """Draws loss, and BLEU or F1, of each checkpoint against its step; averages are single points.
 
-    Args:
-        evaluations: at least one.
-        path: PNG file.
-        title: heading of the picture.
-
-    Returns:
-        The file.
+    Returns the PNG file, which is `path`.
     """
     with png_figure(path, *SIZE) as figure:
         axes = figure.add_subplot()

@@ -55,7 +55,7 @@ def test_the_picture_alone(out, tmp_path):
         ([], ["--input is missing"]),
         (["--input="], ["--input is missing"]),
         (["--input= "], ["input is empty"]),
-        (["--input=the", "--target=der", DECODE], ["--target", "--decode_hparams", "do not go together"]),
+        (["--input=the", "--target=der", DECODE], ["--target", "--decode_hparams", "cannot be combined"]),
         (["--input=the", "--decode_hparams=beam=3"], ["did you mean beam_size"]),
         (["--input=the", "--target=der", "--layer=2"], ["--layer=2: the model has layers 1 to 1"]),
         (["--input=the", "--target=der", "--head=3"], ["--head=3: the model has heads 1 to 2"]),
@@ -88,4 +88,4 @@ def test_neither_the_model_nor_the_other_file_is_overwritten(out, tmp_path, caps
     status = run(out, "--input=the", f"--html={tmp_path / 'link'}")
     refused(capsys, status, f"--html={tmp_path / 'link'} would overwrite the model's {out / 'run.json'}")
     status = run(out, "--input=the", f"--html={tmp_path / 'x'}", f"--png={tmp_path / 'x'}")
-    refused(capsys, status, "are the same file; name another")
+    refused(capsys, status, "are the same file: give different names")

@@ -141,8 +141,8 @@ def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
     assert [row.split()[0] for row in shown.out.splitlines()[1:]] == ["200", "1000"]
     assert f"translate_ende-300 has 1 lines but {place / 'ref.de'} has 2; skipped" in shown.err
     assert (
-        "error: not scored: translate_ende-300; remove them, make them again with t2t-translate-all, and "
-        "score them with --min_steps=300"
+        "error: not scored: translate_ende-300; delete these files, make them again with "
+        "t2t-translate-all, and score them with --min_steps=300"
     ) in shown.err
 
 
@@ -180,10 +180,10 @@ def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:
     [
         (
             ["--translation=a", "--translations_dir=b"],
-            "--translation and --translations_dir do not go together",
+            "--translation and --translations_dir cannot be combined",
         ),
-        (["--translation=a", "--event_dir=b"], "--event_dir goes with --translations_dir=DIR"),
-        (["--translations_dir=a", "--target_lang=fr"], "--target_lang goes with --translation=FILE"),
+        (["--translation=a", "--event_dir=b"], "--event_dir needs --translations_dir=DIR"),
+        (["--translations_dir=a", "--target_lang=fr"], "--target_lang needs --translation=FILE"),
         (["--translations_dir=a"], "--reference=FILE is missing"),
     ],
 )

@@ -304,7 +304,10 @@ def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options,
     [
         (["--beam_pipeline_options=project=p"], "--beam_pipeline_options=project=p: --runner is missing"),
         (["--runner=a", "--beam_pipeline_options=runner=b"], "name several runners: a, b"),
-        (["--runner=DirectRunner", "--data_dir=gs://b/data"], "--data_dir=gs://b/data: a URL, and a folder"),
+        (
+            ["--runner=DirectRunner", "--data_dir=gs://b/data"],
+            "--data_dir=gs://b/data: must be a folder, not a URL",
+        ),
     ],
 )
 def test_a_wrong_place_or_way_to_run_is_one_line(flags, message, capsys, monkeypatch):

@@ -37,8 +37,8 @@ def test_flags_that_do_not_go_together(one, other, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--decode_shards=2", "--decode_interactive"], "for a file or a split"),
-        (["--decode_shards=2", "--score_file=x"], "for a file or a split"),
+        (["--decode_shards=2", "--decode_interactive"], "only for decoding a file or a split"),
+        (["--decode_shards=2", "--score_file=x"], "only for decoding a file or a split"),
         (["--decode_shards=2", "--worker_id=2"], "--worker_id=2 must be below --decode_shards=2"),
         (["--worker_id=1"], "counted from 0"),
         (["--partial_targets"], "needs --decode_from_file or --decode_interactive"),

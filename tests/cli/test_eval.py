@@ -194,7 +194,7 @@ def test_what_the_training_removes_meanwhile_is_left_out_and_not_recommended(
     assert run(out) == 0
     captured = capsys.readouterr()
     assert "step 8: skipped, since the training has removed its checkpoint" in captured.err
-    assert "model.ckpt-7.npz is gone: t2t-trainer keeps more with" in captured.out
+    assert "model.ckpt-7.npz was deleted by the training: t2t-trainer keeps more with" in captured.out
     assert f"next: t2t-decoder --output_dir={out}\n" in captured.out
 
 

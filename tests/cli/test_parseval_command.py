@@ -107,7 +107,7 @@ def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture)
     ("content", "said"),
     [
         (None, "dev.out: No such file"),
-        (b"", "dev.out: there are no trees in it"),
+        (b"", "dev.out: contains no trees"),
         (b"(S (X a))\n(S (X \xe4))\n", "dev.out: line 2 is not UTF-8 text"),
         (b"(S (X a))\n(S (X b)\n", "dev.out, line 2: unbalanced brackets"),
         (b"(S (X a)))\n", "dev.out, line 1: unbalanced brackets"),

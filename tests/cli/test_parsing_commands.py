@@ -127,7 +127,7 @@ def test_dev_with_its_f1_and_the_command_that_gives_the_same(trained, capsys):
 
 def test_a_split_is_not_drawn(trained, capsys):
     assert decode(trained, "--pretty") == 1
-    assert "--pretty and a split do not go together" in capsys.readouterr().err
+    assert "--pretty and a split cannot be combined" in capsys.readouterr().err
 
 
 def test_the_exporter_ends_with_the_command_that_makes_trees(trained, tmp_path, capsys):
@@ -211,7 +211,7 @@ def test_the_client_draws(exported, capsys):
         (["--decode_hparams=tokenized=True", "--inputs_once=a"], "tokenized is for parsing: give --problem"),
         (
             ["--problem=parse_wsj", "--decode_hparams=constrained=False", "--inputs_once=a"],
-            "constrained: a model is exported with or without it",
+            "constrained is fixed when a model is exported: export it again",
         ),
     ],
 )

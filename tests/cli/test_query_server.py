@@ -178,9 +178,9 @@ def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
     [
         ([], "--server=host:port or --saved_model=DIR is missing"),
         (["--server=localhost:8500"], "--servable_name is missing"),
-        (["--server=localhost:8500", "--saved_model=x"], "--server and --saved_model do not go together"),
-        (["--saved_model=x", "--timeout_secs=3"], "--timeout_secs and --saved_model do not go together"),
-        (["--saved_model=x", "--inputs_once=a", "--decode_from_file=b"], "do not go together"),
+        (["--server=localhost:8500", "--saved_model=x"], "--server and --saved_model cannot be combined"),
+        (["--saved_model=x", "--timeout_secs=3"], "--timeout_secs and --saved_model cannot be combined"),
+        (["--saved_model=x", "--inputs_once=a", "--decode_from_file=b"], "cannot be combined"),
         (["--saved_model=x", "--decode_to_file=b"], "--decode_to_file needs --decode_from_file"),
         (["--saved_model=nowhere"], "nowhere: no such folder"),
         (["--saved_model=nowhere", "--decode_from_file=neither"], "--decode_from_file=neither: No such file"),
@@ -214,13 +214,13 @@ def test_what_is_no_address_of_rest(capsys, address):
 
 def test_folders_without_a_model(tmp_path, capsys):
     flags = [f"--saved_model={tmp_path}", "--inputs_once=a"]
-    refused(capsys, run(*flags), f"{tmp_path}: no exported model there; t2t-exporter writes one")
+    refused(capsys, run(*flags), f"{tmp_path}: no exported model here; export one with t2t-exporter")
     for version in ("9", "10", ".unfinished-x"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "saved_model.pb").write_bytes(b"damaged")
-    refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be read; export it again: ")
+    refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be loaded (")
     tf.saved_model.save(tf.Module(), str(tmp_path / "11"))
-    refused(capsys, run(*flags), f"{tmp_path / '11'}: a SavedModel that t2t-exporter did not write")
+    refused(capsys, run(*flags), f"{tmp_path / '11'}: not a SavedModel that t2t-exporter wrote")
 
 
 def test_errors_of_a_server(address, server, tmp_path, capsys):

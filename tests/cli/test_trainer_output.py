@@ -23,9 +23,9 @@ def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.Cap
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
     trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
-    assert "3 updates left out, whose loss or gradients were not finite" in capsys.readouterr().out
+    assert "3 updates skipped: their loss or gradients were not finite" in capsys.readouterr().out
     trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen()))
-    assert "left out" not in capsys.readouterr().out
+    assert "skipped" not in capsys.readouterr().out
 
 
 def test_the_summary_names_the_best_where_training_stops_early(

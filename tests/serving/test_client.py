@@ -215,7 +215,7 @@ def test_an_answer_of_another_shape(server, change, message):
         (b'HTTP/1.1 500 Internal Server Error\r\n\r\n{"error": "full"}', "HTTP 500: full"),
         (
             b'HTTP/1.1 429 Too Many\r\n\r\n{"error": "queue"}',
-            "too large a request or too many: queue; give a smaller",
+            "the request is too large, or there are too many: queue; give a smaller",
         ),
         (b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3600\r\n\r\n", "not available: Service Un"),
         (b"HTTP/1.1 504 Gateway Timeout\r\n\r\n", "no answer in 10 s"),

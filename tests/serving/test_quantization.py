@@ -15,8 +15,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.serving.export import export
-from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.quantization import PRECISIONS, quantize_int8
+from t2t_revival.serving.module import PRECISIONS, ServingModule, quantize_int8
 
 LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
 MATRICES = arrays.arrays(

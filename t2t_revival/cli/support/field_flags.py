@@ -18,34 +18,32 @@ from t2t_revival.utils.field_comments import field_comments
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """A field behind a flag, and the bounds of its numbers."""
-
-    name: str
-    lower_bound: float | None = 0
-    upper_bound: float | None = None
+FlagFields = Mapping[str, str]  # by the flag's name
+Bounds = tuple[float | None, float | None]
 
 
-FlagFields = Mapping[str, Field | str]  # by the flag's name
-
-
-def define_fields(values: flags.FlagValues, owner: type, fields: FlagFields, optional: bool = False) -> None:
+def define_fields(
+    values: flags.FlagValues,
+    owner: type,
+    fields: FlagFields,
+    bounds: Mapping[str, Bounds] | None = None,
+    optional: bool = False,
+) -> None:
     """Defines a flag for each of some fields of a dataclass, which must have descriptions.
 
-    With `optional` the flags have no default, so that `field_values` leaves out those not given.
+    Numbers without `bounds` (least, most) are not negative. With `optional` the flags have no default, so
+    that `field_values` leaves out those not given.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(owner)}
     types, helps = get_type_hints(owner), descriptions(owner)
-    for flag, field in _fields(fields).items():
-        default = None if optional or defaults[field.name] is dataclasses.MISSING else defaults[field.name]
-        _define(values, flag, field, types[field.name], default, helps[field.name])
+    for flag, field in fields.items():
+        default = None if optional or defaults[field] is dataclasses.MISSING else defaults[field]
+        _define(values, flag, types[field], default, helps[field], (bounds or {}).get(flag, (0, None)))
 
 
 def field_values(values: flags.FlagValues, fields: FlagFields) -> dict[str, Any]:
     """The values of the flags by their fields; those that have no value are left out."""
-    parsed = {field.name: values[flag].value for flag, field in _fields(fields).items()}
-    return {name: value for name, value in parsed.items() if value is not None}
+    return {field: values[flag].value for flag, field in fields.items() if values[flag].value is not None}
 
 
 def descriptions(owner: type) -> dict[str, str]:
@@ -55,19 +53,15 @@ def descriptions(owner: type) -> dict[str, str]:
     return {name: _sentence(text) for group in groups for name, text in group.items()}
 
 
-def _fields(fields: FlagFields) -> dict[str, Field]:
-    return {flag: Field(field) if isinstance(field, str) else field for flag, field in fields.items()}
-
-
 def _sentence(text: str) -> str:
     text = " ".join(text.replace("`", "").split()).removesuffix(".")
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _define(values: flags.FlagValues, flag: str, field: Field, kind: Any, default: Any, text: str) -> None:
+def _define(values: flags.FlagValues, flag: str, kind: Any, default: Any, text: str, limits: Bounds) -> None:
     if get_origin(kind) in (Union, UnionType):
         (kind,) = (part for part in get_args(kind) if part is not NoneType)
-    bounds = {"lower_bound": field.lower_bound, "upper_bound": field.upper_bound}
+    bounds = dict(zip(("lower_bound", "upper_bound"), limits, strict=True))
     if kind is bool:
         flags.DEFINE_bool(flag, default, text, flag_values=values)
     elif kind is int:

@@ -50,8 +50,7 @@ def warn_of_tabs(translations: Sequence[str], references: Sequence[str], name: o
     if count := sum("\t" in translation and "\t" not in reference for translation, reference in pairs):
         say(
             f"warning: {name}: {count:,} of {len(translations):,} lines contain tabs, as written with "
-            "return_beams or write_beam_scores, and are scored with everything on them; to keep only the "
-            "best outputs, use cut -f1"
+            "return_beams or write_beam_scores, and are scored as a whole: keep the best outputs with cut -f1"
         )
 
 

@@ -133,7 +133,7 @@ def data_dir(values: flags.FlagValues) -> Path:
     """`--data_dir`, with ~ resolved; it must not be a URL."""
     if "://" in values.data_dir:
         raise T2TError(
-            f"--data_dir={values.data_dir}: a URL, and a folder is needed; mount it (by NFS or Cloud Storage "
+            f"--data_dir={values.data_dir}: must be a folder, not a URL; mount it (by NFS or Cloud Storage "
             "FUSE) and give that folder"
         )
     return Path(values.data_dir).expanduser()

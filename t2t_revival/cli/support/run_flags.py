@@ -104,7 +104,7 @@ def output_dir(values: flags.FlagValues) -> Path:
     if values.output_dir:
         return _refuse_t2t(Path(values.output_dir).expanduser(), values)
     if not values.problem:
-        raise T2TError("--problem is missing, or --output_dir")
+        raise T2TError("--problem is missing; give it with --hparams_set, or give --output_dir")
     names = (values.problem, hparams_set(values))
     if invalid := [name for name in names if not is_file_name(name)]:
         raise T2TError(
@@ -153,10 +153,15 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
     if not (folder / RUN_FILE).exists() and "t2t_usr_dir" in values:  # else it may be a user's problem
         _check_names(values, folder)
     run = Run.load(_refuse_t2t(folder, values))
-    if values.problem not in (None, run.problem) and not _is_t2t_name(values.problem, run.problem):
-        raise T2TError(f"--problem={values.problem}: {folder} holds a model of {run.problem}")
-    if values.hparams_set not in (None, run.hparams_set) and not _is_set_of(values.hparams_set, folder):
-        raise T2TError(f"--hparams_set={values.hparams_set}: {folder} holds a model of {run.hparams_set}")
+    for flag, own, agrees in (
+        ("problem", run.problem, _is_t2t_name(values.problem, run.problem)),
+        ("hparams_set", run.hparams_set, _is_set_of(values.hparams_set, folder)),
+    ):
+        given = values[flag].value
+        if given not in (None, own) and not agrees:
+            raise T2TError(
+                f"--{flag}={given}: {folder} holds a model of {own}; omit the flag, or give another folder"
+            )
     return run
 
 
@@ -194,14 +199,14 @@ def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Pro
     raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
 
 
-def _is_t2t_name(name: str, problem: str) -> bool:
+def _is_t2t_name(name: str | None, problem: str) -> bool:
     """Checks for tensor2tensor's name of a problem that is not the name of a problem here."""
-    return t2t_names.is_problem(name, problem) and name not in registry.list_problems()
+    return name is not None and t2t_names.is_problem(name, problem) and name not in registry.list_problems()
 
 
-def _is_set_of(name: str, folder: Path) -> bool:
+def _is_set_of(name: str | None, folder: Path) -> bool:
     """Checks for an hparams set of tensor2tensor that describes the model in a folder."""
-    if not name.startswith(T2T_SETS) or name not in registry.list_hparams():
+    if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
         return False
     return registry.hparams(name).architecture() == load_hparams(folder).architecture()
 

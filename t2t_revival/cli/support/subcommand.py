@@ -42,7 +42,7 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
     if received or status in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if status:
-        raise T2TError(f"{name} failed with status {status}; its message stands above")
+        raise T2TError(f"{name} failed with exit status {status}; see its message above")
 
 
 @contextmanager

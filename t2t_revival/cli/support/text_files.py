@@ -137,7 +137,7 @@ def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw |
 def drawing(problem: Text2TextProblem | None) -> Draw:
     """Returns the function that draws a problem's outputs for `--pretty`; they must be trees."""
     if problem is None:
-        raise T2TError("--pretty needs a known problem: give --problem")
+        raise T2TError("--pretty needs a known problem: give --problem, or --t2t_usr_dir for your own")
     width = shutil.get_terminal_size((COLUMNS, 0)).columns
     problem.render("", width)
     return lambda output: problem.render(output, width)

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from absl import flags
 
-from t2t_revival.cli.support.field_flags import Field, define_fields, descriptions, field_values
+from t2t_revival.cli.support.field_flags import define_fields, descriptions, field_values
 from t2t_revival.cli.trainer import RUN_CONFIG_FLAGS
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hparams import HParams
@@ -37,16 +37,13 @@ class Oven:
     share: float = 0.5
 
 
-FIELDS = {
-    "degrees": Field("heat", upper_bound=300),
-    **{name: name for name in ("fan", "mode", "racks", "book", "share")},
-}
+FIELDS = {"degrees": "heat", **{name: name for name in ("fan", "mode", "racks", "book", "share")}}
 
 
 @pytest.fixture
 def values():
     defined = flags.FlagValues()
-    define_fields(defined, Oven, FIELDS)
+    define_fields(defined, Oven, FIELDS, {"degrees": (0, 300)})
     return defined
 
 
@@ -83,6 +80,6 @@ def test_every_field_of_a_config_has_a_description(owner):
 
 
 def test_the_trainer_has_a_flag_for_each_field_of_a_run():
-    named = {field if isinstance(field, str) else field.name for field in RUN_CONFIG_FLAGS.values()}
+    named = set(RUN_CONFIG_FLAGS.values())
     set_by_the_command = {"output_dir", "num_parallel_batches"}
     assert named | set_by_the_command == {field.name for field in dataclasses.fields(RunConfig)}

@@ -39,7 +39,7 @@ def test_a_command_runs_as_if_it_were_typed(files, capfd) -> None:
 
 
 def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
-    with pytest.raises(T2TError, match="t2t-bleu failed with status 1; its message stands above"):
+    with pytest.raises(T2TError, match="t2t-bleu failed with exit status 1; see its message above"):
         run_command("t2t-bleu", {"translation": files / "missing", "reference": files / "ref.de"})
     assert "t2t-bleu: error:" in capfd.readouterr().err
 
