@@ -52,13 +52,13 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def out(trained, tmp_path):
-    """A copy of the output_dir, to do harm to."""
+    """Copy of the output_dir that a test may change."""
     return shutil.copytree(trained / "out", tmp_path / "out")
 
 
 @pytest.fixture
 def packages(monkeypatch):
-    """Keeps what a test registers from those that follow."""
+    """Restores the registry after a test."""
     registry.list_hparams(), registry.list_problems()
     for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))

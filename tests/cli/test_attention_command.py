@@ -21,7 +21,7 @@ def refused(capsys, status, *parts):
         assert str(part) in error
 
 
-def test_the_page_is_written_where_nothing_else_is_said(out, capsys):
+def test_the_page_has_a_default_place(out, capsys):
     assert run(out, "--input=the dog", DECODE) == 0
     captured = capsys.readouterr()
     page = (out / "attention.html").read_text(encoding="utf-8")

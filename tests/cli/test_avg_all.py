@@ -74,7 +74,7 @@ def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monke
 
 @pytest.fixture
 def changed(out, write_checkpoint):
-    """Step 7 does not name its training data; those after it are of two."""
+    """Checkpoints without a record of their data (step 7) and of two kinds of data (later ones)."""
     for step, data in ((8, "aaaaaaaa"), (9, "bbbbbbbb"), (10, "bbbbbbbb")):
         write_checkpoint(out, step, data)
     return out

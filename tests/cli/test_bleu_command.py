@@ -1,4 +1,4 @@
-"""`t2t-bleu`: what it prints, what it refuses, and that it starts without TensorFlow."""
+"""`t2t-bleu`: output, rejected input, start without TensorFlow."""
 
 import io
 import os

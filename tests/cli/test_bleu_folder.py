@@ -1,4 +1,4 @@
-"""`t2t-bleu --translations_dir`: what it prints, what TensorBoard gets, and that a second run goes on."""
+"""`t2t-bleu --translations_dir`: output, TensorBoard events, continuation by a second run."""
 
 import os
 import re

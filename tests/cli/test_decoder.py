@@ -65,7 +65,7 @@ def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
 
 
 def test_a_line_of_nbest_has_as_many_outputs_as_the_others(out, tmp_path, capsys, monkeypatch):
-    """T2T's had: those that its search did not finish were empty."""
+    """T2T pads each line with empty outputs where its search finished fewer."""
     found = [[Translation("a", -1.0), Translation("b", -2.0)], [Translation("c", -3.0)]]
 
     def nbest(translator, lines, on_outputs, **_):
@@ -164,7 +164,7 @@ def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
     assert "cut to the first 30" in captured.err
 
 
-def test_flags_that_say_nothing_go_with_all(out, capsys, monkeypatch):
+def test_flags_with_empty_values_go_with_all(out, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert decode(out, "--decode_interactive", "--noeval_use_test_set", "--dataset_split=") == 0
 
@@ -180,7 +180,7 @@ def test_output_dir_by_problem_and_hparams_set(out, tmp_path, monkeypatch, capsy
 
 
 def process(out, *flags, stdin=None):
-    """A decoder's process, in which TensorFlow may say at its start what it wants."""
+    """Runs a decoder in a process whose environment does not silence TensorFlow."""
     command = [sys.executable, "-m", "t2t_revival.cli.decoder", f"--output_dir={out}", *flags]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     return subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True, env=environment)
@@ -188,7 +188,7 @@ def process(out, *flags, stdin=None):
 
 @pytest.mark.slow
 def test_a_process_of_its_own_says_no_more_than_it_should(out, tmp_path):
-    """Streams of one thread each; nothing of TensorFlow's on the standard output."""
+    """One thread per stream; TensorFlow prints nothing on the standard output."""
     (tmp_path / "in").write_text("the dog\n\n" * 200)
     with (tmp_path / "in").open() as file:
         done = process(out, "--decode_from_file=-", stdin=file)
@@ -197,15 +197,15 @@ def test_a_process_of_its_own_says_no_more_than_it_should(out, tmp_path):
     assert all(bool(line) == (number % 2 == 0) for number, line in enumerate(lines[:-1]))
     assert len(set(lines[:-1])) == 2
     assert "400 sentences" in done.stderr
-    assert_lines_of_ours(done.stderr)
+    assert_no_foreign_lines(done.stderr)
 
 
 @pytest.mark.slow
 def test_a_split_is_decoded_in_silence_too(out):
-    assert_lines_of_ours(process(out, f"--decode_hparams={DECODE}").stderr)
+    assert_no_foreign_lines(process(out, f"--decode_hparams={DECODE}").stderr)
 
 
-def assert_lines_of_ours(text):
+def assert_no_foreign_lines(text):
     assert "oneDNN" not in text
     assert "cuInit" not in text
     first, *others = text.splitlines()

@@ -20,7 +20,7 @@ SMALL = "beam_size=2,extra_length=3,batch_size=64"
 
 @pytest.fixture
 def once(monkeypatch):
-    """Has a model compiled once for all runs of a test."""
+    """Compiles a model once for all runs of a test."""
     load = functools.cache(Translator.load.__func__)
 
     def cached(*args, on_damaged, **kwargs):
@@ -31,7 +31,7 @@ def once(monkeypatch):
 
 @pytest.fixture
 def stop(monkeypatch):
-    """Calls what it is called with after so many batches of the next runs; with None, nothing."""
+    """Sets an action for the next runs, called after a number of batches; None removes it."""
 
     state = {"left": 0, "action": None}
     update = ProgressBar.update
@@ -150,7 +150,7 @@ def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysb
 
 @pytest.mark.slow
 def test_a_kill_loses_nothing_that_was_done(out, tmp_path, capsys):
-    """One core, so that the process decodes as this one does: a batch at a time."""
+    """Uses one core, so that the process decodes batch by batch, as this one does."""
     (tmp_path / "in").write_text(SOURCE * 20)
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_hparams={SMALL},write_beam_scores=True"]
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'whole'}") == 0

@@ -1,4 +1,4 @@
-"""`t2t-eval`: the scores of each checkpoint, none measured twice, damaged ones named."""
+"""`t2t-eval`: each checkpoint is scored once; corrupt ones are named."""
 
 import csv
 import os
@@ -21,7 +21,7 @@ from t2t_revival.utils.file_watcher import Clock
 
 @pytest.fixture
 def scored(monkeypatch):
-    """Has a checkpoint's scores follow from its step, without a model; the names of those scored."""
+    """Replaces scores by functions of the step, without a model; names of the scored checkpoints."""
     names = []
 
     class Scores:
@@ -65,7 +65,7 @@ def failure(capsys, status):
 
 @pytest.mark.slow
 def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
-    """Of the second checkpoint: loss and accuracy by NumPy from its logits, BLEU from what it translates."""
+    """The second checkpoint's loss and accuracy by NumPy from its logits, its BLEU from its translations."""
     write_checkpoint(out, 9)
     assert run(out, "--problem=translate_ende", "--hparams_set=tiny") == 0
     text = capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_outputs_are_kept_and_measured_again_where_they_are_gone(out, scored, wr
 def test_a_difference_within_the_noise_leaves_it_to_the_loss(
     out, scored, capsys, monkeypatch, write_checkpoint
 ):
-    """Outputs of two calls are compared; the later checkpoint has the better BLEU and the higher loss."""
+    """Outputs of two calls are compared; the later checkpoint has a better BLEU and a higher loss."""
     references = [
         target for _, target in registry.problem("translate_ende").references("dev", Run.load(out).data_dir)
     ]
@@ -177,7 +177,7 @@ def test_a_difference_within_the_noise_leaves_it_to_the_loss(
     assert f"--checkpoint_path={out / 'model.ckpt-7.npz'}" in lines[-1]
 
 
-def test_what_the_training_removes_meanwhile_is_left_out_and_not_recommended(
+def test_checkpoints_that_the_training_removes_are_skipped_and_not_recommended(
     out, scored, capsys, monkeypatch, write_checkpoint
 ):
     write_checkpoint(out, 8)
@@ -227,7 +227,7 @@ def test_interrupted_it_keeps_what_it_has(out, scored, monkeypatch, write_checkp
     assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-8.npz"]
 
 
-def test_damaged_checkpoints_are_named_and_left_out(out, scored, capsys, write_checkpoint):
+def test_corrupt_checkpoints_are_named_and_skipped(out, scored, capsys, write_checkpoint):
     write_checkpoint(out, 8)
     path = out / "model.ckpt-8.npz"
     path.write_bytes(path.read_bytes()[:1000])

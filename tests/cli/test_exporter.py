@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def asked(folder):
-    """What a process that has TensorFlow and TensorFlow Text, and not this package, gets from the folder."""
+    """Outputs of the folder in a process with TensorFlow and TensorFlow Text, but without this package."""
     command = [sys.executable, "-c", ASK, str(folder), json.dumps(LINES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,3 +1,5 @@
+"""`t2t-make-tf-configs`: a TF_CONFIG for each machine, and wrong addresses."""
+
 import json
 import shlex
 

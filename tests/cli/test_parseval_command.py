@@ -1,4 +1,4 @@
-"""`t2t-parseval`: what it prints, what it refuses, and that it starts without TensorFlow."""
+"""`t2t-parseval`: output, rejected input, start without TensorFlow."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ def run(gold: Path | str, predicted: Path | str) -> int:
 
 
 def failure(files: list[Path], capsys: pytest.CaptureFixture) -> str:
-    """The one line that a failing run says."""
+    """Runs a command that fails; returns its one line of error."""
     assert run(*files) == 1
     output = capsys.readouterr()
     assert output.out == ""
@@ -84,7 +84,7 @@ def test_columns_stand_below_their_titles(files: list[Path], capsys: pytest.Capt
     assert len({len(line) for line in capsys.readouterr().out.splitlines()}) == 1
 
 
-def test_skipped_sentences_are_said(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_skipped_sentences_are_counted(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     write(files[0], ["(NP (. .))", *GOLD])
     write(files[1], ["(NP (XX .))", *PREDICTED])
     assert run(*files) == 0
@@ -122,7 +122,7 @@ def test_bad_files(
     assert said in failure(files, capsys)
 
 
-def test_damaged_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_corrupt_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     files[1] = files[1].rename(files[1].with_suffix(".gz"))
     assert "dev.gz: damaged gzip file" in failure(files, capsys)
 
@@ -142,9 +142,7 @@ def test_an_empty_line_is_a_missing_tree(files: list[Path], capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("longer", [0, 1])
-def test_the_file_that_goes_on_is_named(
-    files: list[Path], capsys: pytest.CaptureFixture, longer: int
-) -> None:
+def test_the_longer_file_is_named(files: list[Path], capsys: pytest.CaptureFixture, longer: int) -> None:
     write(files[1 - longer], [GOLD, PREDICTED][1 - longer][:2])
     assert f"but only {files[longer]} has a tree 3 (line 3)" in failure(files, capsys)
 

@@ -1,4 +1,4 @@
-"""Parsing by the commands, with random weights: what comes out is a tree all the same."""
+"""Parsing by the commands: outputs are trees even with random weights."""
 
 import dataclasses
 import io
@@ -231,7 +231,7 @@ class ParseMine(ParseWsj):
 
 
 def test_a_parser_of_ones_own_gives_trees_too(trained, tmp_path):
-    """In a process of its own, where nobody has imported the user's package before."""
+    """Runs in a process of its own, where the user's package has not been imported."""
     package = tmp_path / "my_parsers"
     package.mkdir()
     (package / "__init__.py").write_text(USER_PROBLEM)

@@ -1,4 +1,4 @@
-"""Each command that a message proposes is pasted, in folders whose names need quotes."""
+"""Every command that a message proposes can be pasted, in folders whose names need quotes."""
 
 import re
 import shlex
@@ -45,7 +45,7 @@ class Shell:
         return self.hints
 
     def parses(self, line):
-        """The flags that a command of which a run would take long is given, which must exist."""
+        """Parses the flags of a proposed command whose run would take long."""
         program, *words = shlex.split(line)
         values = import_module(
             "t2t_revival.cli." + program.removeprefix("t2t-").replace("-", "_")

@@ -348,7 +348,7 @@ def wait_until_ready(url, process, log, seconds=120):
     pytest.fail(f"tensorflow_model_server is not ready: {log.read_text(errors='replace')[-2000:]}")
 
 
-def test_a_batch_size_that_would_do_nothing_is_refused(capsys):
+def test_a_batch_size_without_effect_is_refused(capsys):
     flags = ["--server=localhost:1", "--servable_name=x", "--inputs_once=a", "--batch_size=4"]
     assert query_server.main(["t2t-query-server", *flags]) == 1
     assert "--batch_size needs --decode_from_file" in capsys.readouterr().err

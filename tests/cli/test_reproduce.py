@@ -1,4 +1,4 @@
-"""`t2t-reproduce`: what it asks for, and what it says when that is wrong."""
+"""`t2t-reproduce`: its flags and its errors."""
 
 import pytest
 

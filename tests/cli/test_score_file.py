@@ -1,4 +1,4 @@
-"""t2t-decoder --score_file."""
+"""Log-probabilities of given targets: t2t-decoder --score_file."""
 
 import io
 import math

@@ -193,7 +193,7 @@ def test_a_refused_command_leaves_the_run_as_it_was(
 
 @pytest.fixture(scope="module")
 def moved(corpus: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
-    """A run that was resumed with other settings on other data, what was said then, and that data."""
+    """A run that was resumed with other settings on other data, its messages, and the new data."""
     root = tmp_path_factory.mktemp("moved")
     shutil.copytree(corpus, root / "corpus")
     for name in ("train.en", "dev.en"):

@@ -19,7 +19,7 @@ def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
 
 
-def test_the_summary_counts_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_counts_skipped_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
     trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))

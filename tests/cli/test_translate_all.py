@@ -1,4 +1,4 @@
-"""`t2t-translate-all`: a file for each checkpoint, whole or not there, and never made twice."""
+"""`t2t-translate-all`: one complete file for each checkpoint, never made twice."""
 
 import os
 
@@ -24,7 +24,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def steps_decoded(monkeypatch):
-    """Has outputs say by which checkpoint they are made, without a search; the steps, as they come."""
+    """Replaces the search by outputs that name their checkpoint; steps in the order of decoding."""
     steps = []
 
     def nbest(translator, lines, completed, on_outputs, **_):
@@ -50,7 +50,7 @@ def failure(capsys, status):
 
 
 def test_outputs_are_the_decoders(out, source, tmp_path, capsys, write_checkpoint):
-    """Of the second checkpoint, to which the first one's model was given its weights."""
+    """Compares the second checkpoint, whose weights the first one's model was given."""
     write_checkpoint(out, 12)
     assert run(out, source, f"--decode_hparams={OPTIONS}", "--problem=translate_ende") == 0
     captured = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Which checkpoint is recommended, and why."""
+"""The recommended checkpoint, and the reason."""
 
 import math
 import random
@@ -17,7 +17,7 @@ REFERENCES = [" ".join(DRAW.choices([f"w{i}" for i in range(60)], k=12)) for _ i
 
 
 def outputs(wrong: int, places: tuple[int, ...] = (2, 7)) -> list[str]:
-    """The references, with errors at some places of the first `wrong` lines."""
+    """References with errors at some places of the first `wrong` lines."""
     lines = [line.split() for line in REFERENCES]
     for line in lines[:wrong]:
         for place in places:

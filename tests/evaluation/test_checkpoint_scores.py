@@ -1,4 +1,4 @@
-"""Rows of t2t-eval are kept, found again, and replaced by newer ones of the same checkpoint."""
+"""Rows of t2t-eval are kept, found, and replaced by newer ones of the same checkpoint."""
 
 import math
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Metrics of decoded outputs: BLEU of translations, F1 of trees, none of others."""
+
 import pytest
 
 from t2t_revival import registry

@@ -21,7 +21,7 @@ def brackets(gold: str, predicted: str) -> tuple[int, int, int, int]:
 
 
 def words(number: int) -> Tree:
-    """(S (NP a) (VP a ...)), so many words."""
+    """A tree (S (NP a) (VP a ...)) of `number` words."""
     return Tree("S", [Tree("NP", [Tree("NN", ["a"])]), Tree("VP", [Tree("VB", ["a"])] * (number - 1))])
 
 

@@ -1,4 +1,4 @@
-"""Beside other scorers, sentence by sentence: PYEVALB, EVALB where it is installed, and brute force.
+"""Agreement with other scorers, sentence by sentence: PYEVALB, EVALB if installed, and brute force.
 
     pytest -s tests/evaluation/test_parseval_agreement.py
 
@@ -145,7 +145,7 @@ def test_pyevalb_where_no_rule_applies(pairs: list[Pair], request: pytest.Fixtur
 
 
 def is_plain(tree: Tree) -> bool:
-    """Without TOP, PRT and function tags, and no two brackets equal; tags do not matter."""
+    """Returns whether a tree has no TOP, PRT or function tags and no two equal brackets."""
     labels = [node.label() for node in tree.subtrees() if isinstance(node[0], Tree)]
     numbered = (node.label() for node in by_rules(tree, set()).subtrees() if isinstance(node[0], Tree))
     unusual = any(label in ("TOP", "PRT") or "-" in label or "=" in label for label in labels)
@@ -160,7 +160,7 @@ def test_brute_force(pairs: list[Pair]) -> None:
 
 @pytest.mark.skipif(not EVALB, reason="evalb is not on PATH")
 def test_evalb(pairs: list[Pair], tmp_path: Path) -> None:
-    """Every sentence's counts, and both summaries to the two decimals that it prints."""
+    """Compares every sentence's counts, and both summaries to the two decimals that EVALB prints."""
     small = [pair for pair in pairs if all(fits(tree) for tree in pair)]
     rows, summaries = evalb(small, tmp_path)
     ours = [score(gold, untagged(predicted)) for gold, predicted in small]
@@ -175,13 +175,13 @@ def test_evalb(pairs: list[Pair], tmp_path: Path) -> None:
 
 
 def fits(tree: Tree) -> bool:
-    """Within EVALB's arrays."""
+    """Returns whether a pair fits EVALB's arrays."""
     brackets = sum(not isinstance(node[0], str) for node in tree.subtrees())
     return len(line(tree)) < 4900 and len(tree.leaves()) < 200 and brackets < 200
 
 
 def evalb(pairs: list[Pair], folder: Path) -> tuple[list[list[str]], list[float]]:
-    """Its rows, and the figures of its two summaries; predicted trees have gold's tags here."""
+    """Runs EVALB; returns its rows and the figures of its two summaries. Predicted trees have gold's tags."""
     assert EVALB
     texts = {"gold": [line(gold) for gold, _ in pairs], "test": [line(ours) for _, ours in pairs]}
     for name, lines in texts.items():

@@ -53,7 +53,7 @@ def test_f1() -> None:
 
 
 def test_the_interval_of_f1_is_that_of_its_samples() -> None:
-    """With one bracket in each sentence, right in half of 100: F1 is a share, of deviation 5 percent."""
+    """One bracket in each of 100 sentences, half of them right: F1 is a share of standard deviation 5%."""
     right, wrong = "(S (NP (NN dog)))", "(S (VP (NN dog)))"
     compared = compare_f1({"base": [right, wrong] * 50}, [right] * 100)
     share = compared["base"].score / 100

@@ -1,4 +1,4 @@
-"""Which files of a folder are translations, and the events that their scores go to."""
+"""Translations in a folder, and the events of their scores."""
 
 from pathlib import Path
 

@@ -19,13 +19,13 @@ def vocabulary_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def vocabulary(vocabulary_file):
-    """A new one for each module: a new random seed takes SentencePiece's resources away from TensorFlow."""
+    """A vocabulary per module, since a new random seed makes TensorFlow lose SentencePiece's resources."""
     return Vocabulary(vocabulary_file)
 
 
 @pytest.fixture(scope="module")
 def make_translator(vocabulary):
-    """A translator with random weights, always the same: (options, max_length, hparams)."""
+    """Makes translators with the same random weights: (options, max_length, hparams)."""
 
     def make(options, max_length=None, **changes):
         keras.utils.set_random_seed(3)

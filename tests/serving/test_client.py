@@ -23,7 +23,7 @@ def model_server():
 
 @pytest.fixture(params=["grpc", "rest"])
 def server(request, model_server, monkeypatch):
-    """A server that answers lines in capitals; pauses between tries are short."""
+    """A server that returns lines in capitals; retries come quickly."""
     monkeypatch.setattr(client, "BACKOFF", 0.2)
     monkeypatch.setattr(client, "RECONNECT_MS", 50)
     model_server.predict = echo
@@ -72,7 +72,7 @@ def test_options_are_given_for_each_line(server):
     assert given == {"beam_size": [3, 3], "alpha": [1.0, 1.0], "extra_length": [7, 7], "n": [3, 3]}
 
 
-def test_what_stands_for_no_output_is_left_out(server):
+def test_padding_is_dropped(server):
     def predict(*_):
         outputs = np.array([[b"a", b""], [b"", b""]], object)
         return {"outputs": outputs, "scores": np.float32([[-1, client.NO_OUTPUT], [0, client.NO_OUTPUT]])}
@@ -105,7 +105,7 @@ def test_a_server_that_starts_late_is_reached(server):
     timer.join()
 
 
-def test_nobody_there(server):
+def test_no_server(server):
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(T2TError, match=rf"{HOST}:{port}: not available: .*[Cc]onnection refused; is Tensor"):
@@ -191,7 +191,7 @@ def test_the_port_of_the_other_protocol(server):
         ({"scores": np.float32([[0], [client.NO_OUTPUT]])}, "weights contain NaN"),
     ],
 )
-def test_an_answer_of_another_shape(server, change, message):
+def test_a_response_of_another_shape(server, change, message):
     def predict(*request):
         answer = {**echo(*request), **change}
         return {name: array for name, array in answer.items() if array is not None}
@@ -222,7 +222,7 @@ def test_an_answer_of_another_shape(server, change, message):
         (b"", "not available: RemoteDisconnected: "),
     ],
 )
-def test_what_other_http_servers_say(content, message):
+def test_responses_of_other_http_servers(content, message):
     canned = Canned(content)
     with pytest.raises(T2TError, match=f"http://{HOST}:{canned.port}: {message}"):
         client.query(client.connect(f"http://{HOST}:{canned.port}/", "echo", 10, 1), ["a"])

@@ -1,4 +1,4 @@
-"""`translate.cc`: a program without Python gives what `Translator` gives, or one line of error."""
+"""`translate.cc`: a program without Python returns the outputs of `Translator`, or one line of error."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def version(translator, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """Built as the comment at the head of the source says."""
+    """The program, built as its source's first comment says."""
     folder = tmp_path_factory.mktemp("program")
     shutil.copy(SOURCE, folder)
     _, commands = SOURCE.read_text(encoding="utf-8").split("\n// To build, ", 1)
@@ -106,8 +106,8 @@ def test_a_missing_model(program, text_ops, version, tmp_path):
         check_error(run(program, text_ops, folder), f"{folder}: no saved_model.pb there")
 
 
-def test_a_damaged_model(program, text_ops, version, tmp_path):
-    folder = shutil.copytree(version, tmp_path / "damaged")
+def test_a_corrupt_model(program, text_ops, version, tmp_path):
+    folder = shutil.copytree(version, tmp_path / "corrupt")
     (folder / "saved_model.pb").write_bytes(b"no graph")
     check_error(run(program, text_ops, folder), str(folder))
 

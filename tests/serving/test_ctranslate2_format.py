@@ -1,4 +1,4 @@
-"""CTranslate2 gives each token the probability that the model gives it."""
+"""CTranslate2 computes the model's probability of each token."""
 
 import keras
 import numpy as np
@@ -29,7 +29,7 @@ def translator(vocabulary, **changes):
 
 
 def log_probs(model, source, target):
-    """Of each target token and EOS, PAD taken out, [target + 1]."""
+    """Log-probabilities of target tokens and EOS without PAD, [target + 1]."""
     targets = [*target, EOS]
     ids = {"inputs": np.array([[*source, EOS]]), "targets": np.array([targets])}
     logits = np.asarray(model(ids), np.float64)[0]
@@ -60,7 +60,7 @@ def test_probabilities(vocabulary, tmp_path, changes):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_outputs(vocabulary, tmp_path, beam_size):
-    """Without a length penalty, which is another there."""
+    """Compares without a length penalty, since CTranslate2's differs."""
     ours = translator(vocabulary, **PRE_NORM)
     ours.model.target_embedding.embeddings.assign(ours.model.target_embedding.embeddings * 3)
     write_ctranslate2(ours, tmp_path / "model")
@@ -91,7 +91,7 @@ def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
 
 
 def test_long_inputs_have_positions(vocabulary, tmp_path):
-    """Also where positions are learned: those beyond the last share its vector."""
+    """Learned positions too: those beyond the last share its vector."""
     ours = translator(vocabulary, pos="emb")
     write_ctranslate2(ours, tmp_path / "model")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
@@ -110,7 +110,7 @@ def test_long_inputs_have_positions(vocabulary, tmp_path):
         ({"attention_window": 8}, "does not support restricted attention"),
     ],
 )
-def test_a_model_that_has_no_place_there(vocabulary, tmp_path, changes, message):
+def test_models_that_ctranslate2_does_not_support(vocabulary, tmp_path, changes, message):
     with pytest.raises(T2TError, match=message):
         write_ctranslate2(translator(vocabulary, **changes), tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -54,7 +54,7 @@ def model_server_of_model(folder):
 
 @pytest.fixture(scope="module")
 def decoders(translator):
-    """Translators by options; None: as exported."""
+    """Translators by options; `None` stands for those of the export."""
     other = Translator(translator.model, translator.vocabulary, OPTIONS, translator.max_length)
     return {None: translator, OPTIONS: other}
 
@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text(translator, model):
 
 
 @pytest.mark.slow
-def test_what_the_model_refuses(model):
+def test_options_that_the_model_rejects(model):
     options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
     with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
         model.predict("translate_with_options", {"inputs": ["a"], **options})
@@ -114,7 +114,7 @@ def test_what_the_model_refuses(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [["cat", ""], [{"inputs": "cat"}, {"inputs": ""}]])
 def test_rows_over_rest(translator, model_server_of_model, rows):
-    """What others send, such as curl."""
+    """Rows, as curl and other clients send them."""
     url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
     answers = requests.post(url, json={"instances": rows}, timeout=10).json()["predictions"]
     assert [answer["outputs"] for answer in answers] == [translator.translate(["cat"]), [""]]
@@ -123,7 +123,7 @@ def test_rows_over_rest(translator, model_server_of_model, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["rows", "columns", "scalars"])
 def test_options_over_rest(decoders, model_server_of_model, body):
-    """In both of its formats, and scalars, which a server without batching passes on."""
+    """Options in both formats of REST, and scalars, which a server without batching accepts."""
     options = {"beam_size": 3, "alpha": 0.6, "extra_length": 4, "n": 3}  # as OPTIONS
     columns = {"inputs": ["cat", "the dog"], **{name: [value] * 2 for name, value in options.items()}}
     bodies = {
@@ -162,7 +162,7 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_damaged_model(folder, tmp_path):
+def test_an_incomplete_model(folder, tmp_path):
     version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
     shutil.rmtree(version / "variables")
     with pytest.raises(T2TError, match=f"{version}: cannot be loaded ("):

@@ -1,4 +1,4 @@
-"""The graph of strings gives what `Translator` gives, for any text and any company."""
+"""The graph of strings returns the outputs of `Translator`, for any text in any batch."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,13 @@ def module(translator):
     return ServingModule(translator)
 
 
-def test_what_would_be_drawn_is_not_served(make_translator):
+def test_sampling_is_not_served(make_translator):
     with pytest.raises(T2TError, match="exported models do not sample"):
         ServingModule(make_translator(DecodeHParams(sampling_method="random")))
 
 
 def check(found, row, expected):
-    """A row of the module's answer is the translator's n-best list."""
+    """Checks that a row of the module's outputs is the translator's n-best list."""
     texts = [text.decode() for text in found["outputs"].numpy()[row]]
     scores = found["scores"].numpy()[row]
     assert texts[: len(expected)] == [output.text for output in expected]
@@ -79,7 +79,7 @@ def test_blank_is_what_python_strips():
 
 
 def test_options_of_the_call(translator, module):
-    """A value for each line, or one for all; a line's answer is that of a call of its own."""
+    """Options have a value per line or one for all; a line's outputs do not depend on the others."""
     lines, beams, alphas, extras, n = LINES[:3], [4, 2, 1], [0.0, 0.6, 1.0], [2, 3, 6], [3, 1, 1]
     found = module.translate_with_options(*map(tf.constant, (lines, beams, alphas, extras, n)))
     assert found["outputs"].shape == (3, 3)

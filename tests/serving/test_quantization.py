@@ -1,4 +1,4 @@
-"""Weights in fewer bits."""
+"""Weights in bfloat16 and int8."""
 
 import keras
 import numpy as np
@@ -48,12 +48,12 @@ def translator(vocabulary, precision):
 
 @pytest.fixture
 def vocabulary(vocabulary_file):
-    """A new one for each test, since each sets a random seed; see conftest.py."""
+    """A vocabulary per test, since each sets a random seed; see conftest.py."""
     return Vocabulary(vocabulary_file)
 
 
 def test_int8_computes_with_the_multiples(vocabulary):
-    """What a model gives whose weights are these multiples."""
+    """Outputs are those of a model whose weights are the multiples."""
     expected, source = (translator(vocabulary, PRECISIONS["int8"]) for _ in range(2))
     module = ServingModule(source, "int8")
     for weight in expected.model.weights:
@@ -67,7 +67,7 @@ def test_int8_computes_with_the_multiples(vocabulary):
 
 
 def as_tensorflow_serving(version):
-    """The outputs of LINES by a session, which fills variables by their names, and not by objects."""
+    """Outputs for LINES by a session, which restores variables by name, as TensorFlow Serving does."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         graph = tf.compat.v1.saved_model.load(session, ["serve"], str(version))
         signature = graph.signature_def["serving_default"]
@@ -77,7 +77,7 @@ def as_tensorflow_serving(version):
 @pytest.mark.slow
 @pytest.mark.parametrize(("quantize", "bytes_of_a_weight"), [("none", 4), ("bfloat16", 2), ("int8", 1)])
 def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
-    """Every matrix in as many bytes, and little else; the folder does what the module does."""
+    """The size of the files is that of the matrices; the folder returns the module's outputs."""
     source = translator(vocabulary, PRECISIONS[quantize])
     version = export(source, tmp_path, "translate_ende", quantize)
     reader = tf.train.load_checkpoint(str(version / "variables" / "variables"))
@@ -103,7 +103,7 @@ def test_norms_stay_float32_under_bfloat16(vocabulary):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_what_is_no_number_stays_none():
+def test_nan_stays_nan():
     integers, scales = quantize_int8(np.array([[0.1, np.nan], [0.3, 0.2]], np.float32), axis=1)
     assert np.isnan((integers * scales)[:, 1]).all()
     np.testing.assert_allclose((integers * scales)[:, 0], [0.1, 0.3], atol=0.002)

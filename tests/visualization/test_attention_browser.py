@@ -1,4 +1,4 @@
-"""The page in a browser: what it draws, what a hand does to it, and that no request leaves it."""
+"""The page in a browser: drawing, mouse and keys, and no requests."""
 
 import json
 import re
@@ -29,7 +29,7 @@ CALLS = f'<img src="{OUTSIDE}a"><script>fetch("{OUTSIDE}b").catch(() => 0); docu
 
 
 class Line(NamedTuple):
-    """One that is drawn: head, query, memory."""
+    """A drawn line: head, query, memory."""
 
     head: int
     query: int
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 class Dom(HTMLParser):
-    """What a browser made of a page.
+    """State of a page in a browser.
 
     Attributes:
         tokens: of both sides, "from" and "at", as they are read.
@@ -82,7 +82,7 @@ class Dom(HTMLParser):
 
 @pytest.fixture
 def browse(tmp_path):
-    """Opens a page at a hash: (text, hash) -> what the browser made of it."""
+    """Opens a page at a hash: (text, hash) -> `Dom`."""
 
     def opened(text: str, where: str = "") -> Dom:
         path, log = tmp_path / "page.html", tmp_path / "log.json"
@@ -96,7 +96,7 @@ def browse(tmp_path):
 
 
 def requests(log: Path) -> list[str]:
-    """The addresses that a page, and not the browser itself, asked for."""
+    """Addresses requested by a page, without those of the browser itself."""
     net = json.loads(log.read_text(encoding="utf-8"))
     begun = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
     jobs = [event["params"] for event in net["events"] if event["type"] == begun and "params" in event]
@@ -155,7 +155,7 @@ def test_all_heads_of_the_last_layer_are_drawn_where_nothing_is_chosen(hostile, 
         assert dom.status == ""
 
 
-def test_a_token_of_the_hash_is_isolated_and_said_in_words(hostile, browse) -> None:
+def test_a_token_of_the_hash_is_isolated_and_described(hostile, browse) -> None:
     dom = browse(page(hostile, "about"), "#kind=cross&layer=2&heads=2&from=3")
     assert {line.query for line in dom.lines} == {2}
     weights = hostile.kinds[2].weights[1, 1, 2]
@@ -170,7 +170,7 @@ def test_a_token_of_the_hash_is_isolated_and_said_in_words(hostile, browse) -> N
 
 
 def test_hand_and_keys(hostile, browse) -> None:
-    """All in one page, in which everything may load and run: still nothing is asked for."""
+    """All in one page without a security policy, which still sends no request."""
     dom = browse(
         driven(
             hostile,
@@ -253,7 +253,7 @@ def test_tokens_can_be_read_in_a_narrow_window(hostile, browse, width) -> None:
 
 
 def test_a_request_would_be_seen_and_is_refused_by_the_page(hostile, browse) -> None:
-    """The same addition to a page without rules, which runs it and asks, and to ours, which does not."""
+    """The same addition runs in a page without a security policy, and not in this one."""
     dom = browse(f"<!DOCTYPE html><title>control</title>{CALLS}")
     assert (sorted(dom.requests), dom.title) == ([f"{OUTSIDE}a", f"{OUTSIDE}b"], "ran")
     dom = browse(page(hostile, "about").replace("</body>", f"{CALLS}</body>"))

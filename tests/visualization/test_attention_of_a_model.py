@@ -1,4 +1,4 @@
-"""What is drawn is what the model computed, with the labels of the very tokens."""
+"""Weights are those that the model computed, with the labels of their tokens."""
 
 from types import SimpleNamespace
 
@@ -85,7 +85,7 @@ def test_special_tokens_have_names_of_their_own() -> None:
 
 
 def tokens(number: int) -> str:
-    """A text of so many, EOS not counted."""
+    """A text of `number` tokens without EOS."""
     return " ".join(["the"] * number)
 
 
@@ -144,6 +144,6 @@ def test_select(hostile) -> None:
         ({"head": 5}, "--head=5: the model has heads 1 to 4"),
     ],
 )
-def test_a_layer_or_head_that_there_is_not(hostile, narrow: dict, message: str) -> None:
+def test_an_unknown_layer_or_head(hostile, narrow: dict, message: str) -> None:
     with pytest.raises(T2TError, match=message):
         hostile.select(**narrow)

@@ -1,4 +1,4 @@
-"""The page holds what was computed, and nothing in a token can get out of where it is put."""
+"""The page holds the computed weights; tokens are escaped."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from t2t_revival.visualization.attention_page import page
 
 
 class Elements(HTMLParser):
-    """All elements of a page, each name with its attributes and the text that begins it."""
+    """Elements of a page: name, attributes and first text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def test_a_page_of_one_head_is_smaller_and_keeps_the_numbers(hostile) -> None:
 
 
 def test_what_may_run_or_be_loaded(hostile) -> None:
-    """The browser itself is told: this script and this style, and nothing else."""
+    """The security policy allows one script and one style only."""
     elements = Elements(page(hostile, "about"))
     (policy,) = (has["content"] for tag, has, _ in elements.found if "http-equiv" in has)
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -103,7 +103,7 @@ def test_hostile_tokens_leave_the_page_as_it_is(hostile) -> None:
     assert skeleton(hostile) == skeleton(Attention("a", "b", (plain,)))
 
 
-def test_what_is_said_of_the_model_is_text(hostile) -> None:
+def test_the_models_name_is_escaped(hostile) -> None:
     elements = Elements(page(hostile, "<b>$script</b> & more"))
     assert elements.texts("p", id="about") == ["<b>$script</b> & more"]
     assert not elements.texts("b")

@@ -1,4 +1,4 @@
-"""The PNG has what it should, whatever the tokens are."""
+"""Content of the PNG for any tokens."""
 
 import io
 
@@ -12,7 +12,7 @@ from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, Attenti
 
 @pytest.fixture
 def figures(monkeypatch) -> list[Figure]:
-    """The figures that are written."""
+    """Figures that are saved."""
     written = []
     save = Figure.savefig
 

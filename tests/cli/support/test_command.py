@@ -1,4 +1,4 @@
-"""What every command does with a wrong command line, an error, an interrupt and `--help`."""
+"""Behaviour of every command on a wrong command line, an error, an interrupt and `--help`."""
 
 import importlib
 import io
@@ -105,13 +105,13 @@ def test_debug_shows_the_traceback(values: flags.FlagValues, capsys: pytest.Capt
     assert output.endswith("t2t-bake: error: no oven\n")
 
 
-def test_an_error_of_ours_is_not_hidden(values: flags.FlagValues) -> None:
+def test_an_internal_error_is_not_hidden(values: flags.FlagValues) -> None:
     with pytest.raises(ZeroDivisionError):
         run(values, raises=ZeroDivisionError())
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_characters_that_the_terminal_lacks(
+def test_characters_that_the_terminal_cannot_print(
     values: flags.FlagValues, monkeypatch: pytest.MonkeyPatch, stream: str
 ) -> None:
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
@@ -148,7 +148,7 @@ def test_help(values: flags.FlagValues, capsys: pytest.CaptureFixture, arguments
     assert "hot oven is on. (default: 40)" in " ".join(described.split())
 
 
-def test_a_reader_that_went_away_is_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback() -> None:
     program = (
         "import sys; from t2t_revival.cli.support import command\n"
         "bake = lambda values: [print('x' * 100) for _ in range(10000)]\n"

@@ -1,4 +1,4 @@
-"""All faults of a command line are found at once, and flags of tensor2tensor are answered as such."""
+"""All faults of a command line are reported at once; flags of tensor2tensor are explained."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ t2t-trainer --master=grpc://10.0.0.1:5555 --ps_replicas=2 --worker_replicas=1 --
 """
 
 
-def told(main, text, capsys):
-    """What a command line is told, line by line, without the first where there are several."""
+def faults(main, text, capsys):
+    """Faults that a command reports for a command line, one per item."""
     assert main(text.split()) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -31,7 +31,7 @@ def told(main, text, capsys):
 
 
 def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
-    found = told(trainer.main, DISTRIBUTED, capsys)
+    found = faults(trainer.main, DISTRIBUTED, capsys)
     assert [line.split(":")[0] for line in found] == [
         "--master, --worker_replicas, --worker_id, --sync, --worker_job are now --strategy=multi_worker",
         "--ps_replicas, --ps_gpu are gone",
@@ -89,7 +89,7 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
 )
 def test_flags_of_t2t(main, text, expected, capsys):
     name = f"t2t-{main.__module__.rpartition('.')[2].replace('_', '-')}"
-    found = told(main, f"{name} {text}", capsys)
+    found = faults(main, f"{name} {text}", capsys)
     assert len(found) == len(expected)
     for line, beginning in zip(found, expected, strict=True):
         assert line.startswith(beginning)
@@ -106,13 +106,13 @@ def test_other_faults_are_in_the_same_answer(capsys):
         "unexpected argument 'foo'",
         "unexpected argument '--problem'",
     ]
-    found = told(trainer.main, f"t2t-trainer {text}", capsys)
+    found = faults(trainer.main, f"t2t-trainer {text}", capsys)
     assert len(found) == len(beginnings)
     assert all(map(str.startswith, found, beginnings)), found
 
 
-def test_values_are_read_as_ever(tmp_path, monkeypatch):
-    """Apart or joined, from a file of flags, negative, and the last of two."""
+def test_forms_of_values(tmp_path, monkeypatch):
+    """Values may be separate words, joined by =, from a flag file, or negative; the last one counts."""
     seen = {}
     monkeypatch.setattr(trainer, "_train", lambda values: seen.update(values.flag_values_dict()))
     file = tmp_path / "flags.txt"
@@ -125,10 +125,10 @@ def test_values_are_read_as_ever(tmp_path, monkeypatch):
 
 
 def test_a_file_of_flags_that_is_missing(capsys):
-    assert "nowhere" in told(trainer.main, "t2t-trainer --flagfile=nowhere", capsys)[0]
+    assert "nowhere" in faults(trainer.main, "t2t-trainer --flagfile=nowhere", capsys)[0]
 
 
-def test_no_tensorflow_for_an_answer():
+def test_a_wrong_command_line_needs_no_tensorflow():
     program = (
         "import sys; from t2t_revival.cli import trainer\n"
         "status = trainer.main(['t2t-trainer', '--model=x', '--problem=image_mnist'])\n"

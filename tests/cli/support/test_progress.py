@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 
 def show(stream, monkeypatch, *updates):
-    """Shows (second, done) of 9000 pairs; returns what was written."""
+    """Shows updates (second, done) of 9000 pairs; returns the text written."""
     with messages.ProgressBar("pairs", stream) as bar:
         for second, done in updates:
             monkeypatch.setattr(messages.time, "monotonic", lambda now=second: now)

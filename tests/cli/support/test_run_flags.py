@@ -1,4 +1,4 @@
-"""A model is found under tensor2tensor's names, and its folders are answered with the import."""
+"""Models are found under tensor2tensor's names; for its folders, errors propose the import."""
 
 import json
 import shlex
@@ -72,7 +72,7 @@ def test_a_name_of_another_problem_is_refused(model, problem, other):
         run_flags.open_run(parsed(f"--output_dir={model(problem)}", f"--problem={other}"))
 
 
-def test_a_problem_of_ones_own_under_t2ts_name_is_another(model, monkeypatch):
+def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
     monkeypatch.setitem(registry._PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende")))
     with pytest.raises(T2TError, match="holds a model of translate_ende"):
         run_flags.open_run(parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k"))
@@ -112,7 +112,7 @@ def test_a_server_takes_t2ts_name(monkeypatch):
 
 @pytest.fixture
 def t2t_dir(tmp_path):
-    """An output_dir as tensor2tensor leaves it; files are empty where nobody reads them."""
+    """An output_dir of tensor2tensor; files that are not read are empty."""
     folder = tmp_path / "T2T's train"
     folder.mkdir()
     for name in ("model.ckpt-900.index", "model.ckpt-1000.index", "model.ckpt-1000.data-00000-of-00001"):
@@ -124,8 +124,8 @@ def t2t_dir(tmp_path):
     return folder
 
 
-def command_told(main, arguments, capsys):
-    """The import that a command line is answered with, as words."""
+def proposed_import(main, arguments, capsys):
+    """Words of the import command that an error proposes."""
     name = f"t2t-{main.__module__.rpartition('.')[2].replace('_', '-')}"
     assert main([name, *arguments]) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -149,8 +149,8 @@ def command_told(main, arguments, capsys):
         (attention.main, ["--output_dir={}", "--input=x"]),
     ],
 )
-def test_a_folder_of_t2ts_is_answered_with_the_import(t2t_dir, main, flags, capsys):
-    words = command_told(main, [flag.format(t2t_dir) for flag in flags], capsys)
+def test_a_folder_of_t2t_gets_the_import_proposed(t2t_dir, main, flags, capsys):
+    words = proposed_import(main, [flag.format(t2t_dir) for flag in flags], capsys)
     checkpoint = next(flag for flag in flags if "{}" in flag).partition("=")[2].format(t2t_dir)
     assert words == [
         "t2t-import-checkpoint",
@@ -169,17 +169,17 @@ def test_the_import_names_what_the_folder_lacks(t2t_dir, tmp_path, capsys):
     vocabulary = next(t2t_dir.glob("vocab.*"))
     moved = vocabulary.rename(data / vocabulary.name)
     flags = [f"--output_dir={t2t_dir}", "--problem=translate_ende_wmt32k", f"--data_dir={data}"]
-    assert command_told(decoder.main, flags, capsys)[1:] == [
+    assert proposed_import(decoder.main, flags, capsys)[1:] == [
         f"--checkpoint={t2t_dir / 'model.ckpt-1000'}",
         f"--output_dir={t2t_dir}_imported",
         "--problem=translate_ende",
         f"--vocab_file={moved}",
     ]
     (t2t_dir / "flags.txt").write_text(f"--problem=translate_ende_wmt32k\n--data_dir={data}\n")
-    assert len(command_told(decoder.main, flags, capsys)) == 3, "flags.txt says the rest"
+    assert len(proposed_import(decoder.main, flags, capsys)) == 3, "flags.txt says the rest"
     moved.unlink()
     assert (
-        command_told(decoder.main, flags, capsys)[-1]
+        proposed_import(decoder.main, flags, capsys)[-1]
         == "--vocab_file=T2T_DATA_DIR/vocab.PROBLEM.SIZE.subwords"
     )
 
@@ -191,7 +191,7 @@ def test_t2ts_hparams_without_a_checkpoint(tmp_path, capsys):
     assert f"{tmp_path}: its hparams.json is tensor2tensor's, but there is no" in capsys.readouterr().err
 
 
-def test_a_folder_of_ours_is_no_t2ts(model):
+def test_a_folder_of_this_project_is_not_t2ts(model):
     out = model()
     (out / "model.ckpt-1000.index").touch()
     assert run_flags.open_run(parsed(f"--output_dir={out}"))[0] == out

@@ -1,4 +1,4 @@
-"""A command that runs others: what it shows, how they fail, and that signals reach them."""
+"""Commands run by another command: output, failures and forwarded signals."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_passed_on(files, number) -> None:
-    process = _waiting(files, _hear_interrupts)
+    process = _waiting(files, _restore_handlers)
     child = _child(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
@@ -73,8 +73,8 @@ def _waiting(files, before) -> subprocess.Popen:
     )
 
 
-def _hear_interrupts() -> None:
-    """A background job, as a test may run in, has SIGINT ignored."""
+def _restore_handlers() -> None:
+    """Restores the handlers that a background job, as a test may be, ignores."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -85,18 +85,18 @@ def _nohup() -> None:
 
 
 def _child(parent: int) -> int:
-    """The command's process, when it waits."""
+    """Waits for the command's process to handle signals; returns its id."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split()
-        if found and _heard(int(found[0])):
+        if found and _handles_signals(int(found[0])):
             return int(found[0])
         time.sleep(0.05)
     raise AssertionError("the command has not started")
 
 
-def _heard(process: int) -> bool:
-    """Whether Python's handler of SIGINT stands, which is when its main module begins."""
+def _handles_signals(process: int) -> bool:
+    """Returns whether Python's handler of SIGINT is installed, which precedes the main module."""
     with open(f"/proc/{process}/cmdline") as file:
         if "t2t-bleu" not in file.read():
             return False
