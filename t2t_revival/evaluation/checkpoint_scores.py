@@ -53,12 +53,8 @@ def settings_fingerprint(**values: Any) -> str:
 class Evaluations:
     """The evaluations of a CSV file, which is replaced with each one that is added.
 
-    Rows of other settings, and of checkpoints that were removed, stay in the file.
-
-    Args:
-        output_dir: of the training.
-        split: "dev" or "test".
-        settings: of the evaluations that are read and added.
+    Only rows of the same `settings` are read and added; rows of others, and of checkpoints that were removed,
+    stay in the file.
     """
 
     def __init__(self, output_dir: Path, split: str, settings: str) -> None:

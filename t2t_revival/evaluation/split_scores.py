@@ -66,17 +66,8 @@ class SplitScores:
     """Loss, perplexity and accuracy of a model, and BLEU or F1 of what it decodes (`Problem.eval_metrics`).
 
     The split is read once, and graphs are traced for the model of the first call: all later calls must be of
-    the same model, whose weights may have changed.
-
-    Args:
-        problem: the problem that the model has learned.
-        split: "dev" or "test".
-        data_dir: folder of the problem's data.
-        hparams: of the model.
-        vocabulary: of the model.
-        options: of decoding.
-        decoded_sentences: most sentences to decode, evenly spread over the split. With 0 none are decoded.
-        num_parallel_batches: number of batches that are computed side by side.
+    the same model, whose weights may have changed. At most `decoded_sentences`, evenly spread over the split
+    ("dev" or "test"), are decoded, 0 for none; `num_parallel_batches` are computed side by side.
 
     Raises:
         T2TError: there is no such split, or it is corrupt.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
-NO_OUTPUT = -1e9  # score of the padding of a line that has fewer outputs than others
+NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {"inputs": "string", "beam_size": "int32", "alpha": "float32", "extra_length": "int32", "n": "int32"}
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
 MAX_RETRIES = 4  # of gRPC

@@ -99,12 +99,9 @@ class Attention:
     kinds: tuple[AttentionWeights, ...]
 
     def select(self, layer: int | None = None, head: int | None = None, kind: str | None = None) -> Attention:
-        """Returns one layer, one head, one kind or a combination; `None` selects all.
+        """Returns one layer, one head (from 1), one kind or a combination; `None` selects all.
 
-        Args:
-            layer: its number, from 1. Kinds without this layer are dropped.
-            head: its number, from 1.
-            kind: one of `KINDS`.
+        Kinds without the layer are dropped.
 
         Raises:
             T2TError: the model has no such layer or head.

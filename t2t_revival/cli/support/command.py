@@ -32,7 +32,7 @@ def new_flags() -> flags.FlagValues:
 def define(values: flags.FlagValues, default: object, /, **helps: str) -> None:
     """Defines flags of one default from their help texts.
 
-    The default's type is the flags': `None` stands for strings; integers have no negative values.
+    Flags have the default's type; `None` stands for strings. Integers must not be negative.
     """
     kinds = {bool: flags.DEFINE_bool, int: define_integer, list: flags.DEFINE_list}
     for name, text in helps.items():
@@ -122,6 +122,7 @@ def _print_all_characters() -> None:
 
 
 def _names(values: flags.FlagValues) -> list[str]:
+    """Names of the flags, sorted, without aliases and short names."""
     return sorted(name for name in values if name == values[name].name)
 
 
@@ -188,9 +189,8 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
                 faults.append(str(error))
         else:
             unknown.append(name)
-    known = {flag for flag in values if flag == values[flag].name}
     return (
-        t2t_flags.explain_flags(command, unknown, sorted(known))
+        t2t_flags.explain_flags(command, unknown, _names(values))
         + _explain_problem(values) * bool(unknown)
         + faults
     )
