@@ -22,7 +22,7 @@ from t2t_revival.utils import checked_json
         (["--table=2", "--rows=big"], "--rows is for table 3 only"),
         (
             ["--table=4", "--treebank=sample", "--gold_share=0.5"],
-            "--gold_share is the treebank's share beside",
+            "--gold_share needs --auto_trees",
         ),
         (["--table=1", "--norun"], "sizes were not measured on this device: measure them, without --norun"),
         (["--table=3", "--norun"], "base: no run in"),

@@ -78,7 +78,7 @@ def test_outputs_are_finished_where_the_problem_is_known(usr_out, package, tmp_p
     shown = capsys.readouterr()
     line = shown.out.removesuffix("\n")
     assert (line[:1] == "<" and line[-2:] == ">!") == given
-    warning = "warning: problem usr_shouted is not known"
+    warning = "warning: the problem usr_shouted is not registered"
     assert (warning in shown.err) != given
 
 

@@ -165,5 +165,5 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
 def test_an_incomplete_model(folder, tmp_path):
     version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
     shutil.rmtree(version / "variables")
-    with pytest.raises(T2TError, match=f"{version}: cannot be loaded ("):
+    with pytest.raises(T2TError, match=rf"{version}: cannot be loaded \("):
         FolderModel(tmp_path)

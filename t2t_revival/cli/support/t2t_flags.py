@@ -14,12 +14,12 @@ from t2t_revival.t2t_names import Row, find
 TRAINER = "t2t-trainer"  # many of T2T's commands took its flags
 HPARAM_PREFIX, HPARAM = "hp_", "hp_NAME"
 PROBLEMS = Row("problems", "--problem", "of T2T 1.4 and before")
-KNOWS = Row("model hparams", "", "the output_dir knows")
+FROM_RUN = Row("model hparams", "", "read from output_dir")
 CLOUD = "Cloud ML Engine is no more"
 
 GONE: dict[str, tuple[Row, ...]] = {
     "t2t-trainer": (
-        Row("eval_early_stopping_metric_minimize", "", "known of each metric"),
+        Row("eval_early_stopping_metric_minimize", "", "follows from the metric"),
         PROBLEMS,
         Row("model", "", "there is one model, the Transformer"),
         Row("generate_data", "", "data is made where it is missing"),
@@ -34,7 +34,7 @@ GONE: dict[str, tuple[Row, ...]] = {
         Row(
             "eval_run_autoregressive",
             "--eval_bleu_sentences",
-            "so many dev sentences are really decoded at each evaluation",
+            "number of dev sentences that are decoded at each evaluation",
         ),
         Row(
             "eval_steps eval_throttle_seconds",
@@ -64,12 +64,12 @@ GONE: dict[str, tuple[Row, ...]] = {
         Row(
             "worker_gpu gpu_order optionally_use_dist_strat",
             "--strategy",
-            "all GPUs that can be seen are used; CUDA_VISIBLE_DEVICES says which those are",
+            "all visible GPUs are used; CUDA_VISIBLE_DEVICES selects them",
         ),
         Row(
             "worker_replicas worker_job worker_id master sync std_server_protocol",
             "--strategy=multi_worker",
-            "TF_CONFIG says who is who; `t2t-make-tf-configs` writes it",
+            "TF_CONFIG describes the workers; `t2t-make-tf-configs` writes it",
         ),
         Row("ps_replicas ps_job ps_gpu", "", "synchronous training needs no parameter servers"),
         Row("worker_gpu_memory_fraction", "", "TF_FORCE_GPU_ALLOW_GROWTH=true, TensorFlow's own"),
@@ -78,7 +78,7 @@ GONE: dict[str, tuple[Row, ...]] = {
         Row(
             "inter_op_parallelism_threads intra_op_parallelism_threads",
             "",
-            "set by the cores that there are; taskset gives fewer",
+            "chosen from the number of cores; taskset gives fewer",
         ),
         Row(
             "export_saved_model export_saved_model_api_version use_guarantee_const_getter",
@@ -116,12 +116,16 @@ GONE: dict[str, tuple[Row, ...]] = {
     ),
     "t2t-decoder": (
         PROBLEMS,
-        KNOWS,
+        FROM_RUN,
         Row("decode_reference", "t2t-bleu --reference"),
-        Row("keep_timestamp", "t2t-translate-all", "its files have their checkpoints' times"),
+        Row(
+            "keep_timestamp",
+            "t2t-translate-all",
+            "its files have the modification times of their checkpoints",
+        ),
         Row("decode_in_memory disable_grappler_optimizations", "", "switches of TensorFlow 1"),
     ),
-    "t2t-eval": (Row("eval_steps", "", "the whole split is evaluated"), KNOWS),
+    "t2t-eval": (Row("eval_steps", "", "the whole split is evaluated"), FROM_RUN),
     "t2t-exporter": (
         Row("data_dir model hparams", "", "vocabulary and settings are in output_dir"),
         Row("export_as_tfhub as_text", "", "TF Hub modules are of TensorFlow 1"),
@@ -140,7 +144,7 @@ GONE: dict[str, tuple[Row, ...]] = {
     ),
     "t2t-translate-all": (
         Row("decoder_command", "", "it decodes itself, and starts TensorFlow once"),
-        Row("model data_dir", "", "the model_dir knows"),
+        Row("model data_dir", "", "read from model_dir"),
     ),
     "t2t-bleu": (Row("source", "", "T2T did not read it"),),
     "t2t-make-tf-configs": (

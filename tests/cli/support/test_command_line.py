@@ -76,11 +76,11 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
             "--train_steps=4",
             ["--train_steps is a flag of t2t-trainer, and does nothing in t2t-decoder"],
         ),
-        (decoder.main, "--worker_gpu=1", ["--worker_gpu is now t2t-trainer --strategy: all GPUs"]),
+        (decoder.main, "--worker_gpu=1", ["--worker_gpu is now t2t-trainer --strategy: all visible GPUs"]),
         (
             decoder.main,
             "--model=transformer --hparams=a=1",
-            ["--model, --hparams are gone: the output_dir knows"],
+            ["--model, --hparams are gone: read from output_dir"],
         ),
         (exporter.main, "--data_dir=x", ["--data_dir is gone: vocabulary and settings are in output_dir"]),
         (query_server.main, "--data_dir=x", ["--data_dir is gone: the vocabulary is in the exported model"]),
