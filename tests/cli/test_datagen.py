@@ -1,6 +1,7 @@
 """t2t-datagen: its data and table, its errors, interruptions, and Apache Beam."""
 
 import gzip
+import logging
 import os
 import re
 import signal
@@ -238,7 +239,7 @@ def test_a_users_problem_is_found(tmp_path, corpus, capsys):
 def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    for split, count in (("train", 400_000), ("dev", 4)):
+    for split, count in (("train", 800_000), ("dev", 4)):
         for language in ("en", "de"):
             lines = "".join(f"{n} dogs see the {n * n} other dogs of the street\n" for n in range(count))
             (corpus / f"{split}.{language}").write_text(lines)
@@ -253,7 +254,7 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if " of 400,004 pairs" in line:
+        if " of 800,004 pairs" in line:
             break
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
@@ -261,7 +262,7 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     assert err.splitlines()[-1] == "datagen: error: interrupted"
     assert not list((tmp_path / "data").glob(".*.tmp"))
     assert run(*flags, "--vocab_size=500") == 0
-    assert "400,000" in capsys.readouterr().out
+    assert "800,000" in capsys.readouterr().out
 
 
 def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
@@ -293,10 +294,11 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
 )
 def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append(given))
+    monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append((*given, logging.root.manager.disable)))
     monkeypatch.setattr(problem_flags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop")))
     assert run("--problem=translate_ende", *flags) == 1
-    assert asked == ([] if runner is None else [(runner, options)])
+    assert asked == ([] if runner is None else [(runner, options, logging.WARNING)])
+    assert logging.root.manager.disable == logging.NOTSET, "Beam's warnings alone are silenced"
 
 
 @pytest.mark.parametrize(
