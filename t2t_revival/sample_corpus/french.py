@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2t_revival.sample_corpus.function_words import NUMERALS
+from t2t_revival.sample_corpus.lexicon import ASPIRATED
 from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
@@ -15,7 +16,6 @@ from t2t_revival.sample_corpus.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.sample_corpus.nouns import ASPIRATED
 from t2t_revival.sample_corpus.words import FrenchVerb
 
 VOWELS = frozenset("aeiouyhâàéèêëîïôœû")

@@ -11,8 +11,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.sample_corpus import DEFAULT_SIZES, SPLITS, english, generate
 from t2t_revival.sample_corpus.clauses import DIRECT, NOUNS_OF, SUITING
 from t2t_revival.sample_corpus.compose import Composer
-from t2t_revival.sample_corpus.nouns import NOUNS
-from t2t_revival.sample_corpus.verbs import VERBS
+from t2t_revival.sample_corpus.lexicon import NOUNS, VERBS
 
 
 @pytest.fixture(scope="module")
