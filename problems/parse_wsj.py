@@ -42,7 +42,6 @@ class ParseWsj(Text2TextProblem):
         return ("loss", "perplexity", "accuracy", "f1")
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
-        """Implements `Text2TextProblem.make_source`."""
         from t2t_revival.parsing.treebank import treebank
 
         return treebank(data_source)
@@ -143,7 +142,6 @@ class ParseWsjSemi(ParseWsj):
         super().__init__(data_source, vocab_size, tmp_dir, vocab_file)
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
-        """Implements `Text2TextProblem.make_source`."""
         from t2t_revival.parsing.treebank import MixedTrees
 
         return MixedTrees.from_name(data_source)

@@ -66,7 +66,6 @@ class ReversedProblem(Text2TextProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Implements `Problem.approx_vocab_size`."""
         return self._forward.approx_vocab_size
 
     def dataset_filename(self) -> str:
@@ -84,11 +83,9 @@ class ReversedProblem(Text2TextProblem):
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
     ) -> Metadata:
-        """Implements `Problem.generate_data`."""
         return self._forward.generate_data(data_dir, tmp_dir, progress, shard_runner)
 
     def has_data(self, data_dir: str | Path) -> bool:
-        """Implements `Problem.has_data`."""
         return self._forward.has_data(data_dir)
 
     def metadata(self, data_dir: str | Path) -> Metadata:
@@ -96,7 +93,6 @@ class ReversedProblem(Text2TextProblem):
         return self._forward.metadata(data_dir)
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:
-        """Implements `Text2TextProblem.vocabulary`."""
         return self._forward.vocabulary(data_dir)
 
     def shards(self, split: str, data_dir: str | Path) -> ReversedShards:
@@ -104,28 +100,22 @@ class ReversedProblem(Text2TextProblem):
         return ReversedShards(self._forward.shards(split, data_dir))
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        """Implements `Problem.feature_encoders`."""
         encoders = self._forward.feature_encoders(data_dir)
         return {**encoders, "inputs": encoders["targets"], "targets": encoders["inputs"]}
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
-        """Implements `Problem.dataset`."""
         return self._forward.dataset(split, data_dir).map(
             lambda example: {**example, "inputs": example["targets"], "targets": example["inputs"]}
         )
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Implements `Text2TextProblem.text`."""
         return ((targets, inputs) for inputs, targets in self._forward.text(split, data_dir))
 
     def hparams(self, defaults: HParams) -> HParams:
-        """Implements `Problem.hparams`."""
         return self._forward.hparams(defaults)
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """Implements `Problem.eval_metrics`."""
         return self._forward.eval_metrics()
 
     def decode_hparams(self) -> dict[str, Any]:
-        """Implements `Problem.decode_hparams`."""
         return self._forward.decode_hparams()

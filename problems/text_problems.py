@@ -13,8 +13,8 @@ from t2t_revival.data.metadata import Metadata, metadata_path, references_path
 from t2t_revival.data.records import shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -61,7 +61,6 @@ class Text2TextProblem(Problem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Implements `Problem.approx_vocab_size`."""
         return self.large_vocab_size
 
     def eval_metrics(self) -> tuple[str, ...]:
@@ -113,7 +112,6 @@ class Text2TextProblem(Problem):
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
     ) -> Metadata:
-        """Implements `Problem.generate_data`."""
         spec = DataSpec(
             name=self.dataset_filename(),
             data_source=self.data_source,
@@ -131,7 +129,6 @@ class Text2TextProblem(Problem):
         return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
 
     def has_data(self, data_dir: str | Path) -> bool:
-        """Implements `Problem.has_data`."""
         return metadata_path(Path(data_dir).expanduser(), self.dataset_filename()).is_file()
 
     def metadata(self, data_dir: str | Path) -> Metadata:
@@ -199,7 +196,6 @@ class Text2TextProblem(Problem):
         return data_metadata.data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
-        """Implements `Problem.dataset`."""
         from t2t_revival.data import examples
 
         paths = self.shards(split, data_dir)

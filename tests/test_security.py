@@ -80,7 +80,7 @@ def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: 
         {"splits": {name: SplitCounts()}},
     ):
         dataclasses.replace(whole, **change).save(path)
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not a valid file name\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not a valid file name\)"):
             Metadata.load(path)
     whole.save(path)
     assert Metadata.load(path) == whole
@@ -92,7 +92,7 @@ def test_a_number_in_metadata_of_which_names_are_made_is_one(tmp_path: Path, num
     path = tmp_path / "p.meta.json"
     for change in ({"vocab_size": number}, {"pairs": {"train": number}}):
         dataclasses.replace(whole, **change).save(path)  # type: ignore[arg-type]
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not an integer\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not an integer\)"):
             Metadata.load(path)
 
 

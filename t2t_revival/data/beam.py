@@ -27,7 +27,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.workers import (
     Folders,
     PackedSource,

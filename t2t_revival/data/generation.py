@@ -27,8 +27,8 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
-from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
+from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.vocabulary_step import make_vocabulary
 from t2t_revival.data.workers import Folders, ShardRunner, ShardTask, make_shards
 from t2t_revival.errors import T2TError

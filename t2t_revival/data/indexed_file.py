@@ -71,4 +71,4 @@ def unpack(packed: Path, plain: Path) -> None:
         with gzip.open(packed) as content, atomic_write(plain) as file:
             shutil.copyfileobj(content, file, 1 << 20)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{packed}: damaged gzip file: {error}") from error
+        raise T2TError(f"{packed}: corrupt gzip file: {error}") from error

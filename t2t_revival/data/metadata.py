@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.records import remedy
-from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
+from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name
@@ -103,7 +103,7 @@ class Metadata:
                 raise ValueError(f"{others[0]!r} is not an integer")
             return metadata
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise T2TError(f"{path}: damaged ({error}); {HINT}") from error
+            raise T2TError(f"{path}: corrupt ({error}); {HINT}") from error
 
 
 def metadata_path(data_dir: Path, name: str) -> Path:

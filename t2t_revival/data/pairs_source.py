@@ -70,15 +70,12 @@ class PairsSource(Source):
         return {name: value for name, value in vars(self).items() if name not in ("_pairs", "_remove")}
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._files)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return self._files[split].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         for line in numbered_lines(self._files[split], start, stop):
             source, target = json.loads(line)
             yield source, target

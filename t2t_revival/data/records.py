@@ -110,7 +110,7 @@ def fault(path: Path, size: int | None = None) -> str | None:
         for _ in read_shard(path, FAULT_BLOCK):
             pass
     except CorruptShardError as error:
-        return f"truncated or damaged at byte {error.byte}"
+        return f"truncated or corrupt at byte {error.byte}"
     actual = path.stat().st_size
     return f"{actual} bytes instead of {size}" if size not in (None, actual) else None
 
@@ -120,7 +120,7 @@ class CorruptShardError(T2TError):
 
     def __init__(self, path: Path, byte: int) -> None:
         self.byte = byte
-        super().__init__(f"{path}: truncated or damaged at byte {byte}; {remedy(path)}")
+        super().__init__(f"{path}: truncated or corrupt at byte {byte}; {remedy(path)}")
 
 
 def remedy(path: Path) -> str:

@@ -115,15 +115,12 @@ class SampleSource(Source):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return SPLITS
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return DEFAULT_SIZES[split]
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         languages = {"en": "english", "de": "german", "fr": "french"}
         for language in (self.source_lang, self.target_lang):
             if language not in languages:
@@ -155,20 +152,16 @@ class FolderSource(Source):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._sides)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return self._sides[split][0].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         source_lines, target_lines = (text_lines(side, start, stop) for side in self._sides[split])
         yield from zip(source_lines, target_lines, strict=True)
 
     def check(self) -> None:
-        """Implements `Source.check`."""
         if not self._folder.is_dir():
             raise T2TError(f"--data_source={self._data_source}: no such folder; {CHOICES}")
 
@@ -243,11 +236,9 @@ class TfdsSource(Source):
         return {name: value for name, value in vars(self).items() if name != "_builder"}
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._split_names)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return int(self._builder.info.splits[self._split_names[split]].num_examples)
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:

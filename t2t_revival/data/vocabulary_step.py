@@ -9,8 +9,8 @@ from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 

@@ -30,8 +30,8 @@ from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 

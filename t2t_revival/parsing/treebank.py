@@ -52,7 +52,6 @@ class TreebankSource(Source):
         return self._read(split)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return len(self._all(split))
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -134,7 +133,6 @@ class SampleTrees(TreebankSource):
     kind = name = "sample"
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return SPLITS
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -161,7 +159,6 @@ class PennTreebank(TreebankSource):
         self._sections = sections
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return SPLITS
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -187,7 +184,6 @@ class TreesFolder(TreebankSource):
         self._folder = folder
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(split for split in SPLITS if split != "test" or self._file(split).exists())
 
     def _read(self, split: str) -> Iterator[Tree]:
@@ -265,7 +261,6 @@ class MixedTrees(TreebankSource):
         return cls(treebank(mixture.gold), mixture.auto_trees, mixture.gold_share)
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return self._gold.splits()
 
     def _read(self, split: str) -> Iterator[Tree]:

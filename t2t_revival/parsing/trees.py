@@ -122,7 +122,7 @@ def _lines(path: Path) -> list[str]:
         if path.suffix == ".gz":
             content = gzip.decompress(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: damaged gzip file: {error}") from error
+        raise T2TError(f"{path}: corrupt gzip file: {error}") from error
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
     return text_lines(content, str(path))

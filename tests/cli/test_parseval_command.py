@@ -124,7 +124,7 @@ def test_bad_files(
 
 def test_damaged_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     files[1] = files[1].rename(files[1].with_suffix(".gz"))
-    assert "dev.gz: damaged gzip file" in failure(files, capsys)
+    assert "dev.gz: corrupt gzip file" in failure(files, capsys)
 
 
 def test_differing_words_name_both_lines(files: list[Path], capsys: pytest.CaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Batches: sizes and order, exact resumption, weights per token of an update, damaged shards."""
+"""Batches: sizes and order, exact resumption, weights per token of an update, corrupt shards."""
 
 import dataclasses
 import itertools
@@ -290,7 +290,7 @@ class TestBadShards:
         message = self.error_of([*corpus[0], cut])
         assert str(cut) in message
         assert f"byte {whole};" in message
-        with pytest.raises(T2TError, match=f"cut: truncated or damaged at byte {whole};"):
+        with pytest.raises(T2TError, match=f"cut: truncated or corrupt at byte {whole};"):
             evaluation_batches([cut], HPARAMS)
 
     def test_flipped_bit_names_file_and_byte(self, corpus: tuple, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ class TestBadShards:
         content = bytearray(flipped.read_bytes())
         content[begin + 15] ^= 4
         flipped.write_bytes(content)
-        assert f"{flipped}: truncated or damaged at byte {begin};" in self.error_of([flipped])
+        assert f"{flipped}: truncated or corrupt at byte {begin};" in self.error_of([flipped])
 
     def test_no_shard_is_short_enough(self, tmp_path: Path) -> None:
         shard = write(tmp_path / "long", [example(*pair(0, 30, 5)), example(*pair(1, 5, 30))])

@@ -100,7 +100,7 @@ def test_compressed_files_and_shards_without_pairs(tmp_path, corpus, monkeypatch
 
 
 @pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(b"harmed")])
-def test_a_lost_or_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
+def test_a_lost_or_corrupt_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
     data = tmp_path / "data"
     generate(data_spec(corpus), data, None, None)
     before, shard = snapshot(data), data / "p-train-00003-of-00010"
@@ -111,7 +111,7 @@ def test_a_lost_or_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, ha
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
-def test_a_damaged_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
+def test_a_corrupt_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
     data = tmp_path / "data"
     generate(data_spec(corpus), tmp_path / "whole", None, None)
 

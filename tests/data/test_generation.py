@@ -205,16 +205,16 @@ def flip(content):
 
 
 DAMAGES = {
-    "flipped": (flip, r"truncated or damaged at byte \d+"),
-    "cut": (lambda content: content[:-3], r"truncated or damaged at byte \d+"),
-    "appended": (lambda content: content + b"x", r"truncated or damaged at byte \d+"),
+    "flipped": (flip, r"truncated or corrupt at byte \d+"),
+    "cut": (lambda content: content[:-3], r"truncated or corrupt at byte \d+"),
+    "appended": (lambda content: content + b"x", r"truncated or corrupt at byte \d+"),
     "without records": (lambda content: b"", r"0 bytes instead of \d+"),
 }
 
 
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("damage", list(DAMAGES))
-def test_a_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, damage, finished):
+def test_a_corrupt_shard_is_made_again_and_no_other(corpus, tmp_path, damage, finished):
     whole, data = tmp_path / "whole", tmp_path / "data"
     generate(data_spec(corpus), whole, None, None)
     if finished:
@@ -248,7 +248,7 @@ def test_a_shard_that_would_come_out_otherwise_is_an_error(corpus, tmp_path):
         generate(data_spec(corpus), tmp_path / "data", None, None)
 
 
-def test_a_damaged_vocabulary_is_named(corpus, tmp_path):
+def test_a_corrupt_vocabulary_is_named(corpus, tmp_path):
     data = tmp_path / "data"
     generate(data_spec(corpus), data, None, None)
     path = data / "vocab.p.330.spm"

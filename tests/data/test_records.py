@@ -69,7 +69,7 @@ def test_a_cut_anywhere_is_named_with_shard_and_byte(tmp_path):
         byte = first if kept < second else second
         with pytest.raises(
             T2TError,
-            match=rf"cut: truncated or damaged at byte {byte}; to make .* run t2t-datagen ",
+            match=rf"cut: truncated or corrupt at byte {byte}; to make .* run t2t-datagen ",
         ):
             list(records.read_shard(path, 10))
 
@@ -81,7 +81,7 @@ def test_a_flipped_bit_anywhere_is_named_with_shard_and_byte(shard):
         flipped = bytearray(content)
         flipped[at] ^= 1 << at % 8
         shard.write_bytes(flipped)
-        with pytest.raises(T2TError, match=rf"{shard.name}: truncated or damaged at byte {second};"):
+        with pytest.raises(T2TError, match=rf"{shard.name}: truncated or corrupt at byte {second};"):
             list(records.read_shard(shard, 10))
 
 
@@ -89,7 +89,7 @@ def test_what_stands_before_the_damage_is_read(shard):
     shard.write_bytes(shard.read_bytes()[:-3])
     blocks = records.read_shard(shard, 1)
     assert [next(blocks), next(blocks)] == [[records.encode_example(*example)] for example in EXAMPLES[:2]]
-    with pytest.raises(T2TError, match="damaged"):
+    with pytest.raises(T2TError, match="corrupt"):
         next(blocks)
 
 

@@ -88,11 +88,11 @@ def test_compressed_sides_are_unpacked_once_and_cleaned_away(folder, tmp_path):
     assert not any((tmp_path / "tmp").iterdir())
 
 
-def test_a_damaged_gzip_file_is_named(folder, tmp_path):
+def test_a_corrupt_gzip_file_is_named(folder, tmp_path):
     packed = gzip.compress(b"one\ntwo\nthree\n" * 100)
     (folder / "train.en").unlink()
     (folder / "train.en.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(T2TError, match=r"train\.en\.gz: damaged gzip file"):
+    with pytest.raises(T2TError, match=r"train\.en\.gz: corrupt gzip file"):
         opened(folder, tmp_dir=tmp_path / "tmp").splits()
     assert not any((tmp_path / "tmp").iterdir())
 

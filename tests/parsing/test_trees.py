@@ -251,8 +251,8 @@ def damaged(content: bytes) -> bytes:
         gzip.compress(RAN.encode(), mtime=0) + b"rubbish",
     ],
 )
-def test_a_damaged_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
-    assert error_of(tmp_path / "wsj.gz", content).startswith(": damaged gzip file: ")
+def test_a_corrupt_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
+    assert error_of(tmp_path / "wsj.gz", content).startswith(": corrupt gzip file: ")
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_flipped_bit_in_a_shard_is_named(made):
     shard.write_bytes(content)
     with pytest.raises(
         T2TError,
-        match=r"dev-00000-of-00001: truncated or damaged at byte \d+; to make .* run t2t-datagen",
+        match=r"dev-00000-of-00001: truncated or corrupt at byte \d+; to make .* run t2t-datagen",
     ):
         list(problem.text("dev", data))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import keras_nlp
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary.graph_ids import until_eos
+from t2t_revival.data.vocabulary.subwords_graph import until_eos
 from t2t_revival.utils.native_log import quiet
 
 
@@ -19,16 +19,16 @@ class SentencePieceGraph:
         escapes: pairs of a character and its escape, in the order in which `encode` replaces them.
 
     Attributes:
-        tokenizer: `keras_nlp`'s tokeniser.
+        resource: `keras_nlp`'s tokeniser.
     """
 
     def __init__(self, model: bytes, escapes: Sequence[tuple[str, str]]) -> None:
         with tf.init_scope(), quiet():
-            self.tokenizer = keras_nlp.tokenizers.SentencePieceTokenizer(proto=model, dtype="int32")
+            self.resource = keras_nlp.tokenizers.SentencePieceTokenizer(proto=model, dtype="int32")
         self._escapes = escapes
         # Graphs even in eager mode, in which the Keras layer would return lists.
-        self._tokenize = tf.function(self.tokenizer.tokenize, autograph=False)
-        self._detokenize = tf.function(self.tokenizer.detokenize, autograph=False)
+        self._tokenize = tf.function(self.resource.tokenize, autograph=False)
+        self._detokenize = tf.function(self.resource.detokenize, autograph=False)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""
