@@ -10,7 +10,6 @@ import abc
 import glob
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,9 @@ class TreebankSource(Source):
     """Sentences with their trees; a pair is (words, linearised tree)."""
 
     source_lang, target_lang = "words", "trees"
+
+    def splits(self) -> tuple[str, ...]:
+        return SPLITS
 
     @abc.abstractmethod
     def _read(self, split: str) -> Iterator[Tree]:
@@ -87,11 +89,7 @@ def pair_of(tree: Tree) -> Pair:
 
 
 def with_labels(pair: Pair, known: set[str]) -> Pair | None:
-    """Replaces constituents of unknown labels by their children.
-
-    Args:
-        pair: words and tokens.
-        known: the labels to keep.
+    """Replaces constituents whose labels are not `known` by their children.
 
     Returns:
         The pair; `None` if the rest is not one tree: the outermost constituent was removed and had several
@@ -132,9 +130,6 @@ class SampleTrees(TreebankSource):
 
     kind = name = "sample"
 
-    def splits(self) -> tuple[str, ...]:
-        return SPLITS
-
     def _read(self, split: str) -> Iterator[Tree]:
         return iter(_sample(split))
 
@@ -157,9 +152,6 @@ class PennTreebank(TreebankSource):
     def __init__(self, folder: Path, sections: Path) -> None:
         self.name = str(folder)
         self._sections = sections
-
-    def splits(self) -> tuple[str, ...]:
-        return SPLITS
 
     def _read(self, split: str) -> Iterator[Tree]:
         for section in SECTIONS[split]:
@@ -196,36 +188,9 @@ class TreesFolder(TreebankSource):
         return plain_or_packed(self._folder / f"{split}.trees")
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """The arguments of `MixedTrees`; its text form is a `--data_source` and the source's name in metadata.
-
-    Attributes:
-        gold: the `--data_source` of the treebank.
-        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
-        gold_share: the treebank's share of the training examples, below 1; its trees are repeated until they
-            reach it. 0 uses each tree once.
-    """
-
-    gold: str
-    auto_trees: Sequence[str]
-    gold_share: float
-
-    def __str__(self) -> str:
-        return f"{self.gold} auto_trees={json.dumps(list(self.auto_trees))} gold_share={self.gold_share}"
-
-    @classmethod
-    def parse(cls, text: str) -> Mixture:
-        """Parses the text form.
-
-        Raises:
-            T2TError: it names no parsed sentences.
-        """
-        gold, auto_trees, rest = text.partition(" auto_trees=")
-        if not auto_trees:
-            raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
-        files, _, gold_share = rest.partition(" gold_share=")
-        return cls(gold, json.loads(files), float(gold_share))
+def mixture_name(gold: str, auto_trees: Sequence[str], gold_share: float) -> str:
+    """Returns the `--data_source` of `MixedTrees`, which is also the source's name in metadata."""
+    return f"{gold} auto_trees={json.dumps(list(auto_trees))} gold_share={gold_share}"
 
 
 class MixedTrees(TreebankSource):
@@ -235,8 +200,9 @@ class MixedTrees(TreebankSource):
 
     Args:
         gold: the treebank.
-        auto_trees: files of parsed sentences, or patterns; see `Mixture`.
-        gold_share: the treebank's share of the training examples; see `Mixture`.
+        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
+        gold_share: the treebank's share of the training examples, below 1; its trees are repeated until they
+            reach it. 0 uses each tree once.
 
     Raises:
         T2TError: gold_share is not at least 0 and below 1.
@@ -248,17 +214,20 @@ class MixedTrees(TreebankSource):
         self._gold, self._gold_share = gold, gold_share
         self._patterns = [str(Path(pattern).expanduser().absolute()) for pattern in auto_trees]
         self.kind = gold.kind
-        self.name = str(Mixture(gold.name, self._patterns, gold_share))
+        self.name = mixture_name(gold.name, self._patterns, gold_share)
 
     @classmethod
     def from_name(cls, name: str) -> MixedTrees:
-        """Returns the mixture of that text form; see `Mixture`.
+        """Returns the mixture of a `mixture_name`.
 
         Raises:
             T2TError: it names no parsed sentences, or no treebank.
         """
-        mixture = Mixture.parse(name)
-        return cls(treebank(mixture.gold), mixture.auto_trees, mixture.gold_share)
+        gold, auto_trees, rest = name.partition(" auto_trees=")
+        if not auto_trees:
+            raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
+        files, _, gold_share = rest.partition(" gold_share=")
+        return cls(treebank(gold), json.loads(files), float(gold_share))
 
     def splits(self) -> tuple[str, ...]:
         return self._gold.splits()

@@ -1,11 +1,10 @@
-"""Trees for people's eyes."""
+"""Drawings of trees for the terminal."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.parsing.drawing import draw_tree
-from t2t_revival.parsing.trees import parse
+from t2t_revival.parsing.trees import draw_tree, parse
 
 EXPECTED = """\
              S
