@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data import metadata as data_metadata
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import OnProgress, generate
-from t2t_revival.data.metadata import Metadata, metadata_path, references_path
+from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
 from t2t_revival.data.records import shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source

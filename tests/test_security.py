@@ -16,9 +16,8 @@ import t2t_revival.problems
 from t2t_revival import registry
 from t2t_revival.cli import exporter
 from t2t_revival.cli.support import run_flags
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import Metadata, SplitCounts
+from t2t_revival.data.metadata import DataSpec, Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError

@@ -13,10 +13,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.metadata import (
+    DataSpec,
     Metadata,
     SplitCounts,
     check_same,
@@ -68,17 +69,12 @@ def generate(
         raise T2TError(f"problem {spec.name!r}: not a valid file name, which its files would begin with")
     if spec.vocab_file:
         check_file_name(spec.vocab_file)
+    tmp_dir = tmp_dir or data_dir / "tmp"
+    progress = progress or (lambda stage, done, total: None)
     with _created(data_dir, unfinished_dir(data_dir, spec.name)):
         plan = read_plan(spec.name, data_dir)
-        source = _open_source(spec, data_dir, plan, tmp_dir or data_dir / "tmp")
-        generation = _Generation(
-            spec,
-            data_dir,
-            tmp_dir or data_dir / "tmp",
-            source,
-            progress or (lambda stage, done, total: None),
-            shard_runner,
-        )
+        source = _open_source(spec, data_dir, plan, tmp_dir)
+        generation = _Generation(spec, data_dir, tmp_dir, source, progress, shard_runner)
         return plan if plan and generation.is_complete(plan) else generation.run()
 
 
@@ -172,8 +168,7 @@ class _Generation:
         with self.locked(), self.closed_on_early_failure():
             remove_temporary(self.data_dir, self.spec.name)
             self.progress("reading", 0, 0)
-            plan = self.make_plan()
-            plan = self.add_vocabulary(plan)
+            plan = self.add_vocabulary(self.make_plan())
             self.make_missing_shards(plan)
             self.write_missing_references(plan)
             plan = self.write_metadata(plan)
@@ -232,13 +227,9 @@ class _Generation:
                 )
             return plan
         self.folders.work.mkdir(exist_ok=True)
+        on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
         vocabulary = make_vocabulary(
-            self.spec,
-            self.data_dir,
-            self.folders.work,
-            self.source,
-            plan,
-            lambda: self.progress("vocabulary", 0, plan.pairs["train"]),
+            self.spec, self.data_dir, self.folders.work, self.source, plan, on_training
         )
         if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
             raise T2TError(
@@ -264,37 +255,33 @@ class _Generation:
         self.progress("pairs", valid, total)
         vocabulary = open_vocabulary(self.data_dir / plan.vocab_file)
         self.folders.work.mkdir(exist_ok=True)
-        self.shard_runner(
-            list(faulty),
-            self.source,
-            vocabulary,
-            self.folders,
-            lambda done: self.progress("pairs", valid + done, total),
-        )
+
+        def on_pairs(done: int) -> None:
+            self.progress("pairs", valid + done, total)
+
+        self.shard_runner(list(faulty), self.source, vocabulary, self.folders, on_pairs)
 
     def faulty_shards(self, plan: Metadata) -> dict[ShardTask, str]:
         """Returns the shards that are missing, corrupt or without known counts, each with the reason."""
-        faulty = {}
-        for task in shard_tasks(plan):
-            size: int | None
-            if plan.splits:
-                size = plan.splits[task.split].shard_bytes[task.index]
-            else:
-                try:
-                    size = self.shard_counts(task).shard_bytes[0]
-                except (OSError, T2TError):  # not made, or its counts are corrupt
-                    size = None
-            if size is None or not self.folders.shard(task).exists():
-                faulty[task] = MISSING
-            elif reason := fault(self.folders.shard(task), size):
-                faulty[task] = reason
-        return faulty
+        reasons = {task: self.shard_fault(plan, task) for task in shard_tasks(plan)}
+        return {task: reason for task, reason in reasons.items() if reason}
+
+    def shard_fault(self, plan: Metadata, task: ShardTask) -> str | None:
+        if not self.folders.shard(task).exists():
+            return MISSING
+        if plan.splits:
+            size = plan.splits[task.split].shard_bytes[task.index]
+        else:
+            try:
+                size = self.shard_counts(task).shard_bytes[0]
+            except (OSError, T2TError):  # not made, or its counts are corrupt
+                return MISSING
+        return fault(self.folders.shard(task), size)
 
     def shard_counts(self, task: ShardTask) -> SplitCounts:
         """Reads the counts of a shard of an unfinished generation."""
-        return SplitCounts.from_dict(
-            checked_json.load(self.folders.counts(task), "remove it and start again")
-        )
+        counts = checked_json.load(self.folders.counts(task), "remove it and start again")
+        return SplitCounts.from_dict(counts)
 
     def write_missing_references(self, plan: Metadata) -> None:
         for split in missing_references(self.spec, plan, self.data_dir):

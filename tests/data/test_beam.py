@@ -18,8 +18,8 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 from t2t_revival import registry
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import generate
+from t2t_revival.data.metadata import DataSpec
 from t2t_revival.data.sources import FolderSource, source
 from t2t_revival.errors import T2TError
 

@@ -11,9 +11,8 @@ import textwrap
 import pytest
 
 from t2t_revival.data import examples, generation, records, workers
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import Metadata, metadata_path
+from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path
 from t2t_revival.data.sources import source
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
@@ -156,7 +155,7 @@ def test_after_kill_9_the_rest_is_made(tmp_path):
         import os, signal
         from pathlib import Path
         from t2t_revival.data import generation, workers
-        from t2t_revival.data.data_spec import DataSpec
+        from t2t_revival.data.metadata import DataSpec
         from t2t_revival.data.sources import source
 
         def progress(stage, done, total):
