@@ -86,11 +86,7 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
 
 
 def parse(blocks: list[Block]) -> Pairs:
-    """Parses the examples of some blocks.
-
-    Raises:
-        T2TError: a record is not such an example; names the shard.
-    """
+    """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
     for shard, records in blocks:

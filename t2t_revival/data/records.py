@@ -69,12 +69,7 @@ def encode_example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
-    """Writes a shard atomically.
-
-    Args:
-        path: the shard; its temporary name is `.NAME.tmp`.
-        examples: serialised examples from `encode_example`.
-    """
+    """Writes a shard of examples from `encode_example`, atomically; its temporary name is `.NAME.tmp`."""
     with atomic_write(path) as file:
         for example in examples:
             length = LENGTH.pack(len(example))
@@ -100,12 +95,7 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
 
 
 def fault(path: Path, size: int | None = None) -> str | None:
-    """Reads a shard completely and describes its fault; returns `None` if it is valid.
-
-    Args:
-        path: the shard.
-        size: its size in bytes. `None` accepts any.
-    """
+    """Reads a shard completely and describes its fault, also another size in bytes; `None` if it is valid."""
     try:
         for _ in read_shard(path, FAULT_BLOCK):
             pass

@@ -80,11 +80,7 @@ class Vocabulary(TextEncoder):
         return [self._processor.id_to_piece(piece) for piece in range(self.size)]
 
     def check_symbols(self, symbols: Iterable[str]) -> None:
-        """Checks that each of the given texts is a single piece.
-
-        Raises:
-            T2TError: one of them is not.
-        """
+        """Raises T2TError unless each of the given texts is a single piece."""
         known = set(self.pieces)
         if missing := [symbol for symbol in symbols if _as_piece(symbol) not in known]:
             raise T2TError(

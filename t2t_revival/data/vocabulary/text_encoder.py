@@ -91,11 +91,7 @@ class TextEncoder(abc.ABC):
 
 
 def read_vocabulary(path: Path) -> bytes:
-    """Returns the content of a vocabulary file.
-
-    Raises:
-        T2TError: the file is missing.
-    """
+    """Returns the content of a vocabulary file; raises T2TError if it is missing."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
