@@ -141,10 +141,11 @@ class Text2TextProblem(Problem):
         if not self.has_data(folder):
             raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
-        requested = self._make_source(self.data_source, self.tmp_dir) if self.data_source else None
-        if requested and requested.name != found.source:
-            requested.check()
-        source_name = requested.name if requested else None
+        source_name = None
+        if self.data_source:
+            requested = self._make_source(self.data_source, self.tmp_dir)
+            if (source_name := requested.name) != found.source:
+                requested.check()
         data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file)
         return found
 
@@ -183,11 +184,7 @@ class Text2TextProblem(Problem):
         return paths
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
-        """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies.
-
-        Raises:
-            T2TError: as `shards`.
-        """
+        """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""
         paths = self.shards(split, data_dir)
         references = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
         if references.is_file():
@@ -202,11 +199,7 @@ class Text2TextProblem(Problem):
         return examples.dataset(paths)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Yields the sentence pairs of a split, decoded from the shards.
-
-        Raises:
-            T2TError: as `dataset`, or a shard is corrupt.
-        """
+        """Yields the sentence pairs of a split, decoded from the shards."""
         from t2t_revival.data import examples
 
         vocabulary = self.vocabulary(data_dir)
@@ -214,19 +207,13 @@ class Text2TextProblem(Problem):
             yield vocabulary.decode(inputs), vocabulary.decode(targets)
 
     def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Yields the inputs of a split with the references against which their outputs are measured.
-
-        Raises:
-            T2TError: as `text`.
-        """
+        """Yields the inputs of a split with the references against which their outputs are measured."""
         return self.text(split, data_dir)
 
     def preprocess(self, line: str, tokenized: bool = False) -> str:
-        """Converts a user's line to an input of the model.
+        """Converts a user's line, without line end, to an input of the model.
 
-        Args:
-            line: the line, without line end.
-            tokenized: whether it already has spaces between words and punctuation.
+        A `tokenized` line already has spaces between words and punctuation.
 
         Raises:
             T2TError: `tokenized` has no effect on this problem.
@@ -238,12 +225,7 @@ class Text2TextProblem(Problem):
         return line
 
     def postprocess(self, inputs: str, output: str) -> Finished:
-        """Converts an output of the model for the user.
-
-        Args:
-            inputs: the input of the model, as `preprocess` returned it.
-            output: the output of the model.
-        """
+        """Converts an output of the model for the user; `inputs` is what `preprocess` returned."""
         return Finished(output)
 
     def encode_target(self, output: str) -> str:
@@ -255,11 +237,7 @@ class Text2TextProblem(Problem):
         return output
 
     def render(self, output: str, width: int) -> str:
-        """Formats a postprocessed output for display (`--pretty`).
-
-        Args:
-            output: the text that `postprocess` returned.
-            width: number of columns.
+        """Formats a postprocessed output for display in `width` columns (`--pretty`).
 
         Raises:
             T2TError: the problem's outputs are plain text.

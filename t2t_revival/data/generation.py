@@ -48,7 +48,7 @@ def generate(
     progress: OnProgress | None,
     shard_runner: ShardRunner = make_shards,
 ) -> Metadata:
-    """Makes the missing parts of a problem's data.
+    """Makes the missing parts of a problem's data and returns the metadata, as written.
 
     Args:
         spec: the data to make.
@@ -57,9 +57,6 @@ def generate(
         progress: called with a stage, the number of pairs done and their total. A stage is "verifying",
             "reading", "vocabulary", "pairs", or a line that names a corrupt shard.
         shard_runner: makes the shards, here or on other machines (see `data.beam`).
-
-    Returns:
-        The metadata, as written.
 
     Raises:
         T2TError: the source cannot be read or has changed; the data_dir cannot be written, holds data of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,9 +69,7 @@ class SplitCounts:
         return len(self.shard_bytes)
 
     def __add__(self, other: SplitCounts) -> SplitCounts:
-        lengths = dict(self.lengths)
-        for length, examples in other.lengths.items():
-            lengths[length] = lengths.get(length, 0) + examples
+        lengths = Counter(self.lengths) + Counter(other.lengths)
         return SplitCounts(
             self.examples + other.examples,
             self.skipped + other.skipped,
@@ -161,21 +160,16 @@ def check_same(
     Raises:
         T2TError: source, vocabulary size or vocabulary differ; names both.
     """
-    hint = "give another --data_dir, or ask for what is there"
+    made_with, fault = metadata.vocab_file and metadata.vocab_fingerprint, ""
     if source and source != metadata.source:
-        raise T2TError(
-            f"{data_dir} holds {metadata.name} made from {metadata.source}, not from {source}; {hint}"
-        )
-    if vocab_size not in (0, metadata.vocab_size):
-        raise T2TError(
-            f"{data_dir} holds {metadata.name} made with --vocab_size={metadata.vocab_size}, "
-            f"not {vocab_size}; {hint}"
-        )
-    made_with = metadata.vocab_file and metadata.vocab_fingerprint
-    if vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:
-        raise T2TError(
-            f"{data_dir} holds {metadata.name} made with {metadata.vocab_file}, not with {vocab_file}; {hint}"
-        )
+        fault = f"from {metadata.source}, not from {source}"
+    elif vocab_size not in (0, metadata.vocab_size):
+        fault = f"with --vocab_size={metadata.vocab_size}, not {vocab_size}"
+    elif vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:
+        fault = f"with {metadata.vocab_file}, not with {vocab_file}"
+    if fault:
+        hint = "give another --data_dir, or ask for what is there"
+        raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
 
 
 def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
@@ -194,11 +188,7 @@ def data_fingerprint(paths: list[Path], vocab_fingerprint: str) -> str:
     """Returns a CRC-32 of a split's files in 8 hexadecimal digits: equal for equal data, in any folder.
 
     The size and the first MiB of each file are hashed, which covers a usual dev split completely and
-    distinguishes training corpora.
-
-    Args:
-        paths: the split's shards in order, and other files that its scores depend on.
-        vocab_fingerprint: fingerprint of the vocabulary that the ids belong to.
+    distinguishes training corpora. The files are the shards in order, and others that scores depend on.
     """
     checksum = zlib.crc32(vocab_fingerprint.encode())
     for path in paths:

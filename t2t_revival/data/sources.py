@@ -12,13 +12,13 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.errors import T2TError
-from t2t_revival.sample_corpus import DEFAULT_SIZES, SampleSentence, generate
+from t2t_revival.sample_corpus import DEFAULT_SIZES, cached_sentences
 
 SPLITS = ("train", "dev", "test")
 CHOICES = (
@@ -126,14 +126,8 @@ class SampleSource(Source):
             if language not in languages:
                 raise T2TError(f"--data_source=sample: it has {', '.join(languages)}, not {language!r}")
         source_side, target_side = languages[self.source_lang], languages[self.target_lang]
-        for sentence in _sample(split)[start:stop]:
+        for sentence in cached_sentences(split)[start:stop]:
             yield getattr(sentence, source_side), getattr(sentence, target_side)
-
-
-@lru_cache(maxsize=len(SPLITS))
-def _sample(split: str) -> list[SampleSentence]:
-    """Returns all sentences of a split, cached for all shards of a process."""
-    return list(generate(split))
 
 
 class FolderSource(Source):

@@ -10,7 +10,7 @@ import abc
 import glob
 import json
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence
 from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import parse, read_trees
-from t2t_revival.sample_corpus import generate
+from t2t_revival.sample_corpus import cached_sentences
 
 CHOICES = (
     "--data_source takes a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
@@ -42,16 +42,12 @@ class TreebankSource(Source):
         return SPLITS
 
     @abc.abstractmethod
-    def _read(self, split: str) -> Iterator[Tree]:
-        """Yields the trees of a split."""
-
     def trees(self, split: str) -> Iterator[Tree]:
-        """Yields the trees of dev or test.
+        """Yields the trees of a split; those of train without the trees of another parser.
 
         Raises:
             T2TError: they cannot be read.
         """
-        return self._read(split)
 
     def count(self, split: str) -> int:
         return len(self._all(split))
@@ -73,7 +69,7 @@ class TreebankSource(Source):
         return self._cache[split]
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:
-        return map(pair_of, self._read(split))
+        return map(pair_of, self.trees(split))
 
     @cached_property
     def _cache(self) -> dict[str, list[Pair]]:
@@ -130,13 +126,8 @@ class SampleTrees(TreebankSource):
 
     kind = name = "sample"
 
-    def _read(self, split: str) -> Iterator[Tree]:
-        return iter(_sample(split))
-
-
-@lru_cache(maxsize=len(SPLITS))
-def _sample(split: str) -> list[Tree]:
-    return [parse(sample.tree) for sample in generate(split)]
+    def trees(self, split: str) -> Iterator[Tree]:
+        return (parse(sample.tree) for sample in cached_sentences(split))
 
 
 class PennTreebank(TreebankSource):
@@ -153,7 +144,7 @@ class PennTreebank(TreebankSource):
         self.name = str(folder)
         self._sections = sections
 
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         for section in SECTIONS[split]:
             for file in self._files(self._sections / f"{section:02}"):
                 yield from read_trees(file)
@@ -178,7 +169,7 @@ class TreesFolder(TreebankSource):
     def splits(self) -> tuple[str, ...]:
         return tuple(split for split in SPLITS if split != "test" or self._file(split).exists())
 
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         file = self._file(split)
         if not file.exists():
             raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
@@ -232,7 +223,7 @@ class MixedTrees(TreebankSource):
     def splits(self) -> tuple[str, ...]:
         return self._gold.splits()
 
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         return self._gold.trees(split)
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:

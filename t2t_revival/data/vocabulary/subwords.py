@@ -79,16 +79,9 @@ class SubwordVocabulary(TextEncoder):
         reserved_tokens: Sequence[str] | None = None,
         num_iterations: int = 4,
     ) -> SubwordVocabulary:
-        """Builds a vocabulary of about `target_size` subtokens by bisection of `min_count`.
+        """Builds a vocabulary within 1% of `target_size` subtokens by bisection of `min_count`.
 
-        Args:
-            target_size: number of subtokens; the search stops within 1% of it.
-            token_counts: see `build_from_token_counts`.
-            min_val: the lowest `min_count` to try.
-            max_val: the highest `min_count` to try.
-            max_subtoken_length: see `build_from_token_counts`.
-            reserved_tokens: see `build_from_token_counts`.
-            num_iterations: see `build_from_token_counts`.
+        The search is from `min_val` to `max_val`. For the other arguments, see `build_from_token_counts`.
 
         Raises:
             T2TError: `target_size` is below 1, or `min_val` above `max_val`; or as `build_from_token_counts`.
