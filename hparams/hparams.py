@@ -286,5 +286,5 @@ def _combination_faults(h: HParams) -> list[str]:
             f"{h.learning_rate_warmup_steps} for single_cycle_cos_decay"
         )
     if h.batch_size < h.max_length:
-        faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
+        faults.append(f"batch_size={h.batch_size} tokens must be at least max_length={h.max_length}")
     return faults

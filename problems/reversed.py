@@ -53,7 +53,7 @@ class ReversedProblem(Text2TextProblem):
         if methods := one_way(type(forward)):
             raise T2TError(
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
-                "write a class for the other one"
+                "write a class for the other direction"
             )
         super().__init__(forward.data_source, forward.vocab_size, forward.tmp_dir, forward.vocab_file)
         self._forward = forward

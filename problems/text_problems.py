@@ -13,7 +13,6 @@ from t2t_revival.data.records import shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -75,8 +74,8 @@ class Text2TextProblem(Problem):
         where = f"{place_of(type(self))}: problem {self.name}"
         if hasattr(self, "generate_samples"):
             raise T2TError(
-                f"{where}: generate_samples is T2T's way; here make_source returns a PairsSource of these "
-                "pairs, as in docs/from_tensor2tensor.md, Porting a problem"
+                f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
+                "PairsSource of these pairs: see docs/from_tensor2tensor.md, Porting a problem"
             )
         languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
         if not all(isinstance(language, str) and language for language in languages):
@@ -157,11 +156,7 @@ class Text2TextProblem(Problem):
         """
         metadata = self.metadata(data_dir)
         path = Path(data_dir).expanduser() / metadata.vocab_file
-        if fingerprint(path) != metadata.vocab_fingerprint:
-            raise T2TError(
-                f"{path}: not the vocabulary that the shards of {self.name} there were made with "
-                "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
-            )
+        data_metadata.check_vocabulary(path, metadata)
         return open_vocabulary(path)
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
@@ -242,4 +237,4 @@ class Text2TextProblem(Problem):
         Raises:
             T2TError: the problem's outputs are plain text.
         """
-        raise T2TError(f"--pretty is for trees, and the outputs of {self.name} are text")
+        raise T2TError(f"--pretty is for trees, but the outputs of {self.name} are text")

@@ -173,5 +173,5 @@ def _label_curves(output_dir: Path, fingerprints: Fingerprints, before: str, now
             raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
     if not counts[curve_files.DEV]:
         return []
-    consequence = f"taken as of {now}" if before == now else "not compared with later ones"
+    consequence = f"taken to be measured on {now}" if before == now else "not compared with later ones"
     return [f"dev.csv: {counts[curve_files.DEV]} evaluations do not name their data: {consequence}"]

@@ -23,7 +23,7 @@ def test_changed_hparams_are_named_with_both_values() -> None:
 
 @pytest.mark.parametrize(
     ("data_dir", "measured_on", "said"),
-    [("data", "d", "taken as of data"), ("other", "unknown", "not compared with later ones")],
+    [("data", "d", "taken to be measured on data"), ("other", "unknown", "not compared with later ones")],
 )
 def test_evaluations_of_earlier_versions(tmp_path: Path, data_dir: str, measured_on: str, said: str) -> None:
     """They count as measured on the data of now where run.json names the same folder."""

@@ -170,8 +170,8 @@ class TrainingBatches:
                 yield from batches
             elif not (state.chunk or state.batch):
                 raise T2TError(
-                    f"{self._shards[0].parent}: no training example has at most "
-                    f"max_length={self._bounds[-1]} tokens on both sides; raise max_length"
+                    f"{self._shards[0].parent}: every training example has a side of more than "
+                    f"max_length={self._bounds[-1]} tokens; increase max_length"
                 )
             state = IteratorState(state.epoch + 1)
 

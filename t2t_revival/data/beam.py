@@ -201,7 +201,7 @@ class MakeShard(beam.DoFn):
     def setup(self) -> None:
         """Opens source and vocabulary, once per worker; raises T2TError if the work folder is not visible."""
         if not self._files.folders.work.is_dir():
-            raise T2TError(f"{socket.gethostname()} finds no {self._files.folders.work}: {SHARED_FOLDERS}")
+            raise T2TError(f"{socket.gethostname()} cannot find {self._files.folders.work}: {SHARED_FOLDERS}")
         self._source = self._packed_source.open()
         self._vocabulary = open_vocabulary(self._vocabulary_path)
 
@@ -212,7 +212,7 @@ class MakeShard(beam.DoFn):
         except StoppedError:
             return
         except FileNotFoundError as error:
-            self._files.write_error(f"{socket.gethostname()} finds no {error.filename}: {SHARED_FOLDERS}")
+            self._files.write_error(f"{socket.gethostname()} cannot find {error.filename}: {SHARED_FOLDERS}")
         except T2TError as error:
             self._files.write_error(str(error))
 

@@ -94,7 +94,9 @@ def parse(blocks: list[Block]) -> Pairs:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
         except tf.errors.OpError as error:
-            raise T2TError(f"{shard}: not a shard of examples with lists of ids") from error
+            raise T2TError(
+                f"{shard}: not a shard of examples with lists of ids; make it again with t2t-datagen"
+            ) from error
         for name, ragged in features.items():
             lengths[name].append(np.diff(ragged.row_splits.numpy()))
             ids[name].append(ragged.values.numpy().astype(np.int32))

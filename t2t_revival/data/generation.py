@@ -21,6 +21,7 @@ from t2t_revival.data.metadata import (
     Metadata,
     SplitCounts,
     check_same,
+    check_vocabulary,
     metadata_path,
     references_path,
     unfinished_dir,
@@ -63,7 +64,9 @@ def generate(
             another source or vocabulary, or is in use; a name is not a valid file name.
     """
     if not is_file_name(spec.name):
-        raise T2TError(f"problem {spec.name!r}: not a valid file name, which its files would begin with")
+        raise T2TError(
+            f"problem {spec.name!r}: not a valid file name, and its files begin with it; rename the problem"
+        )
     if spec.vocab_file:
         check_file_name(spec.vocab_file)
     tmp_dir = tmp_dir or data_dir / "tmp"
@@ -101,7 +104,7 @@ def read_plan(name: str, data_dir: Path) -> Metadata | None:
             return Metadata.load(path)
     if stray := next(data_dir.glob(f"{name}-*-?????-of-?????"), None):
         raise T2TError(
-            f"{data_dir} holds {stray.name} without {name}.meta.json, made by another program; "
+            f"{data_dir} holds {stray.name} without {name}.meta.json: another program has made it; "
             "give another --data_dir"
         )
     return None
@@ -203,11 +206,14 @@ class _Generation:
         plan, source = read_plan(self.spec.name, self.data_dir), self.source
         pairs = counted(source)
         if plan and plan.pairs != pairs:
-            raise T2TError(
-                f"{source.name} has changed since {self.data_dir} was begun: it had {plan.pairs} pairs and "
-                f"has {pairs}; give another --data_dir"
-            )
+            raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
         return plan or Metadata(self.spec.name, source.name, source.source_lang, source.target_lang, pairs)
+
+    def changed_source(self, change: str) -> T2TError:
+        return T2TError(
+            f"{self.source.name} has changed since the generation in {self.data_dir} began: it {change}; "
+            "give another --data_dir"
+        )
 
     def add_vocabulary(self, plan: Metadata) -> Metadata:
         """Returns the plan with its vocabulary, both written.
@@ -217,11 +223,7 @@ class _Generation:
         """
         path = self.data_dir / plan.vocab_file
         if plan.vocab_file and path.exists():
-            if fingerprint(path) != plan.vocab_fingerprint:
-                raise T2TError(
-                    f"{path}: not the vocabulary that {self.data_dir} was begun with; put the right file "
-                    "back or use another --data_dir"
-                )
+            check_vocabulary(path, plan)
             return plan
         self.folders.work.mkdir(exist_ok=True)
         on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
@@ -231,7 +233,7 @@ class _Generation:
         if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
             raise T2TError(
                 f"{path} was missing, and {self.source.name} yields another vocabulary than before; "
-                "put the old file back or use another --data_dir"
+                "put the old file back or give another --data_dir"
             )
         plan = dataclasses.replace(
             plan,
@@ -285,10 +287,8 @@ class _Generation:
             assert self.spec.references is not None
             lines = list(self.spec.references(self.source, split))
             if len(lines) != plan.pairs[split]:
-                raise T2TError(
-                    f"{self.source.name} has changed since {self.data_dir} was begun: its {split} split had "
-                    f"{plan.pairs[split]} trees and has {len(lines)}; give another --data_dir"
-                )
+                had = f"had {plan.pairs[split]} trees in its {split} split"
+                raise self.changed_source(f"{had} and now has {len(lines)}")
             with atomic_write(references_path(self.data_dir, plan.name, split)) as file:
                 file.writelines(f"{line}\n".encode() for line in lines)
 
@@ -300,7 +300,7 @@ class _Generation:
         for task in shard_tasks(plan):
             splits[task.split] += self.shard_counts(task)
         if empty := [split for split, counts in splits.items() if not counts.examples]:
-            raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side")
+            raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side; add whole pairs")
         plan = dataclasses.replace(plan, splits=splits)
         plan.save(metadata_path(self.data_dir, plan.name))
         return plan
@@ -311,6 +311,6 @@ class _Generation:
             path = self.folders.shard(task)
             if path.stat().st_size != plan.splits[task.split].shard_bytes[task.index]:
                 raise T2TError(
-                    f"{path}: made again, and different from before: {self.source.name} has changed; "
+                    f"{path}: made again, it differs from before, so {self.source.name} has changed; "
                     "give another --data_dir"
                 )

@@ -13,6 +13,7 @@ from typing import Any
 from t2t_revival.data.records import remedy
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name
@@ -170,6 +171,15 @@ def check_same(
     if fault:
         hint = "give another --data_dir, or ask for what is there"
         raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
+
+
+def check_vocabulary(path: Path, metadata: Metadata) -> None:
+    """Raises T2TError if a file is not the vocabulary that the shards were made with."""
+    if fingerprint(path) != metadata.vocab_fingerprint:
+        raise T2TError(
+            f"{path}: not the vocabulary that the shards of {metadata.name} there were made with; "
+            "put the right file back or give another --data_dir"
+        )
 
 
 def check_sizes(paths: list[Path], counts: SplitCounts) -> None:

@@ -51,9 +51,7 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
         raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run {remake_command(name, data_dir)}")
     if len(counts) > 1:
         listed = " and ".join(f"-of-{count:05d}" for count in sorted(counts))
-        raise T2TError(
-            f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one of them"
-        )
+        raise T2TError(f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one set")
     count = counts.pop()
     names = [shard_name(name, split, index, count) for index in range(count)]
     if missing := [shard for shard in names if shard not in matches]:

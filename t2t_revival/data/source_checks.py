@@ -99,7 +99,9 @@ def _count(source: Source, split: str) -> int:
     except TypeError:
         raise T2TError(f"{place_of(source.count)}: count returns {kind_of(count)}, not an int") from None
     if number < 1:
-        raise T2TError(f"{place_of(source.count)}: count returns {number} for the {split} split")
+        raise T2TError(
+            f"{place_of(source.count)}: count returns {number} for the {split} split, not 1 or more"
+        )
     return number
 
 
@@ -121,8 +123,8 @@ def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tu
     if number != stop:
         many = "more" if number > stop else f"only {number - start}"
         raise T2TError(
-            f"{where}: {many} pairs of {split} instead of {stop - start}, number {start} up "
-            f"to {stop} of the {source.count(split)} that count returns"
+            f"{where}: pairs yields {many} pairs of {split} instead of {stop - start} (number {start} up "
+            f"to {stop} of the {source.count(split)} that count returns)"
         )
 
 

@@ -124,7 +124,7 @@ class SampleSource(Source):
         languages = {"en": "english", "de": "german", "fr": "french"}
         for language in (self.source_lang, self.target_lang):
             if language not in languages:
-                raise T2TError(f"--data_source=sample: it has {', '.join(languages)}, not {language!r}")
+                raise T2TError(f"--data_source=sample has {', '.join(languages)}, not {language!r}")
         source_side, target_side = languages[self.source_lang], languages[self.target_lang]
         for sentence in cached_sentences(split)[start:stop]:
             yield getattr(sentence, source_side), getattr(sentence, target_side)
@@ -246,7 +246,7 @@ class TfdsSource(Source):
 
     def _text(self, sides: dict[str, Any], language: str) -> str:
         if language not in sides:
-            raise T2TError(f"--data_source={self.name}: it has {', '.join(sides)}, not {language!r}")
+            raise T2TError(f"--data_source={self.name} has {', '.join(sides)}, not {language!r}")
         try:
             return sides[language].decode("utf-8").replace("\n", " ")
         except UnicodeDecodeError as error:

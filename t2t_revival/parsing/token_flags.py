@@ -26,7 +26,9 @@ def token_flags(pieces: Sequence[str]) -> np.ndarray:
     """
     stands_for = np.array([piece == WORD + SPACE_MARK for piece in pieces])
     if not stands_for.any():
-        raise T2TError("hparams: deterministic_attention=True is for parsing: this vocabulary has no trees")
+        raise T2TError(
+            "hparams: deterministic_attention=True is for parsing: this vocabulary has no tokens of trees"
+        )
     begins = np.array([piece.startswith(SPACE_MARK) for piece in pieces])
     begins[EOS] = True
     ends = np.array([piece.endswith(SPACE_MARK) for piece in pieces]) & ~begins

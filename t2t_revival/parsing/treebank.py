@@ -110,7 +110,7 @@ def treebank(name: str) -> TreebankSource:
         T2TError: there is no such folder, or it is not a treebank.
     """
     if not name:
-        raise T2TError(f"--data_source is missing, and the Penn Treebank is not free: {CHOICES}")
+        raise T2TError(f"--data_source is missing, since the Penn Treebank is not free; {CHOICES}")
     if name == "sample":
         return SampleTrees()
     folder = Path(name).expanduser().resolve()
@@ -216,7 +216,7 @@ class MixedTrees(TreebankSource):
         """
         gold, auto_trees, rest = name.partition(" auto_trees=")
         if not auto_trees:
-            raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
+            raise T2TError("--auto_trees is missing: give files of parsed sentences, separated by commas")
         files, _, gold_share = rest.partition(" gold_share=")
         return cls(treebank(gold), json.loads(files), float(gold_share))
 
@@ -251,8 +251,8 @@ def _interleaved(gold: Sequence[Pair], parsed: Sequence[Pair], gold_share: float
     natural = len(gold) / (len(gold) + len(parsed))
     if gold_share and gold_share < natural:
         raise T2TError(
-            f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones are a "
-            f"share of {natural:.2f} already; give a larger share, or 0 for each tree once"
+            f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones already "
+            f"are a share of {natural:.2f}; give a larger share, or 0 to use each tree once"
         )
     num_gold = round(len(parsed) * gold_share / (1 - gold_share)) if gold_share else len(gold)
     total = num_gold + len(parsed)

@@ -138,7 +138,7 @@ def _lines(path: Path) -> list[str]:
         if path.suffix == ".gz":
             content = gzip.decompress(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: corrupt gzip file: {error}") from error
+        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
     return text_lines(content, str(path))
@@ -170,7 +170,7 @@ def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
 
 def _check_outside(text: str, where: str, number: int) -> None:
     if text.strip():
-        raise T2TError(f"{where}, line {number}: {text.strip()[:40]!r} stands outside of brackets")
+        raise T2TError(f"{where}, line {number}: {text.strip()[:40]!r} is outside the brackets of a tree")
 
 
 def _parsed(text: str, where: str) -> Tree:

@@ -139,7 +139,7 @@ def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
             return (of_problem or paths)[0]
         if paths:
             names = ", ".join(path.name for path in paths)
-            raise T2TError(f"{folder} holds several vocabularies ({names}): select one by --vocab_file")
+            raise T2TError(f"{folder} holds several vocabularies ({names}): select one with --vocab_file")
     searched = " nor in ".join(map(str, folders))
     raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {searched}: give --vocab_file, from T2T's data_dir")
 

@@ -206,7 +206,7 @@ def _broken(folder, tmp_dir=None):
         (T2TError("x.en, line 3: not UTF-8"), r"^x\.en, line 3: not UTF-8$"),
         (
             FileNotFoundError(2, "No such file", "/no/x.en"),
-            "finds no /no/x.en: .* shared by all workers",
+            "cannot find /no/x.en: .* shared by all workers",
         ),
         (RuntimeError("a bug"), "^--runner=.*a bug.*start again to resume$"),
     ],
@@ -270,7 +270,7 @@ def test_a_worker_that_outlives_its_run_writes_nothing(corpus, tmp_path):
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(corpus, tmp_path):
-    with pytest.raises(T2TError, match=f"{socket.gethostname()} finds no .*unfinished: .* must be shared"):
+    with pytest.raises(T2TError, match=f"{socket.gethostname()} cannot find .*unfinished: .* must be shared"):
         worker(tmp_path, corpus).setup()
 
 

@@ -132,7 +132,7 @@ def test_a_shard_that_would_come_out_otherwise_is_an_error(corpus, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-1])
     (corpus / "dev.en").write_text("another line\n" * 20)
     with pytest.raises(
-        T2TError, match=f"{shard}: made again, and different from before: {corpus} has changed"
+        T2TError, match=f"{shard}: made again, it differs from before, so {corpus} has changed"
     ):
         generate(data_spec(corpus), tmp_path / "data", None, None)
 

@@ -194,7 +194,7 @@ def test_load_of_a_damaged_file_names_it(content: bytes, tmp_path: Path) -> None
         ({"pos": "rotary"}, "pos='rotary' is not one of sinusoid, timing, emb"),
         ({"hidden_size": 9, "num_heads": 1}, "hidden_size=9 must be even for pos=sinusoid"),
         ({"layer_preprocess_sequence": "n"}, "layer_preprocess_sequence/layer_postprocess_sequence must be"),
-        ({"batch_size": 255}, "batch_size=255 tokens is smaller than max_length=256"),
+        ({"batch_size": 255}, "batch_size=255 tokens must be at least max_length=256"),
     ],
 )
 def test_invalid_sets(changes: dict[str, Any], message: str) -> None:

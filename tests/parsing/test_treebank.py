@@ -103,7 +103,7 @@ def test_the_built_in_grammar():
     [
         (
             "",
-            "--data_source is missing, and the Penn Treebank is not free: --data_source takes a Penn",
+            "--data_source is missing, since the Penn Treebank is not free; --data_source takes a Penn",
         ),
         ("/nowhere/at/all", "no such folder; --data_source takes a Penn Treebank folder"),
     ],
@@ -174,7 +174,7 @@ def test_a_mixture_needs_parsed_trees():
 def test_a_share_that_gold_trees_have_already_is_refused(folder, tmp_path):
     write(tmp_path / "auto.trees", "ant")
     source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.5)
-    with pytest.raises(T2TError, match=r"3 gold trees beside 1 parsed ones are a share of 0\.75 already"):
+    with pytest.raises(T2TError, match=r"3 gold trees beside 1 parsed ones already are a share of 0\.75"):
         source.count("train")
 
 

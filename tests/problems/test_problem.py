@@ -258,7 +258,7 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
         ({"source_lang": "en"}, "its class must set source_lang and target_lang"),
         (
             {"generate_samples": None},
-            "generate_samples is T2T's way; here make_source returns a PairsSource of these",
+            "generate_samples is tensor2tensor's method; define make_source, which returns a PairsSource of",
         ),
     ],
 )

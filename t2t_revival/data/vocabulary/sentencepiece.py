@@ -63,7 +63,7 @@ class Vocabulary(TextEncoder):
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.content or b"\0")
         except RuntimeError as error:
-            raise T2TError(f"{path}: corrupt, or not a SentencePiece model") from error
+            raise T2TError(f"{path}: corrupt, or not a SentencePiece model; put a valid copy back") from error
         if (self._processor.pad_id(), self._processor.eos_id()) != (PAD, EOS):
             raise T2TError(
                 f"{path}: PAD and EOS of this vocabulary are not {PAD} and {EOS}; make one with t2t-datagen"
@@ -84,8 +84,8 @@ class Vocabulary(TextEncoder):
         known = set(self.pieces)
         if missing := [symbol for symbol in symbols if _as_piece(symbol) not in known]:
             raise T2TError(
-                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file to have a "
-                "vocabulary with this piece made"
+                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file, and "
+                "t2t-datagen makes a vocabulary with this piece"
             )
 
     def encode(self, text: str) -> list[int]:
@@ -169,7 +169,7 @@ def _training_error(message: str, vocab_size: int) -> T2TError:
         return VocabularyTooLargeError(vocab_size, int(max_size[1]))
     if min_size := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return T2TError(
-            f"--vocab_size={vocab_size}: too small, the bytes and characters of the text need {min_size[1]}"
+            f"--vocab_size={vocab_size}: too small, the text's bytes and characters need {min_size[1]} pieces"
         )
     if "sentences_.empty()" in message:
         return T2TError("no text to train a vocabulary on: every line is empty")

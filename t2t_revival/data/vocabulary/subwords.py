@@ -63,7 +63,7 @@ class SubwordVocabulary(TextEncoder):
         self.alphabet = {c for subtoken in self.subtokens for c in subtoken}.union(ESCAPE_CHARACTERS)
         if missing := sorted(self.alphabet.difference(self._ids)):
             raise T2TError(
-                f"{path}: not a T2T vocabulary, or a corrupt one: the character {missing[0]!r} is no subtoken"
+                f"{path}: not a T2T vocabulary, or a corrupt one: {missing[0]!r} is not a subtoken"
             )
         self._max_length = max(map(len, self.subtokens))
         self._run_ids = lru_cache(CACHED_RUNS)(self._encode_run)
@@ -88,7 +88,7 @@ class SubwordVocabulary(TextEncoder):
         """
         if target_size < 1 or min_val > max_val:
             raise T2TError(
-                f"no vocabulary of {target_size} subtokens with counts from {min_val} to {max_val}"
+                f"target_size={target_size} must be at least 1, min_val={min_val} at most max_val={max_val}"
             )
         low, high = int(min_val), int(max_val)
         tried: list[SubwordVocabulary] = []

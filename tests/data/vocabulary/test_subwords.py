@@ -183,8 +183,8 @@ def test_empty_subtokens_are_ids_without_text(vocabulary, subwords_file, tmp_pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the character .* is no subtoken"),
-        (b"<pad>\n<EOS>\nab_\n", "the character .* is no subtoken"),
+        (b"", "'.*' is not a subtoken"),
+        (b"<pad>\n<EOS>\nab_\n", "'.*' is not a subtoken"),
         (b"\xff\n", "not UTF-8"),
     ],
 )
