@@ -133,9 +133,7 @@ class SampleTrees(TreebankSource):
 class PennTreebank(TreebankSource):
     """The Penn Treebank: Wall Street Journal sections 02-21 for training, 22 as dev, 23 as test.
 
-    Args:
-        folder: the `--data_source`.
-        sections: the folder with one folder per section.
+    Each section is a folder in `sections`; `folder` is the `--data_source`.
     """
 
     kind = "folder"
