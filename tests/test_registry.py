@@ -14,7 +14,7 @@ from t2t_revival.hparams import HParams
 
 @pytest.fixture(autouse=True)
 def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Registrations and imports of a test end with it."""
+    """Removes the registrations and imports of a test after it."""
     registry.list_hparams(), registry.list_problems()
     monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
     monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))

@@ -47,7 +47,7 @@ def write(shard: Path, records: list[bytes]) -> Path:
 
 
 def pair(number: int, source: int, target: int) -> tuple[list[int], list[int]]:
-    """A pair of the given lengths, EOS included, whose ids tell it from all others."""
+    """Returns a pair of the given lengths, EOS included, with ids of its own."""
     return [2 + number] * (source - 1) + [EOS], [1002 + number] * (target - 1) + [EOS]
 
 
@@ -82,7 +82,7 @@ def pairs_of(batches: list[tuple]) -> list[tuple[list[int], list[int]]]:
 
 
 def epoch(batches: TrainingBatches, number: int = 0) -> list[tuple]:
-    """The batches of an epoch, found by their positions."""
+    """Returns the batches of an epoch, found by their positions."""
     taken = take(batches, 200)
     return [b for k, b in enumerate(taken, 1) if batches.position(k).epoch == number]
 
@@ -150,7 +150,7 @@ class TestTraining:
 
     @settings(max_examples=12, deadline=None)
     @given(groups=st.integers(0, 60), accumulate=st.integers(1, 3), replicas=st.integers(1, 2))
-    def test_a_resumed_run_goes_on_at_the_very_batch(
+    def test_a_resumed_training_continues_at_the_exact_batch(
         self, corpus: tuple, groups: int, accumulate: int, replicas: int
     ) -> None:
         def batches(start: IteratorState) -> TrainingBatches:
@@ -196,7 +196,7 @@ class TestTraining:
             "examples of this epoch are repeated" if "seed" in other else "after its first 100 are repeated"
         )
 
-    def test_behind_the_last_batch_of_an_epoch_no_example_comes_again(self, corpus: tuple) -> None:
+    def test_after_the_last_batch_of_an_epoch_no_example_is_repeated(self, corpus: tuple) -> None:
         whole = TrainingBatches(corpus[0], HPARAMS)
         last = len(epoch(whole))
         other = dataclasses.replace(HPARAMS, batch_size=32)
@@ -205,7 +205,7 @@ class TestTraining:
         take(resumed, 1)
         assert (whole.position(last).epoch, resumed.position(1).epoch) == (0, 1)
 
-    def test_a_position_of_unknown_settings_is_taken_as_it_is(self, corpus: tuple) -> None:
+    def test_a_position_without_settings_is_used_unchanged(self, corpus: tuple) -> None:
         whole = TrainingBatches(corpus[0], HPARAMS, chunk=50)
         expected = take(whole, 10)[5:]
         old = {"epoch": 0, "chunk": whole.position(5).chunk, "batch": whole.position(5).batch}
@@ -328,7 +328,7 @@ class TestEvaluation:
         assert_same(numpy(dataset, 1000), numpy(dataset, 1000))
 
 
-def test_a_chunk_is_let_go_of_before_the_next_is_read(corpus, monkeypatch) -> None:
+def test_a_chunk_is_freed_before_the_next_is_read(corpus, monkeypatch) -> None:
     held: list[weakref.ref] = []
 
     def watched(records: list) -> examples.Pairs:

@@ -1,4 +1,4 @@
-"""Ids of shards, read by our own reader and by TensorFlow's."""
+"""Ids of shards, read by this package's reader and by TensorFlow's."""
 
 import numpy as np
 import pytest

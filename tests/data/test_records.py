@@ -52,7 +52,7 @@ def test_any_content_comes_back(tmp_path_factory, blobs):
 
 
 def begins(content):
-    """Where the records begin, and where the file ends."""
+    """Returns the offsets at which records begin and the file ends."""
     at = [0]
     while at[-1] < len(content):
         at.append(at[-1] + 16 + struct.unpack_from("<Q", content, at[-1])[0])
@@ -85,7 +85,7 @@ def test_a_flipped_bit_anywhere_is_named_with_shard_and_byte(shard):
             list(records.read_shard(shard, 10))
 
 
-def test_what_stands_before_the_damage_is_read(shard):
+def test_records_before_a_corrupt_one_are_read(shard):
     shard.write_bytes(shard.read_bytes()[:-3])
     blocks = records.read_shard(shard, 1)
     assert [next(blocks), next(blocks)] == [[records.encode_example(*example)] for example in EXAMPLES[:2]]

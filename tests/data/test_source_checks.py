@@ -1,4 +1,4 @@
-"""Mistakes in a source of one's own: one line each, with the file and line of the code at fault."""
+"""Errors in a user's source or problem: one line with the file and line of the faulty code."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ HERE = re.escape(str(Path(__file__)))
 
 
 class Numbers(Source):
-    """All that a source must have."""
+    """Source with the required methods only."""
 
     def splits(self):
         return ("train", "dev")
@@ -34,7 +34,7 @@ class Listed(Numbers):
 
 
 def problem(source, **attributes):
-    """A problem with that source; `attributes` go before its own."""
+    """Returns a problem with that source and these attributes."""
     made = {"make_source": lambda self, data_source, tmp_dir: source, "large_vocab_size": 280, **attributes}
     return type("UsrNumbers", (Text2TextProblem,), made)(data_source="numbers")
 

@@ -22,7 +22,7 @@ def write(path, *nouns):
 
 @pytest.fixture
 def wsj(tmp_path):
-    """A Penn Treebank whose trees say which section they are from."""
+    """Writes a Penn Treebank whose trees name their section."""
     for section in range(25):
         write(
             tmp_path / "ptb" / "wsj" / f"{section:02}" / f"wsj_{section:02}01.mrg",
@@ -179,7 +179,7 @@ def test_a_share_that_gold_trees_have_already_is_refused(folder, tmp_path):
 
 
 @pytest.mark.parametrize("share", [1.0, -0.1, float("nan")])
-def test_what_is_no_share_is_refused(folder, share):
+def test_an_invalid_share_is_refused(folder, share):
     with pytest.raises(T2TError, match="must be at least 0 and below 1"):
         MixedTrees(treebank(str(folder)), ["a.trees"], share)
 

@@ -44,7 +44,7 @@ def read(path: Path, content: str | bytes) -> list[str]:
 
 
 def error_of(path: Path, content: str | bytes) -> str:
-    """What is said of a file that cannot be read, less the path, which stands in front."""
+    """Returns the error of a file that cannot be read, without the path at its beginning."""
     with pytest.raises(T2TError) as raised:
         read(path, content)
     message = str(raised.value)
@@ -215,7 +215,7 @@ def test_a_file_that_is_no_bracketing_is_named_with_the_line(
 
 
 def nested(depth: int) -> str:
-    """As many nested brackets."""
+    """Returns a tree of so many nested brackets."""
     return "(S " * (depth - 1) + "(NN a)" + ")" * (depth - 1)
 
 
@@ -276,7 +276,7 @@ def test_one_tree_is_parsed_as_it_is() -> None:
         ("(S (NN a) b)", "gold: a word without a tag in '(S (NN a) b)'"),
     ],
 )
-def test_what_is_not_one_tree_is_refused(text: str, message: str) -> None:
+def test_no_tree_or_several_are_refused(text: str, message: str) -> None:
     with pytest.raises(T2TError) as raised:
         parse(text, "gold")
     assert str(raised.value) == message

@@ -45,7 +45,7 @@ QUERY = "transformer/body/encoder/layer_0/self_attention/multihead_attention/q/k
 
 
 def variables(settings: dict[str, Any], vocab_size: int) -> Arrays:
-    """Random variables, by T2T's names."""
+    """Returns random variables by T2T's names."""
     random, arrays = np.random.default_rng(8), {}
     hidden, inner = settings["hidden_size"], settings["filter_size"]
     vocab_size += -vocab_size % settings["vocab_divisor"]
@@ -115,7 +115,7 @@ def write(
 def logits(
     arrays: Arrays, settings: dict[str, Any], source: np.ndarray, targets: np.ndarray, space: int = 0
 ) -> np.ndarray:
-    """Logits [target, vocab] of one pair of ids, [source] and [target]."""
+    """Returns the logits [target, vocab] of one pair of ids, [source] and [target]."""
 
     def table(*names: str) -> np.ndarray:
         shards = settings["symbol_modality_num_shards"]

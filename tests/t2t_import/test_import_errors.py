@@ -33,7 +33,7 @@ def test_a_vocabulary_whose_copy_could_not_be_named_is_refused_before_anything_i
 
 
 def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
-    """Ours too, where T2T has no such thing."""
+    """Rejects settings of this project too that T2T does not have."""
     t2t({"ffn_layer": "conv_relu_conv", "proximity_bias": True, "my_gate": 3, "attention_window": 8})
     named = r"attention_window=8, ffn_layer='conv_relu_conv', my_gate=3, proximity_bias=True: not"
     with pytest.raises(T2TError, match=named):

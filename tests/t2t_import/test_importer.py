@@ -56,7 +56,7 @@ def test_a_folder_that_was_copied_from_elsewhere_is_read(t2t, tmp_path, named):
     assert imported(tmp_path).step == 7
 
 
-def test_what_is_left_in_output_dir(t2t, tmp_path, subwords_file):
+def test_files_in_output_dir(t2t, tmp_path, subwords_file):
     t2t({"learning_rate_constant": 0.5})
     result = imported(tmp_path)
     assert (result.step, result.notes) == (7, [])
@@ -89,7 +89,7 @@ def test_a_padded_vocabulary_has_the_ids_of_the_one_that_was_padded(t2t, tmp_pat
 
 
 def test_optimizer_and_counters_are_left_out(t2t, tmp_path):
-    """What T2T's `create_dummy_vars`, its optimizers and scaled losses add to a model in training."""
+    """Leaves out the variables of T2T's `create_dummy_vars`, optimizers and scaled losses."""
     more = {f"training/{QUERY}/Adam": (8, 8), f"{QUERY}/Adam_1": (8, 8), "training/beta1_power": ()}
     more |= {"losses_avg/problem_0/total_loss": (), "train_stats/problem_0_steps": (), "loss_scale": ()}
     t2t(**more, global_step=())
@@ -148,8 +148,8 @@ def test_settings_of_the_training(t2t, tmp_path, changes, expected, notes):
     assert len(result.notes) == notes
 
 
-def test_what_t2t_trainer_adds_to_hparams_json(t2t, tmp_path):
-    """`trainer_lib.create_experiment` puts flags among the hparams."""
+def test_flags_among_the_hparams_are_ignored(t2t, tmp_path):
+    """Ignores flags, which T2T's `trainer_lib.create_experiment` puts among the hparams."""
     flags = {"eval_freq_in_steps": 1000, "eval_steps": 100, "eval_timeout_mins": 240, "train_steps": 300_000}
     flags |= {"data_dir": "data", "model_dir": "out", "schedule": "continuous_train_and_eval"}
     t2t({**flags, "std_server_protocol": "grpc", "warm_start_from": None})
@@ -210,7 +210,7 @@ def test_a_modality_of_an_older_version_that_makes_another_model(t2t, tmp_path, 
 
 
 def as_imported(name, **changes):
-    """What an import makes of a set of T2T's that was trained with changes."""
+    """Returns the hparams of an import of T2T's set that was trained with changes."""
     return registry.hparams(name).replace(effective_batch_size=0, train_steps=7, **changes)
 
 
@@ -254,7 +254,7 @@ def test_a_reversed_problem_has_the_vocabulary_of_its_problem(t2t, tmp_path, sub
     assert (run.problem, run.vocabulary) == ("translate_ende_rev", subwords_file.name)
 
 
-def test_which_vocabulary_is_meant(t2t, tmp_path, subwords_file):
+def test_several_vocabularies_need_a_choice(t2t, tmp_path, subwords_file):
     t2t()
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
     with pytest.raises(T2TError, match="several vocabularies"):

@@ -1,4 +1,4 @@
-"""Checkpoints that T2T wrote give T2T's logits and outputs; they lie beside the repository, if at all."""
+"""Checkpoints written by T2T, kept beside the repository, give T2T's logits and outputs."""
 
 import json
 from pathlib import Path

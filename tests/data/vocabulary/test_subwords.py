@@ -161,7 +161,7 @@ def test_a_vocabulary_travels_to_other_processes(vocabulary):
 
 
 def test_quotes_are_left_out_where_there_are_any(vocabulary, tmp_path):
-    """T2T wrote both; a quote that is a subtoken stands in quotes."""
+    """Reads subtokens with quotes and without, as T2T wrote both."""
     bare = [subtoken if subtoken.strip() else f"'{subtoken}'" for subtoken in vocabulary.subtokens]
     (tmp_path / "bare.subwords").write_text("\n".join([*bare, "'''", '"\'"']), encoding="utf-8")
     found = SubwordVocabulary(tmp_path / "bare.subwords")

@@ -56,7 +56,7 @@ def test_counts_and_the_file_are_t2ts(tmp_path):
 
 
 def _runs_of(vocabulary, text):
-    """The runs that are encoded by themselves, from the ids: each ends in "_"."""
+    """Returns the separately encoded runs of ids: each ends in "_"."""
     runs = "".join(vocabulary.subtokens[token] for token in vocabulary.encode(text)).split("_")[:-1]
     return [run.replace("\\u", "_").replace("\\\\", "\\") for run in runs]
 
