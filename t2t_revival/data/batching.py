@@ -229,10 +229,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
 
     The examples are read at once and held in memory.
 
-    Args:
-        shards: as in `TrainingBatches`.
-        hparams: `batch_size` is read.
-        replicas: the number of rows of every batch is a multiple of this, filled with all-PAD rows.
+    For the arguments, see `TrainingBatches`; rows are filled up with all-PAD ones.
 
     Returns:
         Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the

@@ -83,14 +83,10 @@ class Source(abc.ABC):
 def source(
     name: str, source_lang: str, target_lang: str, tfds_default: str = "", tmp_dir: Path | None = None
 ) -> Source:
-    """Returns the source of a `--data_source`.
+    """Returns the source of a `--data_source`: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
 
-    Args:
-        name: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
-        source_lang: the language of the first sides, such as "en".
-        target_lang: the language of the second sides, such as "de".
-        tfds_default: the NAME/CONFIG of `wmt14`; "" if there is none for these languages.
-        tmp_dir: the folder for unpacked files. `None` uses the system's temporary folder.
+    `tfds_default` is the NAME/CONFIG of `wmt14`, "" if there is none for these languages. Files are unpacked
+    in `tmp_dir`, or in the system's temporary folder.
 
     Raises:
         T2TError: there is no `wmt14` for these languages.

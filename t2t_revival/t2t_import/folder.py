@@ -16,6 +16,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_names import problem_here
 from t2t_revival.training.run import FILE_NAME
+from t2t_revival.utils import checked_json
 
 FLAGS = "flags.txt"
 T2T_HPARAM = "symbol_modality_num_shards"  # in the hparams.json of every version of T2T
@@ -196,15 +197,11 @@ class T2TSettings:
         Raises:
             T2TError: hparams.json is missing or corrupt, or the model is not T2T's `transformer`.
         """
-        path = folder / HPARAMS_FILE
+        path, hint = folder / HPARAMS_FILE, "copy it from tensor2tensor's output_dir"
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = checked_json.load(path, hint)
         except FileNotFoundError as error:
-            raise T2TError(f"{path} is missing: copy it from tensor2tensor's output_dir") from error
-        except ValueError as error:
-            raise T2TError(f"{path} is not valid JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise T2TError(f"{path} is not a JSON object")
+            raise T2TError(f"{path} is missing: {hint}") from error
         flags = training_flags(folder)
         if flags.get("model", "transformer") != "transformer":
             raise T2TError(f"{folder / FLAGS}: --model={flags['model']}: only `transformer` can be imported")

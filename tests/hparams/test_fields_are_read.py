@@ -16,7 +16,7 @@ FIELDS = [field.name for field in dataclasses.fields(HParams)]
 
 
 def is_hparams(node: ast.expr) -> bool:
-    """Checks whether an expression is called hparams: `h`, `hparams`, `model.hparams`, `load_hparams(...)`."""
+    """Finds expressions that are called hparams: `h`, `hparams`, `model.hparams`, `load_hparams(...)`."""
     if isinstance(node, ast.Call):
         return is_hparams(node.func)
     if isinstance(node, ast.Attribute):

@@ -12,14 +12,9 @@ from t2t_revival.utils.native_log import quiet
 
 
 class SentencePieceGraph:
-    """Encodes and decodes lines in a graph.
+    """Encodes and decodes lines in a graph; its resource is `keras_nlp`'s tokeniser.
 
-    Args:
-        model: the SentencePiece model, serialised.
-        escapes: pairs of a character and its escape, in the order in which `encode` replaces them.
-
-    Attributes:
-        resource: `keras_nlp`'s tokeniser.
+    The escapes are pairs of a character and its escape, in the order in which `encode` replaces them.
     """
 
     def __init__(self, model: bytes, escapes: Sequence[tuple[str, str]]) -> None:

@@ -23,13 +23,9 @@ MAX_RUN_BYTES = 2**30  # effectively unbounded
 
 
 class SubwordGraph:
-    """Encodes and decodes lines in a graph.
+    """Encodes and decodes lines in a graph; its resource is the lookup table, subtoken -> id.
 
-    Args:
-        subtokens: the subtoken of each id; an empty one has no text.
-
-    Attributes:
-        resource: lookup table, subtoken -> id.
+    Of the subtokens, one for each id, an empty one has no text.
     """
 
     def __init__(self, subtokens: Sequence[str]) -> None:
