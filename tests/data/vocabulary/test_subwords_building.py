@@ -137,7 +137,7 @@ def test_wrong_arguments_are_named(tmp_path):
         SubwordVocabulary.build_from_token_counts({"a": 1}, 1, reserved_tokens=["<S>"])
     with pytest.raises(T2TError, match="target_size=0 must be at least 1"):
         SubwordVocabulary.build_to_target_size(0, {"a": 1}, 1, 10)
-    with pytest.raises(T2TError, match="counts from 3 to 2"):
+    with pytest.raises(T2TError, match="min_val=3 at most max_val=2"):
         SubwordVocabulary.build_to_target_size(10, {"a": 1}, 3, 2)
     spaced = SubwordVocabulary.build_from_generator(["a . b"], 10)
     with pytest.raises(T2TError, match=r"the subtoken '.*' needs quotes"):
