@@ -121,10 +121,11 @@ def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tu
             raise T2TError(f"{where}: pair {number} of {split} {fault}")
         yield pair[0], pair[1]
     if number != stop:
-        many = "more" if number > stop else f"only {number - start}"
+        asked = stop - start
+        many = f"more than {asked}" if number > stop else f"only {number - start} of {asked}"
         raise T2TError(
-            f"{where}: pairs yields {many} pairs of {split} instead of {stop - start} (number {start} up "
-            f"to {stop} of the {source.count(split)} that count returns)"
+            f"{where}: pairs yields {many} pairs of {split} (number {start} up to {stop} of the "
+            f"{source.count(split)} that count returns)"
         )
 
 

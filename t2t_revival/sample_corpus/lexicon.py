@@ -6,7 +6,7 @@ In French, `<` marks adjectives before their noun. The cells of verbs are
 
     English: base [third past], `+` a particle, `@` the preposition of the object
     German: [prefix+]infinitive [third past [first]], `@` [preposition.]case of the object
-    French: infinitive [je il nous ils participle future], `!` for être, `se` for reflexives, `@` the preposition
+    French: infinitive [je il nous ils participle future], `!` être, `se` reflexive, `@` the preposition
 """
 # ruff: noqa: E501
 

@@ -122,7 +122,9 @@ def test_the_vocabulary_of_other_data_is_refused(made, corpus, tmp_path):
     other.generate_data(tmp_path / "other")
     name = problem.metadata(data).vocab_file
     (data / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(T2TError, match="not the vocabulary that the shards of translate_enxx there were made with"):
+    with pytest.raises(
+        T2TError, match="not the vocabulary that the shards of translate_enxx there were made with"
+    ):
         problem.dataset("train", data)
 
 

@@ -25,7 +25,7 @@ MAX_RUN_BYTES = 2**30  # effectively unbounded
 class SubwordGraph:
     """Encodes and decodes lines in a graph; its resource is the lookup table, subtoken -> id.
 
-    Of the subtokens, one for each id, an empty one has no text.
+    It has one subtoken for each id; an empty one has no text.
     """
 
     def __init__(self, subtokens: Sequence[str]) -> None:
