@@ -21,6 +21,11 @@ from t2t_revival.utils import checked_json
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
 EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
+ARCHITECTURE = (
+    *("encoder_layers", "decoder_layers", "hidden_size", "filter_size", "num_heads", "key_channels"),
+    *("value_channels", "attention_window", "pos", "use_target_space_embedding"),
+    *("shared_embedding_and_softmax_weights", "pre_norm", "deterministic_attention"),
+)
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -106,22 +111,8 @@ class HParams:
 
     def architecture(self) -> dict[str, Any]:
         """Returns the settings that determine a model's weights and outputs, not its training."""
-        fields: dict[str, Any] = {
-            "encoder_layers": self.encoder_layers,
-            "decoder_layers": self.decoder_layers,
-            "hidden_size": self.hidden_size,
-            "filter_size": self.filter_size,
-            "num_heads": self.num_heads,
-            "key_channels": self.key_channels,
-            "value_channels": self.value_channels,
-            "attention_window": self.attention_window,
-            "pos": self.pos,
-            "use_target_space_embedding": self.use_target_space_embedding,
-            "shared_embedding_and_softmax_weights": self.shared_embedding_and_softmax_weights,
-            "pre_norm": self.pre_norm,
-            "deterministic_attention": self.deterministic_attention,
-        }
-        return {**fields, "max_length": self.max_length} if self.pos == "emb" else fields
+        names = [*ARCHITECTURE, "max_length"] if self.pos == "emb" else ARCHITECTURE
+        return {name: getattr(self, name) for name in names}
 
     def replace(self, **changes: Any) -> HParams:
         """Returns a copy with some fields changed.
@@ -199,11 +190,7 @@ class HParams:
 
 
 def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
-    """Parses "name=value,name=value".
-
-    Args:
-        text: the overrides; may be empty.
-        types: the type of each known name: "int", "float", "bool" or "str".
+    """Parses "name=value,name=value"; `types` has that of each known name: "int", "float", "bool" or "str".
 
     Raises:
         T2TError: a name is unknown (names similar ones) or repeated, or a value has the wrong type.
@@ -239,72 +226,52 @@ def _is_of_type(value: object, kind: str) -> bool:
     return type(value).__name__ == kind
 
 
-AT_LEAST_1 = (
-    "num_hidden_layers",
-    "hidden_size",
-    "filter_size",
-    "num_heads",
-    "learning_rate_warmup_steps",
-    "learning_rate_decay_steps",
-    "batch_size",
-    "max_length",
-    "min_length_bucket",
-    "train_steps",
-    "average_checkpoints",
-)
-AT_LEAST_0 = (
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "attention_key_channels",
-    "attention_value_channels",
-    "attention_window",
-    "effective_batch_size",
-)
-ABOVE_0 = (
-    "norm_epsilon",
-    "optimizer_adam_epsilon",
-    "learning_rate_constant",
-    "learning_rate_decay_rate",
-)
-PROBABILITIES = (
-    "layer_prepostprocess_dropout",
-    "attention_dropout",
-    "relu_dropout",
-    "label_smoothing",
-    "optimizer_adam_beta1",
-    "optimizer_adam_beta2",
-)
-
-
-RANGES: tuple[tuple[str, tuple[str, ...], Callable[[float], bool]], ...] = (  # all false for NaN
-    ("at least 1", AT_LEAST_1, lambda value: value >= 1),
-    ("at least 0", AT_LEAST_0, lambda value: value >= 0),
-    ("above 0", ABOVE_0, lambda value: 0 < value < math.inf),
-    ("at least 0 and below 1", PROBABILITIES, lambda value: 0 <= value < 1),
-    ("above 1", ("length_bucket_step",), lambda value: 1 < value < math.inf),
+RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (  # all false for NaN
+    (
+        "at least 1",
+        lambda value: value >= 1,
+        "num_hidden_layers hidden_size filter_size num_heads learning_rate_warmup_steps "
+        "learning_rate_decay_steps batch_size max_length min_length_bucket train_steps average_checkpoints",
+    ),
+    (
+        "at least 0",
+        lambda value: value >= 0,
+        "num_encoder_layers num_decoder_layers attention_key_channels attention_value_channels "
+        "attention_window effective_batch_size",
+    ),
+    (
+        "above 0",
+        lambda value: 0 < value < math.inf,
+        "norm_epsilon optimizer_adam_epsilon learning_rate_constant learning_rate_decay_rate",
+    ),
+    (
+        "at least 0 and below 1",
+        lambda value: 0 <= value < 1,
+        "layer_prepostprocess_dropout attention_dropout relu_dropout label_smoothing optimizer_adam_beta1 "
+        "optimizer_adam_beta2",
+    ),
+    ("above 1", lambda value: 1 < value < math.inf, "length_bucket_step"),
 )
 
 
 def _range_faults(h: HParams) -> list[str]:
     """Describes numbers outside of their ranges."""
-    values = dataclasses.asdict(h)
     return [
-        f"{name}={values[name]} must be {description}"
-        for description, names, is_valid in RANGES
-        for name in names
-        if not is_valid(values[name])
+        f"{name}={getattr(h, name)} must be {description}"
+        for description, is_valid, names in RANGES
+        for name in names.split()
+        if not is_valid(getattr(h, name))
     ]
 
 
 def _combination_faults(h: HParams) -> list[str]:
     """Describes combinations of values that cannot be built or trained."""
-    faults = []
-    for name, channels in (
-        ("attention_key_channels", h.key_channels),
-        ("attention_value_channels", h.value_channels),
-    ):
-        if channels % h.num_heads:
-            faults.append(f"{name}={channels} is not divisible by num_heads={h.num_heads}")
+    channels = {"attention_key_channels": h.key_channels, "attention_value_channels": h.value_channels}
+    faults = [
+        f"{name}={size} is not divisible by num_heads={h.num_heads}"
+        for name, size in channels.items()
+        if size % h.num_heads
+    ]
     if h.pos not in POSITIONS:
         faults.append(f"pos={h.pos!r} is not one of {', '.join(POSITIONS)}")
     if h.pos != "emb" and h.hidden_size % 2:
@@ -319,5 +286,5 @@ def _combination_faults(h: HParams) -> list[str]:
             f"{h.learning_rate_warmup_steps} for single_cycle_cos_decay"
         )
     if h.batch_size < h.max_length:
-        faults.append(f"batch_size={h.batch_size} tokens is smaller than max_length={h.max_length}")
+        faults.append(f"batch_size={h.batch_size} tokens must be at least max_length={h.max_length}")
     return faults

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from t2t_revival import registry
+from t2t_revival.hparams.base import register_variation
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.hparams.variations import register_variation
 
 
 @registry.register_hparams
@@ -163,7 +163,5 @@ VARIATIONS: dict[str, tuple[str, Any]] = {
     "transformer_ls0": ("label_smoothing", 0.0),
     "transformer_ls2": ("label_smoothing", 0.2),
 }
-
-
 for _name, (_field, _value) in VARIATIONS.items():
-    register_variation(transformer_base, _name, f"T2T's base model with {_field}={_value}.", {_field: _value})
+    register_variation(transformer_base, _name, f"T2T's base model with {_field}={_value}.", _field, _value)

@@ -42,7 +42,6 @@ class ParseWsj(Text2TextProblem):
         return ("loss", "perplexity", "accuracy", "f1")
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
-        """Implements `Text2TextProblem.make_source`."""
         from t2t_revival.parsing.treebank import treebank
 
         return treebank(data_source)
@@ -99,8 +98,7 @@ class ParseWsj(Text2TextProblem):
 
     def render(self, output: str, width: int) -> str:
         """Returns a drawing of a tree; as indented brackets if it is too wide."""
-        from t2t_revival.parsing.drawing import draw_tree
-        from t2t_revival.parsing.trees import parse
+        from t2t_revival.parsing.trees import draw_tree, parse
 
         return draw_tree(parse(output), width) if output else ""
 
@@ -109,13 +107,9 @@ class ParseWsj(Text2TextProblem):
 class ParseWsjSemi(ParseWsj):
     """English parsing from a treebank mixed with sentences that another parser has parsed.
 
-    Args:
-        data_source: the treebank.
-        auto_trees: files of the parsed sentences.
-        gold_share: the treebank's share of the training examples. 0 uses each tree once.
-        vocab_size: see `Problem`.
-        tmp_dir: see `Problem`.
-        vocab_file: see `Problem`.
+    Besides the arguments of `Problem`, of which `data_source` is the treebank, it takes the files of the
+    parsed sentences, `auto_trees`, and the treebank's share of the training examples, `gold_share`; 0 uses
+    each tree once.
 
     Raises:
         T2TError: the treebank or the parsed sentences are missing.
@@ -132,18 +126,17 @@ class ParseWsjSemi(ParseWsj):
         tmp_dir: str | Path | None = None,
         vocab_file: str | Path | None = None,
     ) -> None:
-        from t2t_revival.parsing.treebank import Mixture
+        from t2t_revival.parsing.treebank import mixture_name
 
         if auto_trees:
             if not data_source:
                 raise T2TError("--auto_trees needs --data_source, the treebank")
-            data_source = str(Mixture(data_source, auto_trees, gold_share))
+            data_source = mixture_name(data_source, auto_trees, gold_share)
         elif gold_share:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
         super().__init__(data_source, vocab_size, tmp_dir, vocab_file)
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
-        """Implements `Text2TextProblem.make_source`."""
         from t2t_revival.parsing.treebank import MixedTrees
 
         return MixedTrees.from_name(data_source)

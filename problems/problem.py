@@ -38,11 +38,7 @@ class Problem(abc.ABC):
         T2TError: both vocab_size and vocab_file are given.
     """
 
-    usual_hparams: tuple[str, str, str] = (
-        "tiny",
-        "small",
-        "base",
-    )  # sample; up to a million pairs; from there
+    usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
     was_reversed: bool = False  # whether inputs are the shards' targets (T2T's name)
 
     def __init__(
@@ -94,11 +90,7 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        """Returns the vocabularies of "inputs" and "targets".
-
-        Raises:
-            T2TError: one is missing or corrupt.
-        """
+        """Returns the vocabularies of "inputs" and "targets"; raises T2TError for missing or corrupt ones."""
 
     @abc.abstractmethod
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.generation import OnProgress
-from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.records import ReversedShards
-from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -20,14 +16,21 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from t2t_revival.hparams.hparams import HParams
-
 ONE_WAY = ("preprocess", "postprocess", "encode_target", "render", "references", "reference_lines")
 
 
 def one_way(problem: type) -> list[str]:
     """Returns the methods of a problem's class that change one side only, so that it has no reverse."""
     return [name for name in ONE_WAY if getattr(problem, name) is not getattr(Text2TextProblem, name)]
+
+
+def _of_forward(method: str) -> Callable[..., Any]:
+    """Returns a method that calls the forward problem's."""
+
+    def call(self: ReversedProblem, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._forward, method)(*args, **kwargs)
+
+    return call
 
 
 class ReversedProblem(Text2TextProblem):
@@ -50,7 +53,7 @@ class ReversedProblem(Text2TextProblem):
         if methods := one_way(type(forward)):
             raise T2TError(
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
-                "write a class for the other one"
+                "write a class for the other direction"
             )
         super().__init__(forward.data_source, forward.vocab_size, forward.tmp_dir, forward.vocab_file)
         self._forward = forward
@@ -66,66 +69,32 @@ class ReversedProblem(Text2TextProblem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Implements `Problem.approx_vocab_size`."""
         return self._forward.approx_vocab_size
 
-    def dataset_filename(self) -> str:
-        """Implements `Problem.dataset_filename`; the files are those of the forward problem."""
-        return self._forward.dataset_filename()
-
-    def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
-        """Implements `Text2TextProblem.make_source`; in the forward direction, in which shards are made."""
-        return self._forward.make_source(data_source, tmp_dir)
-
-    def generate_data(
-        self,
-        data_dir: str | Path,
-        tmp_dir: str | Path | None = None,
-        progress: OnProgress | None = None,
-        shard_runner: ShardRunner = make_shards,
-    ) -> Metadata:
-        """Implements `Problem.generate_data`."""
-        return self._forward.generate_data(data_dir, tmp_dir, progress, shard_runner)
-
-    def has_data(self, data_dir: str | Path) -> bool:
-        """Implements `Problem.has_data`."""
-        return self._forward.has_data(data_dir)
-
-    def metadata(self, data_dir: str | Path) -> Metadata:
-        """Implements `Text2TextProblem.metadata`; in the forward direction."""
-        return self._forward.metadata(data_dir)
-
-    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
-        """Implements `Text2TextProblem.vocabulary`."""
-        return self._forward.vocabulary(data_dir)
+    # The data in data_dir are made, named and described in the forward direction.
+    make_source = _of_forward("make_source")
+    generate_data = _of_forward("generate_data")
+    dataset_filename = _of_forward("dataset_filename")
+    has_data = _of_forward("has_data")
+    metadata = _of_forward("metadata")
+    vocabulary = _of_forward("vocabulary")
+    hparams = _of_forward("hparams")
+    eval_metrics = _of_forward("eval_metrics")
+    decode_hparams = _of_forward("decode_hparams")
 
     def shards(self, split: str, data_dir: str | Path) -> ReversedShards:
-        """Implements `Text2TextProblem.shards`; their sides are swapped in batches."""
+        """Returns the paths of a split's shards, whose sides are swapped in batches."""
         return ReversedShards(self._forward.shards(split, data_dir))
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        """Implements `Problem.feature_encoders`."""
-        encoders = self._forward.feature_encoders(data_dir)
-        return {**encoders, "inputs": encoders["targets"], "targets": encoders["inputs"]}
+        return _swapped(self._forward.feature_encoders(data_dir))
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
-        """Implements `Problem.dataset`."""
-        return self._forward.dataset(split, data_dir).map(
-            lambda example: {**example, "inputs": example["targets"], "targets": example["inputs"]}
-        )
+        return self._forward.dataset(split, data_dir).map(_swapped)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Implements `Text2TextProblem.text`."""
         return ((targets, inputs) for inputs, targets in self._forward.text(split, data_dir))
 
-    def hparams(self, defaults: HParams) -> HParams:
-        """Implements `Problem.hparams`."""
-        return self._forward.hparams(defaults)
 
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Implements `Problem.eval_metrics`."""
-        return self._forward.eval_metrics()
-
-    def decode_hparams(self) -> dict[str, Any]:
-        """Implements `Problem.decode_hparams`."""
-        return self._forward.decode_hparams()
+def _swapped(features: dict[str, Any]) -> dict[str, Any]:
+    return {**features, "inputs": features["targets"], "targets": features["inputs"]}

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data import metadata as data_metadata
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import OnProgress, generate
-from t2t_revival.data.metadata import Metadata, metadata_path, references_path
+from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
 from t2t_revival.data.records import shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -61,7 +59,6 @@ class Text2TextProblem(Problem):
 
     @property
     def approx_vocab_size(self) -> int:
-        """Implements `Problem.approx_vocab_size`."""
         return self.large_vocab_size
 
     def eval_metrics(self) -> tuple[str, ...]:
@@ -77,8 +74,8 @@ class Text2TextProblem(Problem):
         where = f"{place_of(type(self))}: problem {self.name}"
         if hasattr(self, "generate_samples"):
             raise T2TError(
-                f"{where}: generate_samples is T2T's way; here make_source returns a PairsSource of these "
-                "pairs, as in docs/from_tensor2tensor.md, Porting a problem"
+                f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
+                "PairsSource of these pairs: see docs/from_tensor2tensor.md, Porting a problem"
             )
         languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
         if not all(isinstance(language, str) and language for language in languages):
@@ -113,7 +110,6 @@ class Text2TextProblem(Problem):
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
     ) -> Metadata:
-        """Implements `Problem.generate_data`."""
         spec = DataSpec(
             name=self.dataset_filename(),
             data_source=self.data_source,
@@ -131,7 +127,6 @@ class Text2TextProblem(Problem):
         return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
 
     def has_data(self, data_dir: str | Path) -> bool:
-        """Implements `Problem.has_data`."""
         return metadata_path(Path(data_dir).expanduser(), self.dataset_filename()).is_file()
 
     def metadata(self, data_dir: str | Path) -> Metadata:
@@ -145,10 +140,11 @@ class Text2TextProblem(Problem):
         if not self.has_data(folder):
             raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(metadata_path(folder, self.dataset_filename()))
-        requested = self._make_source(self.data_source, self.tmp_dir) if self.data_source else None
-        if requested and requested.name != found.source:
-            requested.check()
-        source_name = requested.name if requested else None
+        source_name = None
+        if self.data_source:
+            requested = self._make_source(self.data_source, self.tmp_dir)
+            if (source_name := requested.name) != found.source:
+                requested.check()
         data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file)
         return found
 
@@ -160,11 +156,7 @@ class Text2TextProblem(Problem):
         """
         metadata = self.metadata(data_dir)
         path = Path(data_dir).expanduser() / metadata.vocab_file
-        if fingerprint(path) != metadata.vocab_fingerprint:
-            raise T2TError(
-                f"{path}: not the vocabulary that the shards of {self.name} there were made with "
-                "(a data_dir made with another vocabulary); put the right file back or use another --data_dir"
-            )
+        data_metadata.check_vocabulary(path, metadata)
         return open_vocabulary(path)
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
@@ -187,11 +179,7 @@ class Text2TextProblem(Problem):
         return paths
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
-        """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies.
-
-        Raises:
-            T2TError: as `shards`.
-        """
+        """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""
         paths = self.shards(split, data_dir)
         references = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
         if references.is_file():
@@ -199,7 +187,6 @@ class Text2TextProblem(Problem):
         return data_metadata.data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
-        """Implements `Problem.dataset`."""
         from t2t_revival.data import examples
 
         paths = self.shards(split, data_dir)
@@ -207,11 +194,7 @@ class Text2TextProblem(Problem):
         return examples.dataset(paths)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Yields the sentence pairs of a split, decoded from the shards.
-
-        Raises:
-            T2TError: as `dataset`, or a shard is corrupt.
-        """
+        """Yields the sentence pairs of a split, decoded from the shards."""
         from t2t_revival.data import examples
 
         vocabulary = self.vocabulary(data_dir)
@@ -219,19 +202,13 @@ class Text2TextProblem(Problem):
             yield vocabulary.decode(inputs), vocabulary.decode(targets)
 
     def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Yields the inputs of a split with the references against which their outputs are measured.
-
-        Raises:
-            T2TError: as `text`.
-        """
+        """Yields the inputs of a split with the references against which their outputs are measured."""
         return self.text(split, data_dir)
 
     def preprocess(self, line: str, tokenized: bool = False) -> str:
-        """Converts a user's line to an input of the model.
+        """Converts a user's line, without line end, to an input of the model.
 
-        Args:
-            line: the line, without line end.
-            tokenized: whether it already has spaces between words and punctuation.
+        A `tokenized` line already has spaces between words and punctuation.
 
         Raises:
             T2TError: `tokenized` has no effect on this problem.
@@ -243,12 +220,7 @@ class Text2TextProblem(Problem):
         return line
 
     def postprocess(self, inputs: str, output: str) -> Finished:
-        """Converts an output of the model for the user.
-
-        Args:
-            inputs: the input of the model, as `preprocess` returned it.
-            output: the output of the model.
-        """
+        """Converts an output of the model for the user; `inputs` is what `preprocess` returned."""
         return Finished(output)
 
     def encode_target(self, output: str) -> str:
@@ -260,13 +232,9 @@ class Text2TextProblem(Problem):
         return output
 
     def render(self, output: str, width: int) -> str:
-        """Formats a postprocessed output for display (`--pretty`).
-
-        Args:
-            output: the text that `postprocess` returned.
-            width: number of columns.
+        """Formats a postprocessed output for display in `width` columns (`--pretty`).
 
         Raises:
             T2TError: the problem's outputs are plain text.
         """
-        raise T2TError(f"--pretty is for trees, and the outputs of {self.name} are text")
+        raise T2TError(f"--pretty is for trees, but the outputs of {self.name} are text")

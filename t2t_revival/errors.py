@@ -25,13 +25,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
-    """Formats the error of an unknown `name`, with the nearest known names.
-
-    Args:
-        name: the unknown name.
-        known: all known names.
-        kind: of the name, as in "problem" or "hparams set".
-    """
+    """Formats the error of an unknown `name` of a `kind` such as "hparams set", with similar known ones."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.data.metadata import dropped
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
@@ -80,7 +79,11 @@ class Experiment:
             check_same(output_dir, run, hparams)
             if not chief:
                 return Training(data, hparams, self.config, strategy=strategy).run()
-            evaluate = self._dev_scores(hparams, vocabulary, run)
+            decode_hparams = DecodeHParams.parse("", run.decode_hparams)
+            sentences, parallel = self.decoded_sentences, self.config.num_parallel_batches
+            evaluate = SplitScores(
+                self.problem, DEV, self.data_dir, hparams, vocabulary, decode_hparams, sentences, parallel
+            )
             training = Training(data, hparams, self.config, evaluate, on_event, strategy)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
@@ -95,18 +98,6 @@ class Experiment:
             self.problem.data_fingerprint(TRAIN, self.data_dir),
             self.problem.data_fingerprint(DEV, self.data_dir),
             decoding if self.decoded_sentences else "",
-        )
-
-    def _dev_scores(self, hparams: HParams, vocabulary: TextEncoder, run: Run) -> SplitScores:
-        return SplitScores(
-            self.problem,
-            DEV,
-            self.data_dir,
-            hparams,
-            vocabulary,
-            DecodeHParams.parse("", run.decode_hparams),
-            self.decoded_sentences,
-            self.config.num_parallel_batches,
         )
 
     def _notes(self, training: Training, run: Run, hparams: HParams, fingerprints: Fingerprints) -> list[str]:
@@ -167,13 +158,8 @@ def _data_change(training: Training, before: str, now: str, fingerprints: Finger
 def _label_curves(output_dir: Path, fingerprints: Fingerprints, before: str, now: str) -> list[str]:
     """Labels curve rows of earlier versions, which lack the fingerprints of their data.
 
-    If the data_dir is the same, they get those of its data, else none that could be compared.
-
-    Returns:
-        A note if there were such evaluations.
-
-    Raises:
-        T2TError: a file cannot be written.
+    If the data_dir is the same, they get those of its data, else none that could be compared. The result is a
+    note if there were such evaluations.
     """
     counts = {}
     for curve in (curve_files.TRAIN, curve_files.DEV):
@@ -187,5 +173,5 @@ def _label_curves(output_dir: Path, fingerprints: Fingerprints, before: str, now
             raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
     if not counts[curve_files.DEV]:
         return []
-    consequence = f"taken as of {now}" if before == now else "not compared with later ones"
+    consequence = f"taken to be measured on {now}" if before == now else "not compared with later ones"
     return [f"dev.csv: {counts[curve_files.DEV]} evaluations do not name their data: {consequence}"]

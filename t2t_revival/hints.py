@@ -35,10 +35,7 @@ def command_line(program: str, **flags: object) -> str:
 def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = None) -> str:
     """Formats the command that generates a problem's data; FOLDER is a source that only the user knows.
 
-    Args:
-        problem: its data is generated.
-        data_dir: folder of the data.
-        vocab_file: the vocabulary of the model that reads the data. `None` leaves it to the problem.
+    `vocab_file` is the vocabulary of the model that reads the data; `None` leaves it to the problem.
     """
     default = getattr(problem, "default_source", "")
     if default == "wmt14" and not getattr(problem, "tfds_default", ""):

@@ -71,7 +71,9 @@ def register_problem(cls: ProblemType) -> ProblemType:
         T2TError: another class has this name, or a method has its name of version 0.1.
     """
     if not isinstance(cls, type):
-        raise T2TError("register_problem takes a class, which names the problem: @registry.register_problem")
+        raise T2TError(
+            "register_problem takes a class, whose name is the problem's: @registry.register_problem"
+        )
     name = snake_case(cls.__name__)
     for old, new in RENAMED_METHODS.items():
         if callable(method := getattr(cls, old, None)):
@@ -90,7 +92,9 @@ def register_hparams(function: HParamsFunction) -> HParamsFunction:
         T2TError: another function has this name.
     """
     if not inspect.isroutine(function):
-        raise T2TError("register_hparams takes a function, which names the set: @registry.register_hparams")
+        raise T2TError(
+            "register_hparams takes a function, whose name is the set's: @registry.register_hparams"
+        )
     _add(_HPARAMS, function.__name__, function, "hparams set")
     return function
 
@@ -157,7 +161,7 @@ def problem(name: str, **settings: Any) -> Problem:
             f"problem {base!r} ({place_of(cls)}): its class is not a subclass of Text2TextProblem or Problem"
         )
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise T2TError(f"problem {base!r} ({place_of(cls)}) lacks {', '.join(missing)}")
+        raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
     _check_settings(base, cls, settings)
     return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
 
@@ -168,7 +172,8 @@ def _check_settings(name: str, cls: type[Problem], settings: dict[str, Any]) -> 
         return
     if unknown := [setting for setting in settings if setting not in accepted]:
         place = f" ({place_of(cls)})" if _package(cls) in _PACKAGES else ""
-        raise T2TError(f"problem {name}{place} has no {unknown[0]}; it has {', '.join(accepted) or 'none'}")
+        known = ", ".join(accepted) or "none"
+        raise T2TError(f"problem {name}{place} has no argument {unknown[0]}; its arguments: {known}")
 
 
 def hparams(name: str, overrides: str = "") -> HParams:
@@ -283,16 +288,16 @@ def _check_package(folder: Path, flag: str) -> None:
     if not folder.exists():
         raise T2TError(f"{flag}: no such folder ({folder})")
     if not folder.is_dir():
-        raise T2TError(f"{flag}: a file; give the folder that it is in: {folder.parent}")
+        raise T2TError(f"{flag}: not a folder but a file; give its folder: {folder.parent}")
     if not (folder / "__init__.py").is_file():
-        raise T2TError(f"{flag}: no __init__.py there; it must be a Python package")
+        raise T2TError(f"{flag}: no __init__.py there; the folder must be a Python package")
     if "." in folder.name:
-        raise T2TError(f"{flag}: a package's name has no dot; rename the folder")
+        raise T2TError(f"{flag}: a package's name cannot have a dot; rename the folder")
     loaded = sys.modules.get(folder.name)
     spec = getattr(loaded, "__spec__", None) if loaded else importlib.util.find_spec(folder.name)
     origin = spec.origin if spec else None
     if (loaded or origin) and Path(origin or "").resolve() != (folder / "__init__.py").resolve():
-        raise T2TError(f"{flag}: {folder.name!r} is the name of another module; rename the folder")
+        raise T2TError(f"{flag}: {folder.name!r} is already the name of another module; rename the folder")
 
 
 def _forget(package: str) -> None:

@@ -164,11 +164,7 @@ def find(name: str, rows: Iterable[Row]) -> Row | None:
 
 
 def problem_here(name: str) -> str | None:
-    """Returns the name in this project of a problem of tensor2tensor.
-
-    Returns:
-        A name such as translate_ende for translate_ende_wmt32k_packed. `None` if there is none.
-    """
+    """Returns our name of tensor2tensor's problem: translate_ende for translate_ende_wmt32k_packed."""
     row, suffixes = _problem(name)
     return f"{row.ours[0]}{suffixes['reversed'] or ''}" if row and row.ours else None
 
@@ -188,11 +184,7 @@ def is_problem(theirs: str, ours: str) -> bool:
 
 
 def explain_problem(name: str) -> str | None:
-    """Explains the name of a problem of tensor2tensor, or why the problem is gone.
-
-    Returns:
-        One line. `None` if tensor2tensor has no such problem.
-    """
+    """Explains the name of a problem of tensor2tensor, or why the problem is gone; `None` for other names."""
     row, suffixes = _problem(name)
     if row is None:
         return None
@@ -224,11 +216,7 @@ def _why_gone(name: str, row: Row) -> str:
 
 
 def explain_hparams(name: str) -> str | None:
-    """Explains the name of an hparams set of tensor2tensor, or why the set is gone.
-
-    Returns:
-        One line. `None` if tensor2tensor's Transformer for text has no such set.
-    """
+    """Explains the name of a set of tensor2tensor's Transformer for text, or why it is gone; else `None`."""
     row = find(name, HPARAMS_SETS)
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""What a resumed training says of what has changed, and how it takes curves of earlier versions."""
+"""Notes of a resumed training on changes, and its use of curves of earlier versions."""
 
 from pathlib import Path
 
@@ -23,10 +23,10 @@ def test_changed_hparams_are_named_with_both_values() -> None:
 
 @pytest.mark.parametrize(
     ("data_dir", "measured_on", "said"),
-    [("data", "d", "taken as of data"), ("other", "unknown", "not compared with later ones")],
+    [("data", "d", "taken to be measured on data"), ("other", "unknown", "not compared with later ones")],
 )
 def test_evaluations_of_earlier_versions(tmp_path: Path, data_dir: str, measured_on: str, said: str) -> None:
-    """They count as measured on the data of now where run.json names the same folder."""
+    """Labels them with today's data if run.json names the same folder."""
     for curve in (DEV, TRAIN):
         (tmp_path / f"{curve}.csv").write_text("step,target_tokens,loss,bleu\n1,1,3,9\n2,2,2,10\n")
     fingerprints = Fingerprints("t", "d", "way")

@@ -1,4 +1,4 @@
-"""Commands in messages: what is quoted, what is left out, and that none is put together elsewhere."""
+"""Commands in messages: quoting, omitted flags, and no command that is put together elsewhere."""
 
 import ast
 import re
@@ -62,7 +62,7 @@ def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_command_is_put_together_by_hand() -> None:
-    """An f-string that fills in a flag's value leaves its quoting out."""
+    """Rejects f-strings with a flag's value, which would not be quoted."""
     found = []
     for path in (path for package in PACKAGES for path in package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

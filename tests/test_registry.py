@@ -14,7 +14,7 @@ from t2t_revival.hparams import HParams
 
 @pytest.fixture(autouse=True)
 def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Registrations and imports of a test end with it."""
+    """Removes the registrations and imports of a test after it."""
     registry.list_hparams(), registry.list_problems()
     monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
     monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
@@ -201,7 +201,8 @@ def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
     folder = package(tmp_path / "usr_bare", MINE.replace("Text2TextProblem", "Problem"))
     registry.import_usr_dir(folder)
     with pytest.raises(
-        T2TError, match=r"problem 'usr_problem' \(.*__init__\.py, line 11\) lacks approx_vocab_size, "
+        T2TError,
+        match=r"problem 'usr_problem' \(.*__init__\.py, line 11\) does not define approx_vocab_size, ",
     ):
         registry.problem("usr_problem")
 
@@ -252,13 +253,13 @@ def test_a_users_package_may_not_take_a_built_in_name(tmp_path: Path) -> None:
 def test_a_users_package_named_as_another_module(name: str, tmp_path: Path) -> None:
     before = sys.modules.get(name)
     folder = package(tmp_path / name, "")
-    with pytest.raises(T2TError, match=f"'{name}' is the name of another module; rename the folder"):
+    with pytest.raises(T2TError, match=f"'{name}' is already the name of another module; rename the folder"):
         registry.import_usr_dir(folder)
     assert sys.modules.get(name) is before
 
 
 def test_a_users_package_whose_name_has_a_dot(tmp_path: Path) -> None:
-    with pytest.raises(T2TError, match="a package's name has no dot"):
+    with pytest.raises(T2TError, match="a package's name cannot have a dot"):
         registry.import_usr_dir(package(tmp_path / "usr_v1.2", ""))
 
 
@@ -268,5 +269,5 @@ def test_no_package_there(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match=r"no __init__\.py there"):
         registry.import_usr_dir(str(tmp_path))
     (tmp_path / "mine.py").touch()
-    with pytest.raises(T2TError, match=f"a file; give the folder that it is in: {tmp_path}"):
+    with pytest.raises(T2TError, match=f"not a folder but a file; give its folder: {tmp_path}"):
         registry.import_usr_dir(str(tmp_path / "mine.py"))

@@ -16,9 +16,8 @@ import t2t_revival.problems
 from t2t_revival import registry
 from t2t_revival.cli import exporter
 from t2t_revival.cli.support import run_flags
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import Metadata, SplitCounts
+from t2t_revival.data.metadata import DataSpec, Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
@@ -80,7 +79,7 @@ def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: 
         {"splits": {name: SplitCounts()}},
     ):
         dataclasses.replace(whole, **change).save(path)
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not a valid file name\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not a valid file name\)"):
             Metadata.load(path)
     whole.save(path)
     assert Metadata.load(path) == whole
@@ -92,7 +91,7 @@ def test_a_number_in_metadata_of_which_names_are_made_is_one(tmp_path: Path, num
     path = tmp_path / "p.meta.json"
     for change in ({"vocab_size": number}, {"pairs": {"train": number}}):
         dataclasses.replace(whole, **change).save(path)  # type: ignore[arg-type]
-        with pytest.raises(T2TError, match=r"p\.meta\.json: damaged \(.* is not an integer\)"):
+        with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not an integer\)"):
             Metadata.load(path)
 
 

@@ -1,4 +1,4 @@
-"""Names that tensor2tensor registered are told apart from misspelt ones, and explained."""
+"""Names that tensor2tensor registered are distinguished from misspelt ones, and explained."""
 
 import json
 from pathlib import Path

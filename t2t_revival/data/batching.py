@@ -170,8 +170,8 @@ class TrainingBatches:
                 yield from batches
             elif not (state.chunk or state.batch):
                 raise T2TError(
-                    f"{self._shards[0].parent}: no training example has at most "
-                    f"max_length={self._bounds[-1]} tokens on both sides; raise max_length"
+                    f"{self._shards[0].parent}: every training example has a side of more than "
+                    f"max_length={self._bounds[-1]} tokens; increase max_length"
                 )
             state = IteratorState(state.epoch + 1)
 
@@ -229,10 +229,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
 
     The examples are read at once and held in memory.
 
-    Args:
-        shards: as in `TrainingBatches`.
-        hparams: `batch_size` is read.
-        replicas: the number of rows of every batch is a multiple of this, filled with all-PAD rows.
+    For the arguments, see `TrainingBatches`; rows are filled up with all-PAD ones.
 
     Returns:
         Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the

@@ -27,7 +27,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.workers import (
     Folders,
     PackedSource,
@@ -76,7 +76,7 @@ class BeamShardRunner:
         folders: Folders,
         on_pairs: Callable[[int], None],
     ) -> None:
-        """Makes shards; see `workers.make_shards`. Progress advances by whole shards.
+        """Makes shards as `workers.make_shards`; progress advances by whole shards.
 
         Raises:
             T2TError: the source cannot be read, workers do not share the folders, or the job failed.
@@ -164,22 +164,14 @@ class JobFiles:
         self._wanted.unlink(missing_ok=True)
 
     def finished(self, tasks: Sequence[ShardTask]) -> list[ShardTask]:
-        """Returns the tasks whose shards are finished.
-
-        Raises:
-            T2TError: a worker has written an error.
-        """
+        """Returns the tasks whose shards are finished; raises the T2TError that a worker has written."""
         names = {path.name for path in self.folders.work.iterdir()}
         if self._error.name in names:
             raise T2TError(checked_json.load(self._error, "start again")["error"])
         return [task for task in tasks if self.folders.counts(task).name in names]
 
     def wait_for(self, tasks: Sequence[ShardTask]) -> None:
-        """Waits until all finished shards are visible on this machine.
-
-        Raises:
-            T2TError: they are not within `VISIBLE_SECONDS`, or a worker has written an error.
-        """
+        """Waits until all finished shards are visible here; raises T2TError after `VISIBLE_SECONDS`."""
         deadline = time.monotonic() + VISIBLE_SECONDS
         while len(self.finished(tasks)) < len(tasks):
             if time.monotonic() > deadline:
@@ -199,13 +191,7 @@ class JobFiles:
 
 
 class MakeShard(beam.DoFn):
-    """Makes the shard of each task.
-
-    Args:
-        files: files of the job.
-        source: the source of the pairs.
-        vocabulary: path of the vocabulary.
-    """
+    """Makes the shard of each task."""
 
     def __init__(self, files: JobFiles, source: PackedSource, vocabulary: Path) -> None:
         self._files, self._packed_source, self._vocabulary_path = files, source, vocabulary
@@ -213,13 +199,9 @@ class MakeShard(beam.DoFn):
         self._vocabulary: TextEncoder
 
     def setup(self) -> None:
-        """Opens source and vocabulary, once per worker.
-
-        Raises:
-            T2TError: the work folder is not visible on this machine.
-        """
+        """Opens source and vocabulary, once per worker; raises T2TError if the work folder is not visible."""
         if not self._files.folders.work.is_dir():
-            raise T2TError(f"{socket.gethostname()} finds no {self._files.folders.work}: {SHARED_FOLDERS}")
+            raise T2TError(f"{socket.gethostname()} cannot find {self._files.folders.work}: {SHARED_FOLDERS}")
         self._source = self._packed_source.open()
         self._vocabulary = open_vocabulary(self._vocabulary_path)
 
@@ -230,7 +212,7 @@ class MakeShard(beam.DoFn):
         except StoppedError:
             return
         except FileNotFoundError as error:
-            self._files.write_error(f"{socket.gethostname()} finds no {error.filename}: {SHARED_FOLDERS}")
+            self._files.write_error(f"{socket.gethostname()} cannot find {error.filename}: {SHARED_FOLDERS}")
         except T2TError as error:
             self._files.write_error(str(error))
 
@@ -262,11 +244,7 @@ class Job:
         self._error: Exception | None = None
 
     def start(self) -> None:
-        """Submits the job.
-
-        Raises:
-            T2TError: the engine rejects it, or cannot be reached.
-        """
+        """Submits the job; raises T2TError if the engine rejects it or cannot be reached."""
         if self._runner != DIRECT:
             try:
                 self._result = self._pipeline.run()

@@ -86,11 +86,7 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
 
 
 def parse(blocks: list[Block]) -> Pairs:
-    """Parses the examples of some blocks.
-
-    Raises:
-        T2TError: a record is not such an example; names the shard.
-    """
+    """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
     for shard, records in blocks:
@@ -98,7 +94,9 @@ def parse(blocks: list[Block]) -> Pairs:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
         except tf.errors.OpError as error:
-            raise T2TError(f"{shard}: not a shard of examples with lists of ids") from error
+            raise T2TError(
+                f"{shard}: not a shard of examples with lists of ids; make it again with t2t-datagen"
+            ) from error
         for name, ragged in features.items():
             lengths[name].append(np.diff(ragged.row_splits.numpy()))
             ids[name].append(ragged.values.numpy().astype(np.int32))

@@ -13,13 +13,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.metadata import (
+    DataSpec,
     Metadata,
     SplitCounts,
     check_same,
+    check_vocabulary,
     metadata_path,
     references_path,
     unfinished_dir,
@@ -27,8 +29,8 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
-from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
+from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.vocabulary_step import make_vocabulary
 from t2t_revival.data.workers import Folders, ShardRunner, ShardTask, make_shards
 from t2t_revival.errors import T2TError
@@ -47,7 +49,7 @@ def generate(
     progress: OnProgress | None,
     shard_runner: ShardRunner = make_shards,
 ) -> Metadata:
-    """Makes the missing parts of a problem's data.
+    """Makes the missing parts of a problem's data and returns the metadata, as written.
 
     Args:
         spec: the data to make.
@@ -57,28 +59,22 @@ def generate(
             "reading", "vocabulary", "pairs", or a line that names a corrupt shard.
         shard_runner: makes the shards, here or on other machines (see `data.beam`).
 
-    Returns:
-        The metadata, as written.
-
     Raises:
         T2TError: the source cannot be read or has changed; the data_dir cannot be written, holds data of
             another source or vocabulary, or is in use; a name is not a valid file name.
     """
     if not is_file_name(spec.name):
-        raise T2TError(f"problem {spec.name!r}: not a valid file name, which its files would begin with")
+        raise T2TError(
+            f"problem {spec.name!r}: not a valid file name, and its files begin with it; rename the problem"
+        )
     if spec.vocab_file:
         check_file_name(spec.vocab_file)
+    tmp_dir = tmp_dir or data_dir / "tmp"
+    progress = progress or (lambda stage, done, total: None)
     with _created(data_dir, unfinished_dir(data_dir, spec.name)):
         plan = read_plan(spec.name, data_dir)
-        source = _open_source(spec, data_dir, plan, tmp_dir or data_dir / "tmp")
-        generation = _Generation(
-            spec,
-            data_dir,
-            tmp_dir or data_dir / "tmp",
-            source,
-            progress or (lambda stage, done, total: None),
-            shard_runner,
-        )
+        source = _open_source(spec, data_dir, plan, tmp_dir)
+        generation = _Generation(spec, data_dir, tmp_dir, source, progress, shard_runner)
         return plan if plan and generation.is_complete(plan) else generation.run()
 
 
@@ -108,7 +104,7 @@ def read_plan(name: str, data_dir: Path) -> Metadata | None:
             return Metadata.load(path)
     if stray := next(data_dir.glob(f"{name}-*-?????-of-?????"), None):
         raise T2TError(
-            f"{data_dir} holds {stray.name} without {name}.meta.json, made by another program; "
+            f"{data_dir} holds {stray.name} without {name}.meta.json: another program has made it; "
             "give another --data_dir"
         )
     return None
@@ -172,8 +168,7 @@ class _Generation:
         with self.locked(), self.closed_on_early_failure():
             remove_temporary(self.data_dir, self.spec.name)
             self.progress("reading", 0, 0)
-            plan = self.make_plan()
-            plan = self.add_vocabulary(plan)
+            plan = self.add_vocabulary(self.make_plan())
             self.make_missing_shards(plan)
             self.write_missing_references(plan)
             plan = self.write_metadata(plan)
@@ -211,11 +206,14 @@ class _Generation:
         plan, source = read_plan(self.spec.name, self.data_dir), self.source
         pairs = counted(source)
         if plan and plan.pairs != pairs:
-            raise T2TError(
-                f"{source.name} has changed since {self.data_dir} was begun: it had {plan.pairs} pairs and "
-                f"has {pairs}; give another --data_dir"
-            )
+            raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
         return plan or Metadata(self.spec.name, source.name, source.source_lang, source.target_lang, pairs)
+
+    def changed_source(self, change: str) -> T2TError:
+        return T2TError(
+            f"{self.source.name} has changed since the generation in {self.data_dir} began: it {change}; "
+            "give another --data_dir"
+        )
 
     def add_vocabulary(self, plan: Metadata) -> Metadata:
         """Returns the plan with its vocabulary, both written.
@@ -225,25 +223,17 @@ class _Generation:
         """
         path = self.data_dir / plan.vocab_file
         if plan.vocab_file and path.exists():
-            if fingerprint(path) != plan.vocab_fingerprint:
-                raise T2TError(
-                    f"{path}: not the vocabulary that {self.data_dir} was begun with; put the right file "
-                    "back or use another --data_dir"
-                )
+            check_vocabulary(path, plan)
             return plan
         self.folders.work.mkdir(exist_ok=True)
+        on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
         vocabulary = make_vocabulary(
-            self.spec,
-            self.data_dir,
-            self.folders.work,
-            self.source,
-            plan,
-            lambda: self.progress("vocabulary", 0, plan.pairs["train"]),
+            self.spec, self.data_dir, self.folders.work, self.source, plan, on_training
         )
         if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
             raise T2TError(
                 f"{path} was missing, and {self.source.name} yields another vocabulary than before; "
-                "put the old file back or use another --data_dir"
+                "put the old file back or give another --data_dir"
             )
         plan = dataclasses.replace(
             plan,
@@ -264,47 +254,41 @@ class _Generation:
         self.progress("pairs", valid, total)
         vocabulary = open_vocabulary(self.data_dir / plan.vocab_file)
         self.folders.work.mkdir(exist_ok=True)
-        self.shard_runner(
-            list(faulty),
-            self.source,
-            vocabulary,
-            self.folders,
-            lambda done: self.progress("pairs", valid + done, total),
-        )
+
+        def on_pairs(done: int) -> None:
+            self.progress("pairs", valid + done, total)
+
+        self.shard_runner(list(faulty), self.source, vocabulary, self.folders, on_pairs)
 
     def faulty_shards(self, plan: Metadata) -> dict[ShardTask, str]:
         """Returns the shards that are missing, corrupt or without known counts, each with the reason."""
-        faulty = {}
-        for task in shard_tasks(plan):
-            size: int | None
-            if plan.splits:
-                size = plan.splits[task.split].shard_bytes[task.index]
-            else:
-                try:
-                    size = self.shard_counts(task).shard_bytes[0]
-                except (OSError, T2TError):  # not made, or its counts are corrupt
-                    size = None
-            if size is None or not self.folders.shard(task).exists():
-                faulty[task] = MISSING
-            elif reason := fault(self.folders.shard(task), size):
-                faulty[task] = reason
-        return faulty
+        reasons = {task: self.shard_fault(plan, task) for task in shard_tasks(plan)}
+        return {task: reason for task, reason in reasons.items() if reason}
+
+    def shard_fault(self, plan: Metadata, task: ShardTask) -> str | None:
+        if not self.folders.shard(task).exists():
+            return MISSING
+        if plan.splits:
+            size = plan.splits[task.split].shard_bytes[task.index]
+        else:
+            try:
+                size = self.shard_counts(task).shard_bytes[0]
+            except (OSError, T2TError):  # not made, or its counts are corrupt
+                return MISSING
+        return fault(self.folders.shard(task), size)
 
     def shard_counts(self, task: ShardTask) -> SplitCounts:
         """Reads the counts of a shard of an unfinished generation."""
-        return SplitCounts.from_dict(
-            checked_json.load(self.folders.counts(task), "remove it and start again")
-        )
+        counts = checked_json.load(self.folders.counts(task), "remove it and start again")
+        return SplitCounts.from_dict(counts)
 
     def write_missing_references(self, plan: Metadata) -> None:
         for split in missing_references(self.spec, plan, self.data_dir):
             assert self.spec.references is not None
             lines = list(self.spec.references(self.source, split))
             if len(lines) != plan.pairs[split]:
-                raise T2TError(
-                    f"{self.source.name} has changed since {self.data_dir} was begun: its {split} split had "
-                    f"{plan.pairs[split]} trees and has {len(lines)}; give another --data_dir"
-                )
+                had = f"had {plan.pairs[split]} trees in its {split} split"
+                raise self.changed_source(f"{had} and now has {len(lines)}")
             with atomic_write(references_path(self.data_dir, plan.name, split)) as file:
                 file.writelines(f"{line}\n".encode() for line in lines)
 
@@ -316,7 +300,7 @@ class _Generation:
         for task in shard_tasks(plan):
             splits[task.split] += self.shard_counts(task)
         if empty := [split for split, counts in splits.items() if not counts.examples]:
-            raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side")
+            raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side; add whole pairs")
         plan = dataclasses.replace(plan, splits=splits)
         plan.save(metadata_path(self.data_dir, plan.name))
         return plan
@@ -327,6 +311,6 @@ class _Generation:
             path = self.folders.shard(task)
             if path.stat().st_size != plan.splits[task.split].shard_bytes[task.index]:
                 raise T2TError(
-                    f"{path}: made again, and different from before: {self.source.name} has changed; "
+                    f"{path}: made again, it differs from before, so {self.source.name} has changed; "
                     "give another --data_dir"
                 )

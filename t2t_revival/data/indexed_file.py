@@ -37,7 +37,9 @@ def index_text(path: Path, shown: Path) -> IndexedFile:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise T2TError(f"{shown}, line {number}: not UTF-8 ({error.reason})") from error
+                raise T2TError(
+                    f"{shown}, line {number}: not UTF-8 ({error.reason}); convert the file"
+                ) from error
     return IndexedFile(path, number, tuple(offsets))
 
 
@@ -71,4 +73,4 @@ def unpack(packed: Path, plain: Path) -> None:
         with gzip.open(packed) as content, atomic_write(plain) as file:
             shutil.copyfileobj(content, file, 1 << 20)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{packed}: damaged gzip file: {error}") from error
+        raise T2TError(f"{packed}: corrupt gzip file: {error}; put a valid copy back") from error

@@ -22,24 +22,13 @@ class IteratorState:
 def batching_key(hparams: HParams, *, seed: int, shards: int, chunk: int, replicas: int) -> str:
     """Returns all settings that determine the batches, as "name=value name=value ...".
 
-    Args:
-        hparams: `batch_size`, `max_length` and the bucket fields are read.
-        seed: seed of the order.
-        shards: number of shards.
-        chunk: examples shuffled together.
-        replicas: the number of rows of every batch is a multiple of this.
+    For the arguments, see `TrainingBatches`; `shards` is their number.
     """
-    settings = {
-        "seed": seed,
-        "shards": shards,
-        "chunk": chunk,
-        "replicas": replicas,
-        "batch_size": hparams.batch_size,
-        "max_length": hparams.max_length,
-        "min_length_bucket": hparams.min_length_bucket,
-        "length_bucket_step": hparams.length_bucket_step,
-    }
-    return " ".join(f"{name}={value}" for name, value in settings.items())
+    return (
+        f"seed={seed} shards={shards} chunk={chunk} replicas={replicas} batch_size={hparams.batch_size} "
+        f"max_length={hparams.max_length} min_length_bucket={hparams.min_length_bucket} "
+        f"length_bucket_step={hparams.length_bucket_step}"
+    )
 
 
 def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | None]:

@@ -1,15 +1,19 @@
-"""`Metadata`: the content of `PROBLEM.meta.json`, and of the plan of an unfinished generation."""
+"""`DataSpec`, the data that a problem asks for, and `Metadata`, the content of its `PROBLEM.meta.json`."""
 
 from __future__ import annotations
 
 import dataclasses
 import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.records import remedy
-from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
+from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name
@@ -17,6 +21,36 @@ from t2t_revival.utils.files import is_file_name
 FORMAT_VERSION = 1
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
 HINT = "put a copy back, or use another --data_dir"
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The source, vocabulary and references of a problem's data.
+
+    Attributes:
+        name: the prefix of all file names.
+        data_source: the `--data_source`. `None` uses the one that the data_dir was begun with, or else
+            `default_source`.
+        default_source: the `--data_source` of an empty data_dir.
+        make_source: called with a `--data_source` and a folder for temporary files; returns the source.
+        vocab_size: number of pieces. 0 uses `default_vocab_size`, or as many as the text yields if those are
+            fewer.
+        default_vocab_size: called with the source; returns a number of pieces.
+        user_symbols: called with the source; returns texts that are always one piece of the vocabulary.
+        references: called with the source and a split; returns one line per pair of dev or test against which
+            outputs are measured. `None` measures them against the targets.
+        vocab_file: an existing vocabulary to use. `None` trains one.
+    """
+
+    name: str
+    data_source: str | None
+    default_source: str
+    make_source: Callable[[str, Path | None], Source]
+    vocab_size: int
+    default_vocab_size: Callable[[Source], int]
+    user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
+    references: Callable[[Source, str], Iterable[str]] | None = None
+    vocab_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -36,9 +70,7 @@ class SplitCounts:
         return len(self.shard_bytes)
 
     def __add__(self, other: SplitCounts) -> SplitCounts:
-        lengths = dict(self.lengths)
-        for length, examples in other.lengths.items():
-            lengths[length] = lengths.get(length, 0) + examples
+        lengths = Counter(self.lengths) + Counter(other.lengths)
         return SplitCounts(
             self.examples + other.examples,
             self.skipped + other.skipped,
@@ -103,7 +135,7 @@ class Metadata:
                 raise ValueError(f"{others[0]!r} is not an integer")
             return metadata
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise T2TError(f"{path}: damaged ({error}); {HINT}") from error
+            raise T2TError(f"{path}: corrupt ({error}); {HINT}") from error
 
 
 def metadata_path(data_dir: Path, name: str) -> Path:
@@ -124,44 +156,34 @@ def references_path(data_dir: Path, name: str, split: str) -> Path:
 def check_same(
     data_dir: Path, metadata: Metadata, source: str | None, vocab_size: int, vocab_file: Path | None = None
 ) -> None:
-    """Checks that the data in data_dir was made as requested.
-
-    Args:
-        data_dir: named in the error.
-        metadata: describes the data there.
-        source: name of the requested source. `None` accepts any.
-        vocab_size: requested number of pieces. 0 accepts any.
-        vocab_file: requested vocabulary. `None` accepts any.
+    """Checks that data was made from the requested source and vocabulary, where `None` and 0 accept any.
 
     Raises:
         T2TError: source, vocabulary size or vocabulary differ; names both.
     """
-    hint = "give another --data_dir, or ask for what is there"
+    made_with, fault = metadata.vocab_file and metadata.vocab_fingerprint, ""
     if source and source != metadata.source:
+        fault = f"from {metadata.source}, not from {source}"
+    elif vocab_size not in (0, metadata.vocab_size):
+        fault = f"with --vocab_size={metadata.vocab_size}, not {vocab_size}"
+    elif vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:
+        fault = f"with {metadata.vocab_file}, not with {vocab_file}"
+    if fault:
+        hint = "give another --data_dir, or ask for what is there"
+        raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
+
+
+def check_vocabulary(path: Path, metadata: Metadata) -> None:
+    """Raises T2TError if a file is not the vocabulary that the shards were made with."""
+    if fingerprint(path) != metadata.vocab_fingerprint:
         raise T2TError(
-            f"{data_dir} holds {metadata.name} made from {metadata.source}, not from {source}; {hint}"
-        )
-    if vocab_size not in (0, metadata.vocab_size):
-        raise T2TError(
-            f"{data_dir} holds {metadata.name} made with --vocab_size={metadata.vocab_size}, "
-            f"not {vocab_size}; {hint}"
-        )
-    if (
-        vocab_file
-        and metadata.vocab_file
-        and open_vocabulary(vocab_file).fingerprint != metadata.vocab_fingerprint
-    ):
-        raise T2TError(
-            f"{data_dir} holds {metadata.name} made with {metadata.vocab_file}, not with {vocab_file}; {hint}"
+            f"{path}: not the vocabulary that the shards of {metadata.name} there were made with; "
+            "put the right file back or give another --data_dir"
         )
 
 
 def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
-    """Checks that the number and the sizes of shards are those of the metadata.
-
-    Raises:
-        T2TError: they are not; names the shard.
-    """
+    """Checks that the number and the sizes of shards are those of the metadata; raises T2TError otherwise."""
     if len(paths) != counts.shards:
         raise T2TError(
             f"{paths[0].parent}: {len(paths)} shards like {paths[0].name} "
@@ -173,17 +195,10 @@ def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
 
 
 def data_fingerprint(paths: list[Path], vocab_fingerprint: str) -> str:
-    """Returns a CRC-32 of a split's files: equal for equal data, in any folder.
+    """Returns a CRC-32 of a split's files in 8 hexadecimal digits: equal for equal data, in any folder.
 
     The size and the first MiB of each file are hashed, which covers a usual dev split completely and
-    distinguishes training corpora.
-
-    Args:
-        paths: the split's shards in order, and other files that its scores depend on.
-        vocab_fingerprint: fingerprint of the vocabulary that the ids belong to.
-
-    Returns:
-        8 hexadecimal digits.
+    distinguishes training corpora. The files are the shards in order, and others that scores depend on.
     """
     checksum = zlib.crc32(vocab_fingerprint.encode())
     for path in paths:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.indexed_file import INDEX_STEP, IndexedFile, numbered_lines
-from t2t_revival.data.source_checks import REQUIRED, call, kind_of, pair_fault
+from t2t_revival.data.source_checks import REQUIRED, call, is_iterable, kind_of, pair_fault
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.code_place import place_of
@@ -70,15 +70,12 @@ class PairsSource(Source):
         return {name: value for name, value in vars(self).items() if name not in ("_pairs", "_remove")}
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._files)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return self._files[split].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         for line in numbered_lines(self._files[split], start, stop):
             source, target = json.loads(line)
             yield source, target
@@ -117,7 +114,7 @@ class PairsSource(Source):
     def _iterable(self, split: str) -> Iterable[Any]:
         pairs = self._pairs[split]
         pairs = call(pairs) if callable(pairs) else pairs
-        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        if not is_iterable(pairs):
             raise T2TError(
                 f"{self._place_of(split)}: returns {kind_of(pairs)} for {split}, not an iterable of pairs"
             )
@@ -140,7 +137,7 @@ def _fault(name: Any, splits: Any) -> str | None:
     for split, pairs in splits.items():
         if split not in SPLITS:
             return f"split {split!r} is not one of {', '.join(SPLITS)}"
-        if isinstance(pairs, str) or not (callable(pairs) or isinstance(pairs, Iterable)):
+        if not (callable(pairs) or is_iterable(pairs)):
             return f"{split} is {kind_of(pairs)}, not an iterable of pairs"
     return None
 

@@ -51,9 +51,7 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
         raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run {remake_command(name, data_dir)}")
     if len(counts) > 1:
         listed = " and ".join(f"-of-{count:05d}" for count in sorted(counts))
-        raise T2TError(
-            f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one of them"
-        )
+        raise T2TError(f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one set")
     count = counts.pop()
     names = [shard_name(name, split, index, count) for index in range(count)]
     if missing := [shard for shard in names if shard not in matches]:
@@ -69,12 +67,7 @@ def encode_example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
-    """Writes a shard atomically.
-
-    Args:
-        path: the shard; its temporary name is `.NAME.tmp`.
-        examples: serialised examples from `encode_example`.
-    """
+    """Writes a shard of examples from `encode_example`, atomically; its temporary name is `.NAME.tmp`."""
     with atomic_write(path) as file:
         for example in examples:
             length = LENGTH.pack(len(example))
@@ -100,17 +93,12 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
 
 
 def fault(path: Path, size: int | None = None) -> str | None:
-    """Reads a shard completely and describes its fault; returns `None` if it is valid.
-
-    Args:
-        path: the shard.
-        size: its size in bytes. `None` accepts any.
-    """
+    """Reads a shard completely and describes its fault, also another size in bytes; `None` if it is valid."""
     try:
         for _ in read_shard(path, FAULT_BLOCK):
             pass
     except CorruptShardError as error:
-        return f"truncated or damaged at byte {error.byte}"
+        return f"truncated or corrupt at byte {error.byte}"
     actual = path.stat().st_size
     return f"{actual} bytes instead of {size}" if size not in (None, actual) else None
 
@@ -120,7 +108,7 @@ class CorruptShardError(T2TError):
 
     def __init__(self, path: Path, byte: int) -> None:
         self.byte = byte
-        super().__init__(f"{path}: truncated or damaged at byte {byte}; {remedy(path)}")
+        super().__init__(f"{path}: truncated or corrupt at byte {byte}; {remedy(path)}")
 
 
 def remedy(path: Path) -> str:

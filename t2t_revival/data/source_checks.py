@@ -19,11 +19,7 @@ ATTRIBUTES = ("kind", "name", "source_lang", "target_lang")
 
 
 def call(function: Callable, *arguments: Any) -> Any:
-    """Calls a function and returns its result.
-
-    Raises:
-        T2TError: the function does not take these arguments.
-    """
+    """Calls a function and returns its result; raises T2TError if it does not take these arguments."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
@@ -34,43 +30,28 @@ def call(function: Callable, *arguments: Any) -> Any:
 
 
 def made_source(make: Callable, data_source: str, *arguments: Any) -> Source:
-    """Calls a problem's `make_source` and returns the source, with a name.
-
-    Args:
-        make: the method.
-        data_source: its first argument, which names a source without a name.
-        arguments: its other arguments.
+    """Calls a problem's `make_source` and returns the source; one without a name gets that of `data_source`.
 
     Raises:
         T2TError: it returns no `Source`, or one with an attribute that is not a str.
     """
     source = call(make, data_source, *arguments)
     if not isinstance(source, Source):
+        kind = kind_of(source)
         raise T2TError(
-            f"{place_of(make)}: make_source returns {kind_of(source)}, "
-            "not a Source (t2t_revival.data.sources)"
+            f"{place_of(make)}: make_source returns {kind}, not a Source (t2t_revival.data.sources)"
         )
-    for method in METHODS:
-        if not callable(getattr(source, method)):
-            raise T2TError(
-                f"{place_of(type(source))}: {method} is {kind_of(getattr(source, method))}, not a method"
-            )
-    for attribute in ATTRIBUTES:
-        value = getattr(source, attribute)
-        if not isinstance(value, str):
-            raise T2TError(f"{place_of(type(source))}: {attribute} is {kind_of(value)}, not a str")
+    for name in (*METHODS, *ATTRIBUTES):
+        value, expected = getattr(source, name), "a method" if name in METHODS else "a str"
+        if not (callable(value) if name in METHODS else isinstance(value, str)):
+            raise T2TError(f"{place_of(type(source))}: {name} is {kind_of(value)}, not {expected}")
     if not source.name:
         source.name = data_source
     return source
 
 
 def checked_size(problem: Any, size: Any, origin: str) -> int:
-    """Returns a problem's vocabulary size.
-
-    Args:
-        problem: the problem.
-        size: the number of pieces.
-        origin: name of the property or method that returned it.
+    """Returns the vocabulary size that a problem's property or method `origin` returned.
 
     Raises:
         T2TError: the size is not a positive int, or is a method that should be a property.
@@ -84,11 +65,7 @@ def checked_size(problem: Any, size: Any, origin: str) -> int:
 
 
 def checked_symbols(problem: Any, source: Source) -> Sequence[str]:
-    """Returns a problem's `user_symbols`.
-
-    Raises:
-        T2TError: they are not a list or tuple of str.
-    """
+    """Returns a problem's `user_symbols`; raises T2TError if they are not a list or tuple of str."""
     symbols = problem.user_symbols(source)
     if isinstance(symbols, list | tuple) and all(isinstance(symbol, str) and symbol for symbol in symbols):
         return symbols
@@ -104,7 +81,7 @@ def counted(source: Source) -> dict[str, int]:
     """
     splits = call(source.splits)
     where = place_of(source.splits)
-    if isinstance(splits, str) or not isinstance(splits, Iterable):
+    if not is_iterable(splits):
         raise T2TError(f"{where}: splits returns {kind_of(splits)}, not a tuple of names")
     splits = tuple(splits)
     for split in splits:
@@ -122,7 +99,9 @@ def _count(source: Source, split: str) -> int:
     except TypeError:
         raise T2TError(f"{place_of(source.count)}: count returns {kind_of(count)}, not an int") from None
     if number < 1:
-        raise T2TError(f"{place_of(source.count)}: count returns {number} for the {split} split")
+        raise T2TError(
+            f"{place_of(source.count)}: count returns {number} for the {split} split, not 1 or more"
+        )
     return number
 
 
@@ -133,18 +112,20 @@ def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tu
         T2TError: one is not a pair of lines, or there are not `stop - start` of them.
     """
     pairs = call(source.pairs, split, start, stop)
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise T2TError(f"{place_of(source.pairs)}: pairs returns {kind_of(pairs)}, not an iterator of pairs")
+    where = place_of(source.pairs)
+    if not is_iterable(pairs):
+        raise T2TError(f"{where}: pairs returns {kind_of(pairs)}, not an iterator of pairs")
     number = start
     for number, pair in enumerate(islice(pairs, stop - start + 1), start + 1):
         if fault := pair_fault(pair):
-            raise T2TError(f"{place_of(source.pairs)}: pair {number} of {split} {fault}")
+            raise T2TError(f"{where}: pair {number} of {split} {fault}")
         yield pair[0], pair[1]
     if number != stop:
-        many = "more" if number > stop else f"only {number - start}"
+        asked = stop - start
+        many = f"more than {asked}" if number > stop else f"only {number - start} of {asked}"
         raise T2TError(
-            f"{place_of(source.pairs)}: {many} pairs of {split} instead of {stop - start}, number {start} up "
-            f"to {stop} of the {source.count(split)} that count returns"
+            f"{where}: pairs yields {many} pairs of {split} (number {start} up to {stop} of the "
+            f"{source.count(split)} that count returns)"
         )
 
 
@@ -162,6 +143,11 @@ def pair_fault(pair: Any) -> str | None:
         if not side.isascii() and any("\ud800" <= character <= "\udfff" for character in side):
             return "has half a surrogate pair in it, which is no character"
     return None
+
+
+def is_iterable(value: Any) -> bool:
+    """Returns whether a value is iterable and not a str."""
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def kind_of(value: Any) -> str:

@@ -12,13 +12,13 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.errors import T2TError
-from t2t_revival.sample_corpus import DEFAULT_SIZES, SampleSentence, generate
+from t2t_revival.sample_corpus import DEFAULT_SIZES, cached_sentences
 
 SPLITS = ("train", "dev", "test")
 CHOICES = (
@@ -83,14 +83,10 @@ class Source(abc.ABC):
 def source(
     name: str, source_lang: str, target_lang: str, tfds_default: str = "", tmp_dir: Path | None = None
 ) -> Source:
-    """Returns the source of a `--data_source`.
+    """Returns the source of a `--data_source`: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
 
-    Args:
-        name: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
-        source_lang: the language of the first sides, such as "en".
-        target_lang: the language of the second sides, such as "de".
-        tfds_default: the NAME/CONFIG of `wmt14`; "" if there is none for these languages.
-        tmp_dir: the folder for unpacked files. `None` uses the system's temporary folder.
+    `tfds_default` is the NAME/CONFIG of `wmt14`, "" if there is none for these languages. Files are unpacked
+    in `tmp_dir`, or in the system's temporary folder.
 
     Raises:
         T2TError: there is no `wmt14` for these languages.
@@ -115,28 +111,19 @@ class SampleSource(Source):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return SPLITS
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return DEFAULT_SIZES[split]
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         languages = {"en": "english", "de": "german", "fr": "french"}
         for language in (self.source_lang, self.target_lang):
             if language not in languages:
-                raise T2TError(f"--data_source=sample: it has {', '.join(languages)}, not {language!r}")
+                raise T2TError(f"--data_source=sample has {', '.join(languages)}, not {language!r}")
         source_side, target_side = languages[self.source_lang], languages[self.target_lang]
-        for sentence in _sample(split)[start:stop]:
+        for sentence in cached_sentences(split)[start:stop]:
             yield getattr(sentence, source_side), getattr(sentence, target_side)
-
-
-@lru_cache(maxsize=len(SPLITS))
-def _sample(split: str) -> list[SampleSentence]:
-    """Returns all sentences of a split, cached for all shards of a process."""
-    return list(generate(split))
 
 
 class FolderSource(Source):
@@ -155,20 +142,16 @@ class FolderSource(Source):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._sides)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return self._sides[split][0].lines
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`."""
         source_lines, target_lines = (text_lines(side, start, stop) for side in self._sides[split])
         yield from zip(source_lines, target_lines, strict=True)
 
     def check(self) -> None:
-        """Implements `Source.check`."""
         if not self._folder.is_dir():
             raise T2TError(f"--data_source={self._data_source}: no such folder; {CHOICES}")
 
@@ -243,11 +226,9 @@ class TfdsSource(Source):
         return {name: value for name, value in vars(self).items() if name != "_builder"}
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(self._split_names)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return int(self._builder.info.splits[self._split_names[split]].num_examples)
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -261,7 +242,7 @@ class TfdsSource(Source):
 
     def _text(self, sides: dict[str, Any], language: str) -> str:
         if language not in sides:
-            raise T2TError(f"--data_source={self.name}: it has {', '.join(sides)}, not {language!r}")
+            raise T2TError(f"--data_source={self.name} has {', '.join(sides)}, not {language!r}")
         try:
             return sides[language].decode("utf-8").replace("\n", " ")
         except UnicodeDecodeError as error:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from t2t_revival.data.data_spec import DataSpec
-from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.metadata import DataSpec, Metadata
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
@@ -28,13 +27,8 @@ def make_vocabulary(
 ) -> TextEncoder:
     """Returns the vocabulary of a data_dir, either already in it or new in `work_dir`.
 
-    Args:
-        spec: the `vocab_file`, sizes and symbols are read.
-        data_dir: may hold a vocabulary of the right name, which is used (as in T2T).
-        work_dir: the folder for a new one.
-        source: the text to train on.
-        plan: its number of pairs is read, and its vocabulary size if `spec` has none.
-        on_training: called before a vocabulary is trained.
+    A vocabulary of the right name in `data_dir` is used (as in T2T). `on_training` is called before one is
+    trained on the source.
 
     Raises:
         T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
@@ -47,27 +41,23 @@ def make_vocabulary(
             file.write(vocabulary.content)
         return open_vocabulary(copy)
     size = spec.vocab_size or plan.vocab_size or spec.default_vocab_size(source)
-    file_name = f"vocab.{spec.name}.{{}}.spm"
-    if (data_dir / file_name.format(size)).exists():
-        return _check_symbols(Vocabulary(data_dir / file_name.format(size)), symbols)
+    file_name = f"vocab.{spec.name}.{{}}.spm".format
+    if (existing := data_dir / file_name(size)).exists():
+        return _check_symbols(Vocabulary(existing), symbols)
     on_training()
     lines = list(sample_lines(source, plan.pairs["train"]))
     try:
-        return Vocabulary.train(lines, work_dir / file_name.format(size), size, symbols)
+        return Vocabulary.train(lines, work_dir / file_name(size), size, symbols)
     except VocabularyTooLargeError as error:
         if spec.vocab_size:
             raise
-        size = error.max_size
-        return Vocabulary.train(lines, work_dir / file_name.format(size), size, symbols)
+        return Vocabulary.train(lines, work_dir / file_name(error.max_size), error.max_size, symbols)
 
 
 def sample_lines(source: Source, pairs: int, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
-    """Yields lines of both sides of train from evenly spread regions.
+    """Yields lines of both sides of train, of which `pairs` is the size, from evenly spread regions.
 
-    Args:
-        source: its train split is read.
-        pairs: number of pairs of that split.
-        characters: upper bound of the lines' total length.
+    Their total length is at most `characters`.
     """
     regions = min(SAMPLE_REGIONS, pairs)
     for region in range(regions):

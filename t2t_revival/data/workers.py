@@ -30,8 +30,8 @@ from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 
@@ -98,11 +98,7 @@ class PackedSource:
 
     @classmethod
     def of(cls, source: Source) -> PackedSource:
-        """Pickles a source.
-
-        Raises:
-            T2TError: the source cannot be pickled, for example because of an open file.
-        """
+        """Pickles a source; raises T2TError if it cannot be pickled, for example because of an open file."""
         module = type(source).__module__
         try:
             content = pickle.dumps(source)
@@ -114,11 +110,7 @@ class PackedSource:
         return cls(registry.usr_dir(module.partition(".")[0]), content)
 
     def open(self) -> Source:
-        """Unpickles the source.
-
-        Raises:
-            T2TError: the user's package cannot be imported, or its code fails.
-        """
+        """Unpickles the source; raises T2TError if the code of the user's package fails."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
             registry.import_usr_dir(self.usr_dir)
         with _user_errors():
@@ -137,11 +129,7 @@ class SharedCounter:
     pairs: Any  # multiprocessing.Value
 
     def __call__(self, pairs: int) -> None:
-        """Adds a number of encoded pairs.
-
-        Raises:
-            StoppedError: the stop signal is set.
-        """
+        """Adds a number of encoded pairs; raises StoppedError if the stop signal is set."""
         if self.stop.is_set():
             raise StoppedError("stopped")
         with self.pairs.get_lock():
@@ -163,12 +151,7 @@ def make_shards(
 ) -> None:
     """Makes shards in parallel, in at most one process per core.
 
-    Args:
-        tasks: the shards to make.
-        source: the source of the pairs.
-        vocabulary: encodes them.
-        folders: folders of the shards and of their counts.
-        on_pairs: called with the number of pairs done so far.
+    `on_pairs` is called with the number of pairs done so far.
 
     Raises:
         T2TError: the source cannot be read, or a worker process died.
@@ -264,8 +247,8 @@ def make_shard(task: ShardTask, context: WorkerContext) -> None:
     """Writes one shard, then its counts. The examples of a train shard are shuffled.
 
     Raises:
-        T2TError: the source cannot be read, or the code of a user's package fails.
-        StoppedError: the generation was stopped.
+        T2TError: the source cannot be read, or the code of a user's package fails; a StoppedError if the
+            generation was stopped.
     """
     examples: list[bytes] = []
     with _user_errors():

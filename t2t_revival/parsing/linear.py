@@ -65,10 +65,7 @@ def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = No
     the innermost open constituent. Constituents that are open at the end are closed. Several trees, or none,
     are put under TOP.
 
-    Args:
-        text: tokens, separated by spaces.
-        words: the words of the sentence, at least one.
-        tags: their tags. `None` gives every word XX.
+    The tokens are separated by spaces; without `tags`, every word has the tag XX.
 
     Returns:
         The tree, and whether it was repaired.

@@ -12,10 +12,7 @@ from t2t_revival.parsing.symbols import WORD
 
 
 def token_flags(pieces: Sequence[str]) -> np.ndarray:
-    """Returns the `token_flags` of `DeterministicAttention` for a vocabulary.
-
-    Args:
-        pieces: the piece of each id; includes the tokens of trees.
+    """Returns the `token_flags` of `DeterministicAttention` for a vocabulary with the tokens of trees.
 
     Returns:
         For each piece whether it begins a word, ends a word, and stands for a word (0 or 1): float32
@@ -26,7 +23,9 @@ def token_flags(pieces: Sequence[str]) -> np.ndarray:
     """
     stands_for = np.array([piece == WORD + SPACE_MARK for piece in pieces])
     if not stands_for.any():
-        raise T2TError("hparams: deterministic_attention=True is for parsing: this vocabulary has no trees")
+        raise T2TError(
+            "hparams: deterministic_attention=True is for parsing: this vocabulary has no tokens of trees"
+        )
     begins = np.array([piece.startswith(SPACE_MARK) for piece in pieces])
     begins[EOS] = True
     ends = np.array([piece.endswith(SPACE_MARK) for piece in pieces]) & ~begins

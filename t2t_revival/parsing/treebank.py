@@ -10,8 +10,7 @@ import abc
 import glob
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence
 from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import parse, read_trees
-from t2t_revival.sample_corpus import generate
+from t2t_revival.sample_corpus import cached_sentences
 
 CHOICES = (
     "--data_source takes a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
@@ -39,20 +38,18 @@ class TreebankSource(Source):
 
     source_lang, target_lang = "words", "trees"
 
-    @abc.abstractmethod
-    def _read(self, split: str) -> Iterator[Tree]:
-        """Yields the trees of a split."""
+    def splits(self) -> tuple[str, ...]:
+        return SPLITS
 
+    @abc.abstractmethod
     def trees(self, split: str) -> Iterator[Tree]:
-        """Yields the trees of dev or test.
+        """Yields the trees of a split; those of train without the trees of another parser.
 
         Raises:
             T2TError: they cannot be read.
         """
-        return self._read(split)
 
     def count(self, split: str) -> int:
-        """Implements `Source.count`."""
         return len(self._all(split))
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
@@ -72,7 +69,7 @@ class TreebankSource(Source):
         return self._cache[split]
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:
-        return map(pair_of, self._read(split))
+        return map(pair_of, self.trees(split))
 
     @cached_property
     def _cache(self) -> dict[str, list[Pair]]:
@@ -88,11 +85,7 @@ def pair_of(tree: Tree) -> Pair:
 
 
 def with_labels(pair: Pair, known: set[str]) -> Pair | None:
-    """Replaces constituents of unknown labels by their children.
-
-    Args:
-        pair: words and tokens.
-        known: the labels to keep.
+    """Replaces constituents whose labels are not `known` by their children.
 
     Returns:
         The pair; `None` if the rest is not one tree: the outermost constituent was removed and had several
@@ -117,7 +110,7 @@ def treebank(name: str) -> TreebankSource:
         T2TError: there is no such folder, or it is not a treebank.
     """
     if not name:
-        raise T2TError(f"--data_source is missing, and the Penn Treebank is not free: {CHOICES}")
+        raise T2TError(f"--data_source is missing, since the Penn Treebank is not free; {CHOICES}")
     if name == "sample":
         return SampleTrees()
     folder = Path(name).expanduser().resolve()
@@ -133,25 +126,14 @@ class SampleTrees(TreebankSource):
 
     kind = name = "sample"
 
-    def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
-        return SPLITS
-
-    def _read(self, split: str) -> Iterator[Tree]:
-        return iter(_sample(split))
-
-
-@lru_cache(maxsize=len(SPLITS))
-def _sample(split: str) -> list[Tree]:
-    return [parse(sample.tree) for sample in generate(split)]
+    def trees(self, split: str) -> Iterator[Tree]:
+        return (parse(sample.tree) for sample in cached_sentences(split))
 
 
 class PennTreebank(TreebankSource):
     """The Penn Treebank: Wall Street Journal sections 02-21 for training, 22 as dev, 23 as test.
 
-    Args:
-        folder: the `--data_source`.
-        sections: the folder with one folder per section.
+    Each section is a folder in `sections`; `folder` is the `--data_source`.
     """
 
     kind = "folder"
@@ -160,11 +142,7 @@ class PennTreebank(TreebankSource):
         self.name = str(folder)
         self._sections = sections
 
-    def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
-        return SPLITS
-
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         for section in SECTIONS[split]:
             for file in self._files(self._sections / f"{section:02}"):
                 yield from read_trees(file)
@@ -187,10 +165,9 @@ class TreesFolder(TreebankSource):
         self._folder = folder
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return tuple(split for split in SPLITS if split != "test" or self._file(split).exists())
 
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         file = self._file(split)
         if not file.exists():
             raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
@@ -200,36 +177,9 @@ class TreesFolder(TreebankSource):
         return plain_or_packed(self._folder / f"{split}.trees")
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """The arguments of `MixedTrees`; its text form is a `--data_source` and the source's name in metadata.
-
-    Attributes:
-        gold: the `--data_source` of the treebank.
-        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
-        gold_share: the treebank's share of the training examples, below 1; its trees are repeated until they
-            reach it. 0 uses each tree once.
-    """
-
-    gold: str
-    auto_trees: Sequence[str]
-    gold_share: float
-
-    def __str__(self) -> str:
-        return f"{self.gold} auto_trees={json.dumps(list(self.auto_trees))} gold_share={self.gold_share}"
-
-    @classmethod
-    def parse(cls, text: str) -> Mixture:
-        """Parses the text form.
-
-        Raises:
-            T2TError: it names no parsed sentences.
-        """
-        gold, auto_trees, rest = text.partition(" auto_trees=")
-        if not auto_trees:
-            raise T2TError("--auto_trees is missing: files of parsed sentences, joined by commas")
-        files, _, gold_share = rest.partition(" gold_share=")
-        return cls(gold, json.loads(files), float(gold_share))
+def mixture_name(gold: str, auto_trees: Sequence[str], gold_share: float) -> str:
+    """Returns the `--data_source` of `MixedTrees`, which is also the source's name in metadata."""
+    return f"{gold} auto_trees={json.dumps(list(auto_trees))} gold_share={gold_share}"
 
 
 class MixedTrees(TreebankSource):
@@ -239,8 +189,9 @@ class MixedTrees(TreebankSource):
 
     Args:
         gold: the treebank.
-        auto_trees: files of parsed sentences, or patterns; see `Mixture`.
-        gold_share: the treebank's share of the training examples; see `Mixture`.
+        auto_trees: files of parsed sentences, or patterns such as "parsed/*.trees".
+        gold_share: the treebank's share of the training examples, below 1; its trees are repeated until they
+            reach it. 0 uses each tree once.
 
     Raises:
         T2TError: gold_share is not at least 0 and below 1.
@@ -252,23 +203,25 @@ class MixedTrees(TreebankSource):
         self._gold, self._gold_share = gold, gold_share
         self._patterns = [str(Path(pattern).expanduser().absolute()) for pattern in auto_trees]
         self.kind = gold.kind
-        self.name = str(Mixture(gold.name, self._patterns, gold_share))
+        self.name = mixture_name(gold.name, self._patterns, gold_share)
 
     @classmethod
     def from_name(cls, name: str) -> MixedTrees:
-        """Returns the mixture of that text form; see `Mixture`.
+        """Returns the mixture of a `mixture_name`.
 
         Raises:
             T2TError: it names no parsed sentences, or no treebank.
         """
-        mixture = Mixture.parse(name)
-        return cls(treebank(mixture.gold), mixture.auto_trees, mixture.gold_share)
+        gold, auto_trees, rest = name.partition(" auto_trees=")
+        if not auto_trees:
+            raise T2TError("--auto_trees is missing: give files of parsed sentences, separated by commas")
+        files, _, gold_share = rest.partition(" gold_share=")
+        return cls(treebank(gold), json.loads(files), float(gold_share))
 
     def splits(self) -> tuple[str, ...]:
-        """Implements `Source.splits`."""
         return self._gold.splits()
 
-    def _read(self, split: str) -> Iterator[Tree]:
+    def trees(self, split: str) -> Iterator[Tree]:
         return self._gold.trees(split)
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:
@@ -296,8 +249,8 @@ def _interleaved(gold: Sequence[Pair], parsed: Sequence[Pair], gold_share: float
     natural = len(gold) / (len(gold) + len(parsed))
     if gold_share and gold_share < natural:
         raise T2TError(
-            f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones are a "
-            f"share of {natural:.2f} already; give a larger share, or 0 for each tree once"
+            f"--gold_share={gold_share}: {len(gold):,} gold trees beside {len(parsed):,} parsed ones already "
+            f"are a share of {natural:.2f}; give a larger share, or 0 to use each tree once"
         )
     num_gold = round(len(parsed) * gold_share / (1 - gold_share)) if gold_share else len(gold)
     total = num_gold + len(parsed)

@@ -1,4 +1,4 @@
-"""Penn Treebank bracketing: reading, and cleaning to the constituents that EVALB compares.
+"""Penn Treebank bracketing: reading, cleaning to the constituents that EVALB compares, and drawing.
 
 A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word's tag:
 
@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nltk.tree import Tree
+from nltk.tree.prettyprinter import TreePrettyPrinter
 
 from t2t_revival.errors import T2TError
-from t2t_revival.parsing.symbols import MAX_DEPTH
+from t2t_revival.parsing.symbols import MAX_DEPTH, WORD
 from t2t_revival.utils.files import text_lines
 
 EMPTY = "-NONE-"  # tag of traces and other silent words
@@ -29,8 +30,7 @@ TOP = "TOP"  # the label of a tree that would otherwise have none
 def read_trees(path: str | Path) -> Iterator[Tree]:
     """Yields the trees of a file, cleaned (see `cleaned`); trees without words are skipped.
 
-    Args:
-        path: Penn bracketing, UTF-8, plain or .gz: one tree per line, or each over several lines.
+    The file has Penn bracketing in UTF-8, plain or .gz: one tree per line, or each over several lines.
 
     Raises:
         T2TError: the file cannot be read, or is not Penn bracketing; names file and line.
@@ -44,12 +44,7 @@ def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
 
 
 def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
-    """Yields the trees of lines; see `numbered_trees`.
-
-    Args:
-        lines: lines of Penn bracketing.
-        where: name of their file in errors.
-    """
+    """Yields the trees of lines as `numbered_trees`; errors name the file `where`."""
     for number, text in _bracketings(lines, where):
         tree = cleaned(_parsed(text, f"{where}, line {number}"))
         if tree is not None:
@@ -57,11 +52,7 @@ def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
 
 
 def parse(text: str, where: str = "tree") -> Tree:
-    """Parses the bracketing of one tree, without cleaning.
-
-    Args:
-        text: the bracketing, such as "(S (NP (PRP He)) (VP (VBZ sleeps)))".
-        where: its name in errors.
+    """Parses the bracketing of one tree, without cleaning; errors name it `where`.
 
     Raises:
         T2TError: it is not the bracketing of one tree.
@@ -107,6 +98,31 @@ def escaped(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
+def draw_tree(tree: Tree, width: int) -> str:
+    """Draws a tree; one that is wider than `width` columns is returned as indented brackets.
+
+    The placeholder tag XX is omitted from drawings.
+    """
+    words: list[str] = []
+    # Leaves are indices of words, since NLTK would draw words beside constituents before all others.
+    indexed = Tree(tree.label(), [_indexed(child, words) for child in tree])
+    lines = TreePrettyPrinter(indexed, words).text(unicodelines=True).splitlines()
+    if max(map(len, lines)) <= width:
+        return "\n".join(line.rstrip() for line in lines)
+    return tree.pformat(margin=width)
+
+
+def _indexed(tree: Tree | str, words: list[str]) -> Tree | int:
+    """Replaces words by their indices, appends them to `words`, and removes the placeholder tag."""
+    if isinstance(tree, str):
+        words.append(tree)
+        return len(words) - 1
+    if not is_word(tree):
+        return Tree(tree.label(), [_indexed(child, words) for child in tree])
+    index = _indexed(tree[0], words)
+    return index if tree.label() == WORD else Tree(tree.label(), [index])
+
+
 def _kept(tree: Tree) -> list[Tree]:
     """Returns the rest of a tree: nothing of a trace, the children of unlabelled brackets, or one tree."""
     if is_word(tree):
@@ -122,7 +138,7 @@ def _lines(path: Path) -> list[str]:
         if path.suffix == ".gz":
             content = gzip.decompress(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: damaged gzip file: {error}") from error
+        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
     return text_lines(content, str(path))
@@ -154,7 +170,7 @@ def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
 
 def _check_outside(text: str, where: str, number: int) -> None:
     if text.strip():
-        raise T2TError(f"{where}, line {number}: {text.strip()[:40]!r} stands outside of brackets")
+        raise T2TError(f"{where}, line {number}: {text.strip()[:40]!r} is outside the brackets of a tree")
 
 
 def _parsed(text: str, where: str) -> Tree:

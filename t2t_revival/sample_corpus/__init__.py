@@ -61,6 +61,12 @@ def generate(split: str, size: int | None = None, seed: int = 1) -> Iterator[Sam
     return islice(_sentences(split, seed), size)
 
 
+@lru_cache(maxsize=len(SPLITS))
+def cached_sentences(split: str) -> list[SampleSentence]:
+    """Returns the sentences of a split by default, cached for all shards of a process."""
+    return list(generate(split))
+
+
 def is_held_out(pair: tuple[str, str]) -> bool:
     """Returns whether a pair (adjective, noun) or (verb, object noun) is held out for the test split."""
     return zlib.crc32(" ".join(pair).encode()) % HELD_OUT_ONE_IN == 0

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from t2t_revival.sample_corpus.adjectives import ADJECTIVES
 from t2t_revival.sample_corpus.function_words import (
     COMPANY,
     FOR,
@@ -22,9 +21,8 @@ from t2t_revival.sample_corpus.function_words import (
     TIMES,
     Preposition,
 )
+from t2t_revival.sample_corpus.lexicon import ADJECTIVES, BE, NOUNS, VERBS
 from t2t_revival.sample_corpus.meaning import Both, Clause, Gap, Name, NounPhrase, Phrase, Pronoun
-from t2t_revival.sample_corpus.nouns import NOUNS
-from t2t_revival.sample_corpus.verbs import BE, VERBS
 from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from t2t_revival.sample_corpus.clauses import DESCRIBED, DIRECT, PASSING, PERSON, SAYING, ClauseDrawer
 from t2t_revival.sample_corpus.function_words import FREQUENCIES, LINKS, NAMES, POSSESSIVES, PRONOUNS
+from t2t_revival.sample_corpus.lexicon import BE, VERBS
 from t2t_revival.sample_corpus.meaning import Clause, Gap, Name, NounPhrase, Pronoun, Sentence
-from t2t_revival.sample_corpus.verbs import BE, VERBS
 
 
 class Composer(ClauseDrawer):

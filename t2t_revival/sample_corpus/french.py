@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2t_revival.sample_corpus.function_words import NUMERALS
+from t2t_revival.sample_corpus.lexicon import ASPIRATED
 from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
@@ -15,7 +16,6 @@ from t2t_revival.sample_corpus.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.sample_corpus.nouns import ASPIRATED
 from t2t_revival.sample_corpus.words import FrenchVerb
 
 VOWELS = frozenset("aeiouyhâàéèêëîïôœû")
@@ -197,9 +197,9 @@ def _verb_group(clause: Clause, mood: str) -> list[str]:
     slot = ["pas"] if clause.negated else adverb
     tail = [forms.tail] if forms.tail else []
     if clause.modal:
-        modal = (
-            _conditional(clause) if clause.modal == "should" else _finite(clause, MODALS[clause.modal], mood)
-        )
+        verb = MODALS[clause.modal]
+        conditional = verb.future + IMPERFECT[_person(clause)]
+        modal = conditional if clause.modal == "should" else _finite(clause, verb, mood)
         return [*ne, modal, *slot, *clitics, forms.infinitive, *tail]
     if clause.tense == "past" and "state" not in clause.verb.notes:
         auxiliary = BE if forms.be else HAVE
@@ -267,10 +267,6 @@ def _form(clause: Clause, verb: FrenchVerb, mood: str) -> str:
     if person == 2:
         return verb.first_plural.removesuffix("ons").removesuffix("e") + SUBJUNCTIVE[person]
     return verb.third_plural.removesuffix("ent") + SUBJUNCTIVE[person]
-
-
-def _conditional(clause: Clause) -> str:
-    return MODALS["should"].future + IMPERFECT[_person(clause)]
 
 
 def _complements(clause: Clause) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from t2t_revival.sample_corpus.function_words import NUMERALS, Preposition
+from t2t_revival.sample_corpus.function_words import NUMERALS
 from t2t_revival.sample_corpus.meaning import (
     Both,
     Clause,
@@ -76,9 +76,7 @@ QUESTION_WORDS = {"who": "wer", "what": "was", "where": "wo", "why": "warum", "w
 
 def sentence(meaning: Sentence) -> str:
     """Returns the German sentence, with capital and final punctuation."""
-    words = _sentence(meaning)
-    mark = "." if meaning.kind == "statement" else "?"
-    return _written(words, mark)
+    return _written(_sentence(meaning), "." if meaning.kind == "statement" else "?")
 
 
 def noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
@@ -221,9 +219,15 @@ def _middle(clause: Clause, verb: str) -> list[str]:
     frequency = [clause.frequency.german] if clause.frequency else []
     manner = [clause.manner.german] if clause.manner else []
     denial = ["nicht"] if negative else []
-    quality = [_quality(clause)] if clause.quality else []
+    modifier: list[str] = []
+    if clause.modifier:
+        preposition, phrase = clause.modifier
+        modifier = _prepositional(preposition.german, phrase, preposition.case)
+    quality: list[str] = []
+    if clause.quality:
+        quality = [clause.quality.german_comparative if clause.than else clause.quality.german]
     return [
-        *early, *time, *frequency, *recipient, *manner, *direct, *denial, *_modifier(clause), *late, *quality
+        *early, *time, *frequency, *recipient, *manner, *direct, *denial, *modifier, *late, *quality
     ]  # fmt: skip
 
 
@@ -232,18 +236,6 @@ def _without(phrase: NounPhrase) -> list[str]:
     return noun_phrase(
         Phrase(phrase.noun, "no", phrase.plural, phrase.adjectives, relative=phrase.relative), "acc"
     )
-
-
-def _modifier(clause: Clause) -> list[str]:
-    if clause.modifier is None:
-        return []
-    preposition: Preposition = clause.modifier[0]
-    return _prepositional(preposition.german, clause.modifier[1], preposition.case)
-
-
-def _quality(clause: Clause) -> str:
-    assert clause.quality is not None
-    return clause.quality.german_comparative if clause.than else clause.quality.german
 
 
 def _prepositional(preposition: str, phrase: NounPhrase, case: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""Words of the grammar in three languages, and readers of the tables in `nouns`, `adjectives`, `verbs`."""
+"""Words of the grammar in three languages, and readers of the tables in `lexicon`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class FrenchVerb:
     third_plural: str
     participle: str
     future: str
+    _: KW_ONLY
     be: bool = False  # passé composé with être
     reflexive: bool = False
     preposition: str = ""
@@ -173,7 +174,7 @@ def read_adjective(row: list[str]) -> Adjective:
 
 
 def read_verb(row: list[str]) -> Verb:
-    """Reads English | German | French | subjects [: objects [: recipients]] | notes; see `verbs`."""
+    """Reads English | German | French | subjects [: objects [: recipients]] | notes; see `lexicon`."""
     english_cell, german_cell, french_cell, roles, notes = row
     english = _read_english_verb(english_cell)
     subjects, objects, recipients = (*roles.split(":"), "", "")[:3]
@@ -257,17 +258,4 @@ def _read_french_verb(cell: str) -> FrenchVerb:
         stem = infinitive.removesuffix("er")
         soft = f"{stem}e" if stem.endswith("g") else stem
         forms = [f"{stem}e", f"{stem}e", f"{soft}ons", f"{stem}ent", f"{stem}é", infinitive]
-    first, third, first_plural, third_plural, participle, future = forms
-    return FrenchVerb(
-        infinitive,
-        first,
-        third,
-        first_plural,
-        third_plural,
-        participle,
-        future,
-        be,
-        reflexive,
-        preposition,
-        tail,
-    )
+    return FrenchVerb(infinitive, *forms, be=be, reflexive=reflexive, preposition=preposition, tail=tail)

@@ -1,18 +1,22 @@
-"""Files of a tensor2tensor output_dir."""
+"""Files of a tensor2tensor output_dir; its `hparams.json` and `flags.txt` as hparams of this project."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from t2t_revival import registry
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_names import problem_here
 from t2t_revival.training.run import FILE_NAME
+from t2t_revival.utils import checked_json
 
 FLAGS = "flags.txt"
 T2T_HPARAM = "symbol_modality_num_shards"  # in the hparams.json of every version of T2T
@@ -20,12 +24,62 @@ STATE = "checkpoint"  # names the newest checkpoint
 FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
+AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages by default
+LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
+NOT_T2TS = (  # fields that T2T has as flags, or not at all
+    "attention_window",
+    "average_checkpoints",
+    "deterministic_attention",
+    "effective_batch_size",
+    "train_steps",
+)
+
+# Values of settings that the importer supports.
+SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "attention_variables_3d": (False,),
+    "bottom": ("{}", {}),
+    "causal_decoder_self_attention": (True,),
+    "factored_logits": (False,),
+    "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),  # the second is T2T's old name of the first
+    "hard_attention_k": (0,),
+    "input_modalities": ("default",),
+    "multiply_embedding_mode": ("sqrt_depth",),
+    "nbr_decoder_problems": (1,),
+    "norm_type": ("layer",),
+    "num_area_layers": (0,),
+    "num_sampled_classes": (0,),
+    "pos": ("timing", "emb"),
+    "position_features": ("",),
+    "prepend_mode": ("none",),
+    "proximity_bias": (False,),
+    "self_attention_type": ("dot_product",),
+    "shared_source_target_embedding": (False,),
+    "split_to_length": (0,),
+    "symbol_modality_skip_top": (False,),
+    "target_modality": ("default",),
+    "top": ("{}", {}),
+    "unidirectional_encoder": (False,),
+}
+# Other settings that T2T 1.4 to 1.15 writes: flags of its trainer, settings of training, data, sampling and
+# other models, and settings without effect beside the supported values above. "_" at the end of a name is a
+# wildcard.
+OTHERS = """
+activation_dtype add_relative_to_values area_ attention_dropout_broadcast_dims batch_shuffle_size
+clip_grad_norm compress_steps conv_first_kernel daisy_chain_variables data_dir dropout eval_
+expected_attention_loss_ force_full_predict gpu_automatic_mixed_precision grad_noise_scale
+gumbel_noise_weight heads_share_relative_embedding initializer initializer_gain kernel_
+layer_prepostprocess_dropout_broadcast_dims learning_rate learning_rate_ loss max_area_ max_input_seq_length
+max_relative_position max_target_seq_length memory_height min_length mixed_precision_ mlperf_mode model_dir
+moe_ multiproblem_ name no_data_parallelism optimizer optimizer_ overload_eval_metric_name pack_dataset
+pad_batch parameter_attention_ pretrained_model_dir problem_choice relu_dropout_broadcast_dims sampling_
+schedule scheduled_sampling_ shared_embedding split_targets_ std_server_protocol summarize_ symbol_dropout
+symbol_modality_num_shards tpu_batch_size_per_shard tpu_enable_host_call train_steps use_ video_
+vocab_divisor warm_start_from warm_start_from_second weight_ weights_fn
+"""
+
 
 def t2t_checkpoint(path: Path) -> Path | None:
-    """Finds the tensor2tensor checkpoint that a path names.
-
-    Args:
-        path: an output_dir, a checkpoint's prefix, or one of its files.
+    """Finds the tensor2tensor checkpoint of an output_dir, a checkpoint's prefix, or one of its files.
 
     Returns:
         The argument for `t2t-import-checkpoint`: the folder, or the newest prefix where the folder has no
@@ -68,13 +122,9 @@ def training_flags(folder: Path) -> dict[str, str]:
 
 
 def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
-    """Finds the vocabulary beside the checkpoint or, failing that, in the training's data_dir.
+    """Finds the vocabulary in the checkpoint's folder or, failing that, in the training's data_dir.
 
     Among several, it is the one named after T2T's problem.
-
-    Args:
-        folder: folder of the checkpoint.
-        flags: of the training.
 
     Raises:
         T2TError: there is no vocabulary, or several.
@@ -90,7 +140,7 @@ def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
             return (of_problem or paths)[0]
         if paths:
             names = ", ".join(path.name for path in paths)
-            raise T2TError(f"{folder} holds several vocabularies ({names}): select one by --vocab_file")
+            raise T2TError(f"{folder} holds several vocabularies ({names}): select one with --vocab_file")
     searched = " nor in ".join(map(str, folders))
     raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {searched}: give --vocab_file, from T2T's data_dir")
 
@@ -124,3 +174,107 @@ def _vocab_file_in(data_dir: str | None, flags: Mapping[str, str]) -> Path | str
         return vocab_file(Path(data_dir or "").expanduser(), flags)
     except T2TError:
         return "T2T_DATA_DIR/vocab.PROBLEM.SIZE.subwords"
+
+
+@dataclasses.dataclass(frozen=True)
+class T2TSettings:
+    """Settings of a T2T training.
+
+    Attributes:
+        path: hparams.json.
+        values: content of hparams.json.
+        flags: the training's flags from flags.txt, if there is one.
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+    flags: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: Path) -> T2TSettings:
+        """Reads both files.
+
+        Raises:
+            T2TError: hparams.json is missing or corrupt, or the model is not T2T's `transformer`.
+        """
+        path, hint = folder / HPARAMS_FILE, "copy it from tensor2tensor's output_dir"
+        try:
+            values = checked_json.load(path, hint)
+        except FileNotFoundError as error:
+            raise T2TError(f"{path} is missing: {hint}") from error
+        flags = training_flags(folder)
+        if flags.get("model", "transformer") != "transformer":
+            raise T2TError(f"{folder / FLAGS}: --model={flags['model']}: only `transformer` can be imported")
+        return cls(path, values, flags)
+
+    @property
+    def vocab_divisor(self) -> int:
+        """T2T pads the vocabulary to a multiple of this number."""
+        return int(self.values.get("vocab_divisor", 1))
+
+    def hparams(self, ignored: tuple[str, ...] = ()) -> tuple[HParams, list[str]]:
+        """Returns the hparams without `ignored` settings, and a line for each that could not be imported.
+
+        Raises:
+            T2TError: settings are unknown or unsupported; the message names all of them.
+        """
+        values = {name: value for name, value in self.values.items() if name not in ignored}
+        self._check(values)
+        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
+        imported = {name: value for name, value in values.items() if name in fields}
+        imported["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
+        imported["average_checkpoints"] = AVERAGED
+        imported["effective_batch_size"] = 0  # T2T's batch_size is per replica and update
+        notes = [*_schedule(values, imported), *_batches(imported)]
+        if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):
+            imported["train_steps"] = steps
+        if values.get("optimizer", "adam").lower() != "adam":
+            notes.append(f"optimizer={values['optimizer']}: a resumed training uses Adam")
+        try:
+            return HParams.from_json(json.dumps(imported), str(self.path)), notes
+        except OverflowError as error:
+            raise T2TError(f"{self.path}: {error}") from error
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
+        wrong = [
+            f"{name}={value!r}"
+            for name, value in sorted(values.items())
+            if (name in SUPPORTED and value not in SUPPORTED[name])
+            or not (name in fields or name in SUPPORTED or _is_other(name))
+        ]
+        if wrong:
+            raise T2TError(
+                f"{self.path}: {', '.join(wrong)}: not supported, or unknown to tensor2tensor 1.4 to 1.15; "
+                "give --ignored_hparams=NAME,... if the model does not depend on it"
+            )
+
+
+def _is_other(name: str) -> bool:
+    return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
+
+
+def _schedule(values: Mapping[str, Any], imported: dict[str, Any]) -> list[str]:
+    """Sets the learning rate schedule in `imported`, and returns notes."""
+    schedule = values.get("learning_rate_schedule", "legacy")
+    if schedule == "legacy" and values.get("learning_rate_decay_scheme", "noam") == "noam":
+        imported["learning_rate_schedule"] = "constant*legacy"
+        imported["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
+        return []
+    known = registry.list_schedule_factors()
+    if schedule != "legacy" and all(factor.strip() in known for factor in schedule.split("*")):
+        return []
+    imported.pop("learning_rate_schedule", None)
+    return [f"learning_rate_schedule={schedule}: unknown here: a resumed training uses the paper's"]
+
+
+def _batches(imported: dict[str, Any]) -> list[str]:
+    """Sets valid batch sizes in `imported`, and returns notes."""
+    defaults = HParams()
+    if imported.get("max_length") == 0:  # T2T: no limit but batch_size
+        imported["max_length"] = defaults.max_length
+    batch_size = imported.get("batch_size", defaults.batch_size)
+    if batch_size >= imported.get("max_length", defaults.max_length):
+        return []
+    imported["batch_size"] = max(defaults.batch_size, imported["max_length"])
+    return [f"batch_size={batch_size} is not a number of tokens: {imported['batch_size']} is used"]

@@ -13,8 +13,7 @@ from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.t2t_import.folder import vocab_file
-from t2t_revival.t2t_import.settings import NOT_T2TS, T2TSettings
+from t2t_revival.t2t_import.folder import NOT_T2TS, T2TSettings, vocab_file
 from t2t_revival.t2t_import.variables import T2TCheckpoint, variable_names, vocab_size, weights
 from t2t_revival.t2t_names import registered_name
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -82,13 +81,9 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
     Weights, hparams and vocabulary are T2T's. Adam's moments are zero and the training data starts at its
     beginning, so a training resumes at the same step, but not bit for bit.
 
-    Args:
-        source: the checkpoint and options.
-        output_dir: must not hold a run.
-
     Raises:
-        T2TError: a file is missing or corrupt, the model is not T2T's `transformer`, or output_dir is in
-            use. Nothing is written then.
+        T2TError: a file is missing or corrupt, the model is not T2T's `transformer`, or output_dir holds a
+            run. Nothing is written then.
     """
     _check_free(output_dir)
     checkpoint = T2TCheckpoint(source.checkpoint)
@@ -142,11 +137,7 @@ def _check_free(output_dir: Path) -> None:
 
 
 def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
-    """Returns lines of empty subtokens that pad a vocabulary to the rows of the embeddings.
-
-    Raises:
-        T2TError: the vocabulary belongs to another model.
-    """
+    """Returns lines of empty subtokens that pad a vocabulary to the rows of the embeddings."""
     missing = size - vocabulary.size
     if missing != -vocabulary.size % max(divisor, 1):
         raise T2TError(
@@ -173,10 +164,8 @@ def _problem(source: ImportSource, settings: T2TSettings, vocab_file: Path) -> P
 def nearest_set(hparams: HParams, t2t_name: str) -> str:
     """Returns the training's hparams set or, if it is not registered, the nearest of T2T's sets.
 
-    Args:
-        hparams: of the model.
-        t2t_name: T2T's name of the set, or "". It is ignored if its norms differ from the model's, since
-            T2T's versions changed the meaning of names.
+    T2T's name of the set, which may be "", is ignored if its norms differ from the model's, since T2T's
+    versions changed the meaning of names.
     """
     sets = {name: registry.hparams(name) for name in registry.list_hparams()}
     if t2t_name in sets and sets[t2t_name].pre_norm == hparams.pre_norm:
@@ -186,10 +175,7 @@ def nearest_set(hparams: HParams, t2t_name: str) -> str:
     def likeness(name: str) -> tuple[int, int]:
         return sum(getattr(sets[name], field) == getattr(hparams, field) for field in fields), -len(name)
 
-    same = [name for name in sets if name.startswith(T2T_SETS) and _same_model(sets[name], hparams)]
+    model = hparams.architecture()
+    same = [name for name in sets if name.startswith(T2T_SETS) and sets[name].architecture() == model]
     recipes = [name for name in RECIPES if sets[name].pre_norm == hparams.pre_norm]
     return max(same or recipes, key=likeness)
-
-
-def _same_model(one: HParams, other: HParams) -> bool:
-    return one.architecture() == other.architecture()

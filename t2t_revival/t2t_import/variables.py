@@ -76,11 +76,7 @@ class T2TCheckpoint:
         }
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a variable as float32.
-
-        Raises:
-            T2TError: it cannot be read.
-        """
+        """Reads a variable as float32."""
         return np.asarray(self._tensor(name), np.float32)
 
     @property
@@ -160,27 +156,20 @@ def variable_names(checkpoint: T2TCheckpoint, hparams: HParams) -> Names:
     """
     expected, mismatch = _variable_names(checkpoint, hparams), f"{checkpoint.prefix} is of another model"
     used = {name for names in expected.values() for name in names}
-    for name in sorted(used.difference(checkpoint.shapes)):
-        raise T2TError(f"{mismatch}: it has no {name}")
-    for name in checkpoint.shapes:
-        if name not in used:
-            raise T2TError(f"{mismatch}: it has an unknown variable {name}")
+    if missing := sorted(used.difference(checkpoint.shapes)):
+        raise T2TError(f"{mismatch}: it has no {missing[0]}")
+    if unknown := sorted(checkpoint.shapes.keys() - used):
+        raise T2TError(f"{mismatch}: it has an unknown variable {unknown[0]}")
     return expected
 
 
 def weights(
     checkpoint: T2TCheckpoint, names: Names, shapes: Mapping[str, tuple[int, ...]], target_space: int
 ) -> dict[str, np.ndarray]:
-    """Reads all weights of the model.
-
-    Args:
-        checkpoint: of T2T's `transformer`.
-        names: returned by `variable_names`.
-        shapes: shapes of the weights.
-        target_space: row of the target-space embedding that the problem uses.
+    """Reads all weights of the model; `target_space` is the problem's row of the target-space embedding.
 
     Raises:
-        T2TError: a variable has another shape; the message names the first one.
+        T2TError: a variable has another shape than `shapes` has for the weight; names the first one.
     """
     arrays = {weight: _read_weight(checkpoint, names[weight], target_space) for weight in names}
     for weight, array in arrays.items():

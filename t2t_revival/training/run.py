@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.lock import check_free

@@ -63,7 +63,7 @@ def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):
     shard.write_bytes(content[:-40] + bytes(20) + content[-20:])
     capsys.readouterr()
     assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
-    assert re.search(rf"making {shard.name} again: truncated or damaged at byte \d+", capsys.readouterr().err)
+    assert re.search(rf"making {shard.name} again: truncated or corrupt at byte \d+", capsys.readouterr().err)
     assert shard.read_bytes() == content
 
 

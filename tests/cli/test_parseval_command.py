@@ -111,7 +111,7 @@ def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture)
         (b"(S (X a))\n(S (X \xe4))\n", "dev.out: line 2 is not UTF-8 text"),
         (b"(S (X a))\n(S (X b)\n", "dev.out, line 2: unbalanced brackets"),
         (b"(S (X a)))\n", "dev.out, line 1: unbalanced brackets"),
-        (b"Ein Satz.\n", "dev.out, line 1: 'Ein Satz.' stands outside of brackets"),
+        (b"Ein Satz.\n", "dev.out, line 1: 'Ein Satz.' is outside the brackets of a tree"),
         (b"(S (X a) b)\n", "dev.out, line 1: a word without a tag"),
     ],
 )
@@ -124,7 +124,7 @@ def test_bad_files(
 
 def test_corrupt_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     files[1] = files[1].rename(files[1].with_suffix(".gz"))
-    assert "dev.gz: damaged gzip file" in failure(files, capsys)
+    assert "dev.gz: corrupt gzip file" in failure(files, capsys)
 
 
 def test_differing_words_name_both_lines(files: list[Path], capsys: pytest.CaptureFixture) -> None:

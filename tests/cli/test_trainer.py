@@ -284,7 +284,7 @@ def test_a_damaged_checkpoint(
         ("--hparams=hiden_size=3", "did you mean hidden_size"),
         ("--hparams=hidden_size=many", "expected a value of type int"),
         ("--hparams=num_heads=5", "not divisible"),
-        ("--hparams=deterministic_attention=True", "is for parsing: this vocabulary has no trees"),
+        ("--hparams=deterministic_attention=True", "is for parsing: this vocabulary has no tokens of trees"),
         ("--trainsteps=3", "did you mean train_steps"),
         ("--precision=float64", "precision"),
         ("--hparams=learning_rate_schedule=constant*linear_warm", "did you mean linear_warmup"),

@@ -1,4 +1,4 @@
-"""Batches: sizes and order, exact resumption, weights per token of an update, damaged shards."""
+"""Batches: sizes and order, exact resumption, weights per token of an update, corrupt shards."""
 
 import dataclasses
 import itertools
@@ -47,7 +47,7 @@ def write(shard: Path, records: list[bytes]) -> Path:
 
 
 def pair(number: int, source: int, target: int) -> tuple[list[int], list[int]]:
-    """A pair of the given lengths, EOS included, whose ids tell it from all others."""
+    """Returns a pair of the given lengths, EOS included, with ids of its own."""
     return [2 + number] * (source - 1) + [EOS], [1002 + number] * (target - 1) + [EOS]
 
 
@@ -82,7 +82,7 @@ def pairs_of(batches: list[tuple]) -> list[tuple[list[int], list[int]]]:
 
 
 def epoch(batches: TrainingBatches, number: int = 0) -> list[tuple]:
-    """The batches of an epoch, found by their positions."""
+    """Returns the batches of an epoch, found by their positions."""
     taken = take(batches, 200)
     return [b for k, b in enumerate(taken, 1) if batches.position(k).epoch == number]
 
@@ -91,25 +91,6 @@ def assert_same(ours: list[tuple], theirs: list[tuple]) -> None:
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         tf.nest.map_structure(np.testing.assert_array_equal, one, other)
-
-
-class TestBuckets:
-    def test_boundaries_are_t2ts(self) -> None:
-        # x -> max(x + 1, int(1.1 x)) from 8, worked out by hand.
-        by_hand = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39, 42, 46]
-        assert bucket_boundaries(50, 8, 1.1) == [*by_hand, 50]
-
-    @pytest.mark.parametrize(
-        ("max_length", "minimum", "step", "bounds"),
-        [(30, 4, 2.0, [4, 8, 16, 30]), (16, 4, 2.0, [4, 8, 16]), (8, 8, 1.1, [8]), (5, 8, 1.1, [5])],
-    )
-    def test_max_length_is_the_last_bound(
-        self, max_length: int, minimum: int, step: float, bounds: list[int]
-    ) -> None:
-        assert bucket_boundaries(max_length, minimum, step) == bounds
-
-    def test_batch_sizes_hold_batch_size_tokens_or_one_example(self) -> None:
-        assert bucket_batch_sizes([4, 8, 30, 64, 100], 64) == [16, 8, 2, 1, 1]
 
 
 class TestTraining:
@@ -169,7 +150,7 @@ class TestTraining:
 
     @settings(max_examples=12, deadline=None)
     @given(groups=st.integers(0, 60), accumulate=st.integers(1, 3), replicas=st.integers(1, 2))
-    def test_a_resumed_run_goes_on_at_the_very_batch(
+    def test_a_resumed_training_continues_at_the_exact_batch(
         self, corpus: tuple, groups: int, accumulate: int, replicas: int
     ) -> None:
         def batches(start: IteratorState) -> TrainingBatches:
@@ -215,7 +196,7 @@ class TestTraining:
             "examples of this epoch are repeated" if "seed" in other else "after its first 100 are repeated"
         )
 
-    def test_behind_the_last_batch_of_an_epoch_no_example_comes_again(self, corpus: tuple) -> None:
+    def test_after_the_last_batch_of_an_epoch_no_example_is_repeated(self, corpus: tuple) -> None:
         whole = TrainingBatches(corpus[0], HPARAMS)
         last = len(epoch(whole))
         other = dataclasses.replace(HPARAMS, batch_size=32)
@@ -224,7 +205,7 @@ class TestTraining:
         take(resumed, 1)
         assert (whole.position(last).epoch, resumed.position(1).epoch) == (0, 1)
 
-    def test_a_position_of_unknown_settings_is_taken_as_it_is(self, corpus: tuple) -> None:
+    def test_a_position_without_settings_is_used_unchanged(self, corpus: tuple) -> None:
         whole = TrainingBatches(corpus[0], HPARAMS, chunk=50)
         expected = take(whole, 10)[5:]
         old = {"epoch": 0, "chunk": whole.position(5).chunk, "batch": whole.position(5).batch}
@@ -290,7 +271,7 @@ class TestBadShards:
         message = self.error_of([*corpus[0], cut])
         assert str(cut) in message
         assert f"byte {whole};" in message
-        with pytest.raises(T2TError, match=f"cut: truncated or damaged at byte {whole};"):
+        with pytest.raises(T2TError, match=f"cut: truncated or corrupt at byte {whole};"):
             evaluation_batches([cut], HPARAMS)
 
     def test_flipped_bit_names_file_and_byte(self, corpus: tuple, tmp_path: Path) -> None:
@@ -300,7 +281,7 @@ class TestBadShards:
         content = bytearray(flipped.read_bytes())
         content[begin + 15] ^= 4
         flipped.write_bytes(content)
-        assert f"{flipped}: truncated or damaged at byte {begin};" in self.error_of([flipped])
+        assert f"{flipped}: truncated or corrupt at byte {begin};" in self.error_of([flipped])
 
     def test_no_shard_is_short_enough(self, tmp_path: Path) -> None:
         shard = write(tmp_path / "long", [example(*pair(0, 30, 5)), example(*pair(1, 5, 30))])
@@ -347,7 +328,7 @@ class TestEvaluation:
         assert_same(numpy(dataset, 1000), numpy(dataset, 1000))
 
 
-def test_a_chunk_is_let_go_of_before_the_next_is_read(corpus, monkeypatch) -> None:
+def test_a_chunk_is_freed_before_the_next_is_read(corpus, monkeypatch) -> None:
     held: list[weakref.ref] = []
 
     def watched(records: list) -> examples.Pairs:

@@ -1,4 +1,4 @@
-"""Buckets beside tensor2tensor's own (`data_reader.batching_scheme`)."""
+"""Comparison of buckets with tensor2tensor's (`data_reader.batching_scheme`)."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ WINDOWS = {1024: 360, 2048: 720, 4096: 1260}
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: f"{s['batch_size']}-{s['max_length']}")
 def test_bounds_and_sizes(scheme: dict[str, Any]) -> None:
-    """The bounds are T2T's; its sizes are ours, rounded down to a divisor of its window."""
+    """Compares bounds, which are equal, and sizes, which T2T rounds down to a divisor of its window."""
     bounds = bucket_boundaries(scheme["max_length"], 8, 1.1)
     assert bounds == [*scheme["boundaries"], scheme["max_length"]]
     window = WINDOWS[scheme["batch_size"]]

@@ -18,8 +18,8 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 from t2t_revival import registry
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
-from t2t_revival.data.data_spec import DataSpec
 from t2t_revival.data.generation import generate
+from t2t_revival.data.metadata import DataSpec
 from t2t_revival.data.sources import FolderSource, source
 from t2t_revival.errors import T2TError
 
@@ -100,7 +100,7 @@ def test_compressed_files_and_shards_without_pairs(tmp_path, corpus, monkeypatch
 
 
 @pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(b"harmed")])
-def test_a_lost_or_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
+def test_a_lost_or_corrupt_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
     data = tmp_path / "data"
     generate(data_spec(corpus), data, None, None)
     before, shard = snapshot(data), data / "p-train-00003-of-00010"
@@ -111,7 +111,7 @@ def test_a_lost_or_damaged_shard_is_made_again_and_no_other(corpus, tmp_path, ha
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
-def test_a_damaged_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
+def test_a_corrupt_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
     data = tmp_path / "data"
     generate(data_spec(corpus), tmp_path / "whole", None, None)
 
@@ -127,7 +127,7 @@ def test_a_damaged_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, mo
 
 
 class Slow(FolderSource):
-    """Hands pairs out when it is let to."""
+    """Source whose pairs wait for permission."""
 
     began, go_on = threading.Event(), threading.Event()
 
@@ -146,7 +146,7 @@ def _slow(folder, tmp_dir=None):
 
 @pytest.fixture
 def heard():
-    """Ctrl-C interrupts, also where a job in the background was told to ignore it."""
+    """Lets Ctrl-C interrupt, also in a background job that ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -182,7 +182,7 @@ def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, 
 
 
 class Broken(FolderSource):
-    """Cannot be read behind a pair."""
+    """Source that cannot be read after some pairs."""
 
     error: Exception
 
@@ -206,12 +206,12 @@ def _broken(folder, tmp_dir=None):
         (T2TError("x.en, line 3: not UTF-8"), r"^x\.en, line 3: not UTF-8$"),
         (
             FileNotFoundError(2, "No such file", "/no/x.en"),
-            "finds no /no/x.en: .* shared by all workers",
+            "cannot find /no/x.en: .* shared by all workers",
         ),
         (RuntimeError("a bug"), "^--runner=.*a bug.*start again to resume$"),
     ],
 )
-def test_what_goes_wrong_there_is_one_line_here(corpus, tmp_path, monkeypatch, runner, error, message):
+def test_a_workers_error_is_one_line_in_the_launcher(corpus, tmp_path, monkeypatch, runner, error, message):
     vocabulary = generate(data_spec(corpus), tmp_path / "whole", None, None).vocab_file
     monkeypatch.setattr(Broken, "error", error, raising=False)
     asked = data_spec(corpus, make_source=_broken, vocab_file=tmp_path / "whole" / vocabulary, vocab_size=0)
@@ -270,11 +270,11 @@ def test_a_worker_that_outlives_its_run_writes_nothing(corpus, tmp_path):
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(corpus, tmp_path):
-    with pytest.raises(T2TError, match=f"{socket.gethostname()} finds no .*unfinished: .* must be shared"):
+    with pytest.raises(T2TError, match=f"{socket.gethostname()} cannot find .*unfinished: .* must be shared"):
         worker(tmp_path, corpus).setup()
 
 
-def test_shards_that_were_made_elsewhere_are_missed(corpus, tmp_path, monkeypatch):
+def test_shards_that_are_not_visible_are_an_error(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(beam, "VISIBLE_SECONDS", 0.0)
     monkeypatch.setattr(beam.MakeShard, "process", lambda self, task: None)
     with pytest.raises(T2TError, match="shards that workers made are missing: with --runner, --data_dir and"):

@@ -1,4 +1,4 @@
-"""Ids of shards, read by our own reader and by TensorFlow's."""
+"""Ids of shards, read by this package's reader and by TensorFlow's."""
 
 import numpy as np
 import pytest
@@ -37,10 +37,10 @@ def test_tensorflows_dataset_is_the_same_in_int32(shard):
         np.testing.assert_array_equal(example["targets"], targets)
 
 
-def test_a_damaged_shard_is_named_among_whole_ones(shard, tmp_path):
+def test_a_corrupt_shard_is_named_among_whole_ones(shard, tmp_path):
     bad = tmp_path / "bad"
     bad.write_bytes(shard.read_bytes()[:-3])
-    with pytest.raises(T2TError, match=r"bad: truncated or damaged at byte \d+; to make .* run t2t-datagen"):
+    with pytest.raises(T2TError, match=r"bad: truncated or corrupt at byte \d+; to make .* run t2t-datagen"):
         list(examples.read([shard, bad]))
 
 

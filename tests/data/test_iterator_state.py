@@ -1,4 +1,4 @@
-"""Places in the data under the settings they were made with, and under others."""
+"""Resumption from an `IteratorState`, with the settings of its batches and with others."""
 
 import dataclasses
 
@@ -42,7 +42,7 @@ def test_between_chunks_only_the_order_matters():
     assert resume_from(IteratorState(3, 2, 0, KEY), SMALLER) == (IteratorState(3, 2, 0, SMALLER), None)
 
 
-def test_the_start_of_an_epoch_is_a_resumed_with_any_settings():
+def test_the_start_of_an_epoch_is_resumed_with_any_settings():
     other = batching_key(HPARAMS, **{**DATA, "seed": 7, "replicas": 3})
     assert resume_from(IteratorState(3, 0, 0, KEY), other) == (IteratorState(3, 0, 0, other), None)
 

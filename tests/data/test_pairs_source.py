@@ -1,4 +1,4 @@
-"""Pairs from Python code: whatever is given is read once, and then by number, in any process."""
+"""Pairs from Python code: each iterable is read once, and its pairs by number, in any process."""
 
 import pickle
 

@@ -52,7 +52,7 @@ def test_any_content_comes_back(tmp_path_factory, blobs):
 
 
 def begins(content):
-    """Where the records begin, and where the file ends."""
+    """Returns the offsets at which records begin and the file ends."""
     at = [0]
     while at[-1] < len(content):
         at.append(at[-1] + 16 + struct.unpack_from("<Q", content, at[-1])[0])
@@ -69,7 +69,7 @@ def test_a_cut_anywhere_is_named_with_shard_and_byte(tmp_path):
         byte = first if kept < second else second
         with pytest.raises(
             T2TError,
-            match=rf"cut: truncated or damaged at byte {byte}; to make .* run t2t-datagen ",
+            match=rf"cut: truncated or corrupt at byte {byte}; to make .* run t2t-datagen ",
         ):
             list(records.read_shard(path, 10))
 
@@ -81,15 +81,15 @@ def test_a_flipped_bit_anywhere_is_named_with_shard_and_byte(shard):
         flipped = bytearray(content)
         flipped[at] ^= 1 << at % 8
         shard.write_bytes(flipped)
-        with pytest.raises(T2TError, match=rf"{shard.name}: truncated or damaged at byte {second};"):
+        with pytest.raises(T2TError, match=rf"{shard.name}: truncated or corrupt at byte {second};"):
             list(records.read_shard(shard, 10))
 
 
-def test_what_stands_before_the_damage_is_read(shard):
+def test_records_before_a_corrupt_one_are_read(shard):
     shard.write_bytes(shard.read_bytes()[:-3])
     blocks = records.read_shard(shard, 1)
     assert [next(blocks), next(blocks)] == [[records.encode_example(*example)] for example in EXAMPLES[:2]]
-    with pytest.raises(T2TError, match="damaged"):
+    with pytest.raises(T2TError, match="corrupt"):
         next(blocks)
 
 

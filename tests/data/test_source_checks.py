@@ -1,4 +1,4 @@
-"""Mistakes in a source of one's own: one line each, with the file and line of the code at fault."""
+"""Errors in a user's source or problem: one line with the file and line of the faulty code."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ HERE = re.escape(str(Path(__file__)))
 
 
 class Numbers(Source):
-    """All that a source must have."""
+    """Source with the required methods only."""
 
     def splits(self):
         return ("train", "dev")
@@ -34,7 +34,7 @@ class Listed(Numbers):
 
 
 def problem(source, **attributes):
-    """A problem with that source; `attributes` go before its own."""
+    """Returns a problem with that source and these attributes."""
     made = {"make_source": lambda self, data_source, tmp_dir: source, "large_vocab_size": 280, **attributes}
     return type("UsrNumbers", (Text2TextProblem,), made)(data_source="numbers")
 
@@ -79,8 +79,8 @@ def test_three_methods_are_enough(tmp_path):
         (changed(pairs=returning(None)), "pairs returns None, not an iterator of pairs"),
         (changed(pairs=returning("ab")), "pairs returns str, not an iterator of pairs"),
         (changed(pairs=lambda self, split: []), "pairs .*is called with 3 arguments"),
-        (changed(pairs=returning([])), "only 0 pairs of train instead of 1"),
-        (changed(pairs=returning([("a", "b")] * 40)), "more pairs of train instead of 1"),
+        (changed(pairs=returning([])), "pairs yields only 0 of 1 pairs of train"),
+        (changed(pairs=returning([("a", "b")] * 40)), "pairs yields more than 1 pairs of train"),
         (changed(pairs=returning(["ab"])), r"pair 1 of train is str, not a tuple \(source, target\)"),
         (changed(pairs=returning([{"inputs": "a", "targets": "b"}])), "pair 1 of train is dict"),
         (changed(pairs=returning([("a", "b", "c")])), "pair 1 of train has 3 sides, not 2"),

@@ -53,7 +53,7 @@ def test_a_test_split_is_found(folder):
 
 
 @pytest.mark.parametrize("last_line_ended", [True, False])
-def test_windows_line_ends_and_byte_order_marks_are_taken_off(folder, last_line_ended):
+def test_windows_line_ends_and_byte_order_marks_are_removed(folder, last_line_ended):
     content = b"\xef\xbb\xbfone\r\n\xef\xbb\xbfkept\r\nthree" + b"\r\n" * last_line_ended
     (folder / "train.en").write_bytes(content)
     assert [pair[0] for pair in all_pairs(opened(folder))] == ["one", "\ufeffkept", "three"]
@@ -88,11 +88,11 @@ def test_compressed_sides_are_unpacked_once_and_cleaned_away(folder, tmp_path):
     assert not any((tmp_path / "tmp").iterdir())
 
 
-def test_a_damaged_gzip_file_is_named(folder, tmp_path):
+def test_a_corrupt_gzip_file_is_named(folder, tmp_path):
     packed = gzip.compress(b"one\ntwo\nthree\n" * 100)
     (folder / "train.en").unlink()
     (folder / "train.en.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(T2TError, match=r"train\.en\.gz: damaged gzip file"):
+    with pytest.raises(T2TError, match=r"train\.en\.gz: corrupt gzip file"):
         opened(folder, tmp_dir=tmp_path / "tmp").splits()
     assert not any((tmp_path / "tmp").iterdir())
 
@@ -160,13 +160,13 @@ def test_the_sample_is_aligned_and_repeatable():
     part = list(sample.pairs("dev", 10, 20))
     assert part == all_pairs(opened("sample"), "dev")[10:20]
     assert len(part) == 10
-    with pytest.raises(T2TError, match="it has en, de, fr, not 'cs'"):
+    with pytest.raises(T2TError, match="has en, de, fr, not 'cs'"):
         next(source("sample", "en", "cs").pairs("dev", 0, 1))
 
 
 @pytest.fixture(scope="module")
 def tfds_set(tmp_path_factory):
-    """A translation set made on disk by TFDS itself, read back by its real loading code."""
+    """Translation set that TFDS itself writes to disk and loads."""
     tfds = pytest.importorskip("tensorflow_datasets")
     import tensorflow as tf
 
@@ -205,8 +205,8 @@ def test_a_prepared_tfds_set_is_read_whatever_its_direction(tfds_set):
     assert list(pickle.loads(pickle.dumps(forward)).pairs("dev", 0, 3)) == all_pairs(forward, "dev")
 
 
-def test_a_tfds_set_without_the_language_says_which_it_has(tfds_set):
-    with pytest.raises(T2TError, match="it has de, en, not 'fr'"):
+def test_a_tfds_set_without_the_language_is_an_error_with_its_languages(tfds_set):
+    with pytest.raises(T2TError, match="has de, en, not 'fr'"):
         next(source(f"tfds:{tfds_set}", "en", "fr").pairs("train", 0, 1))
 
 

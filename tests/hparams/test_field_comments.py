@@ -1,4 +1,4 @@
-"""What `--registry_help` says of an hparams set."""
+"""The description of an hparams set in `--registry_help`."""
 
 import dataclasses
 import re

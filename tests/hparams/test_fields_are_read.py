@@ -16,7 +16,7 @@ FIELDS = [field.name for field in dataclasses.fields(HParams)]
 
 
 def is_hparams(node: ast.expr) -> bool:
-    """Whether an expression is called hparams: `h`, `hparams`, `model.hparams`, `load_hparams(...)`."""
+    """Finds expressions that are called hparams: `h`, `hparams`, `model.hparams`, `load_hparams(...)`."""
     if isinstance(node, ast.Call):
         return is_hparams(node.func)
     if isinstance(node, ast.Attribute):
@@ -36,7 +36,7 @@ def read_in(tree: ast.AST, names: tuple[str, ...] = ()) -> set[str]:
 
 
 def read_by_properties() -> dict[str, set[str]]:
-    """For each property of `HParams`, the fields behind it."""
+    """Returns the fields that each property of `HParams` reads."""
     tree = ast.parse(inspect.getsource(HParams))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {

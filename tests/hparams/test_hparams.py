@@ -135,7 +135,7 @@ def test_json_names_every_field() -> None:
         ('{"num_heads": 7}', "run/hparams.json: hparams: attention_key_channels=512 is not divisible"),
     ],
 )
-def test_damaged_json_names_its_file(text: str, message: str) -> None:
+def test_corrupt_json_names_its_file(text: str, message: str) -> None:
     with pytest.raises(T2TError) as raised:
         HParams.from_json(text, where="run/hparams.json")
     assert str(raised.value).startswith(message)
@@ -158,7 +158,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{}}", b'{"x": 1}'])
-def test_load_of_a_damaged_file_names_it(content: bytes, tmp_path: Path) -> None:
+def test_load_of_a_corrupt_file_names_it(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "hparams.json").write_bytes(content)
     with pytest.raises(T2TError) as raised:
         HParams.load(tmp_path)
@@ -194,7 +194,7 @@ def test_load_of_a_damaged_file_names_it(content: bytes, tmp_path: Path) -> None
         ({"pos": "rotary"}, "pos='rotary' is not one of sinusoid, timing, emb"),
         ({"hidden_size": 9, "num_heads": 1}, "hidden_size=9 must be even for pos=sinusoid"),
         ({"layer_preprocess_sequence": "n"}, "layer_preprocess_sequence/layer_postprocess_sequence must be"),
-        ({"batch_size": 255}, "batch_size=255 tokens is smaller than max_length=256"),
+        ({"batch_size": 255}, "batch_size=255 tokens must be at least max_length=256"),
     ],
 )
 def test_invalid_sets(changes: dict[str, Any], message: str) -> None:

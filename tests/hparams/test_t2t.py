@@ -135,13 +135,13 @@ SETS = {name: {**REFERENCE["transformer_base"], **d} for name, d in REFERENCE["d
 
 
 def factors(schedule: str, constant: float) -> tuple[set[str], float]:
-    """What a schedule multiplies: factors that depend on step or size, and a number."""
+    """Returns the factors of a schedule that depend on step or size, and a number."""
     names = set(schedule.split("*"))
     return names - {"constant"}, constant if "constant" in names else 1.0
 
 
 def factors_in_t2t(values: dict[str, Any]) -> tuple[set[str], float]:
-    """Its "legacy" holds a constant of its own, 10 * learning_rate: 5000 * 0.002 for kinds of Adam."""
+    """Evaluates T2T's "legacy", with its own constant, 10 * learning_rate: 5000 * 0.002 for kinds of Adam."""
     names, constant = factors(values["learning_rate_schedule"], values["learning_rate_constant"])
     return names, constant * (10 * values["learning_rate"] if "legacy" in names else 1.0)
 

@@ -1,11 +1,10 @@
-"""Trees for people's eyes."""
+"""Drawings of trees for the terminal."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.parsing.drawing import draw_tree
-from t2t_revival.parsing.trees import parse
+from t2t_revival.parsing.trees import draw_tree, parse
 
 EXPECTED = """\
              S
@@ -29,7 +28,7 @@ TREES = st.recursive(
 @settings(deadline=None, max_examples=60)
 @given(TREES)
 def test_words_stand_in_their_order(text: str) -> None:
-    """Those right below a constituent among the rest too, such as a full stop."""
+    """Keeps the order of words directly below a constituent, such as a full stop."""
     tree = parse(text)
     *_, last = draw_tree(tree, WIDE).splitlines()
     assert last.split() == tree.leaves()
@@ -41,7 +40,7 @@ def test_a_drawing() -> None:
     assert draw_tree(parse("(XX hi)"), WIDE).split() == ["XX", "│", "hi"]
 
 
-def test_tags_that_say_something_are_draw_tree() -> None:
+def test_tags_other_than_the_placeholder_are_drawn() -> None:
     drawing = draw_tree(parse("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))"), WIDE)
     assert "DT" in drawing
     assert "VBZ" in drawing
@@ -49,6 +48,6 @@ def test_tags_that_say_something_are_draw_tree() -> None:
 
 
 @pytest.mark.parametrize("width", [10, 30])
-def test_what_is_too_wide_is_bracketed(width: int) -> None:
+def test_a_tree_that_is_too_wide_is_bracketed(width: int) -> None:
     tree = parse("(S (NP (XX The) (XX old) (XX dog)) (VP (XX sleeps) (PP (XX in) (NP (XX it)))))")
     assert parse(draw_tree(tree, width)) == tree

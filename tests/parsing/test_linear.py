@@ -25,7 +25,7 @@ LEAVES = st.builds(lambda tag, word: Tree(tag, [word]), st.sampled_from(TAGS) | 
 
 
 def constituents(label: st.SearchStrategy[str]) -> st.SearchStrategy[Tree]:
-    """Trees whose root is no word, unary chains among them."""
+    """Strategy of trees whose root is not a word, with unary chains."""
 
     def around(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         return st.builds(Tree, label, st.lists(children, min_size=1, max_size=3))
@@ -43,7 +43,7 @@ TOKENS = st.one_of(
 
 
 def is_well_formed(text: str, length: int) -> bool:
-    """Whether it is one constituent over so many words: as innermost ones become words, one word is left."""
+    """Returns whether tokens are one constituent over so many words, by reducing innermost ones to words."""
     if text.split().count("XX") != length or text == "XX":
         return False
     left, found = " ".join(text.split()), 1
@@ -166,7 +166,7 @@ def test_repair(text: str, repaired: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["", " XX XX", " XX XX )NP", " XX XX" + " )NP" * 2000, " XX" + " )NP" * 2000])
-def test_a_tree_that_never_stops_to_open_can_be_walked(end: str) -> None:
+def test_a_tree_of_endless_openings_can_be_walked(end: str) -> None:
     tree, repaired = delinearise("(NP " * 2000 + end, ["a", "b"])
     assert repaired
     check_over(tree, ["a", "b"])

@@ -1,4 +1,4 @@
-"""The tokens of linearised trees, and a vocabulary of which each is a piece."""
+"""Tokens of linearised trees, and a vocabulary in which each is a piece."""
 
 import re
 from itertools import permutations
@@ -36,7 +36,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 
 
 def check_one_piece_each(vocabulary: Vocabulary, texts: list[str]) -> None:
-    """Texts of symbols, in Python and in the graph."""
+    """Encodes texts of symbols in Python and in the graph."""
     import tensorflow as tf
 
     ids = vocabulary.encode_batch(texts)

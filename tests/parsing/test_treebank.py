@@ -22,7 +22,7 @@ def write(path, *nouns):
 
 @pytest.fixture
 def wsj(tmp_path):
-    """A Penn Treebank whose trees say which section they are from."""
+    """Writes a Penn Treebank whose trees name their section."""
     for section in range(25):
         write(
             tmp_path / "ptb" / "wsj" / f"{section:02}" / f"wsj_{section:02}01.mrg",
@@ -103,7 +103,7 @@ def test_the_built_in_grammar():
     [
         (
             "",
-            "--data_source is missing, and the Penn Treebank is not free: --data_source takes a Penn",
+            "--data_source is missing, since the Penn Treebank is not free; --data_source takes a Penn",
         ),
         ("/nowhere/at/all", "no such folder; --data_source takes a Penn Treebank folder"),
     ],
@@ -174,12 +174,12 @@ def test_a_mixture_needs_parsed_trees():
 def test_a_share_that_gold_trees_have_already_is_refused(folder, tmp_path):
     write(tmp_path / "auto.trees", "ant")
     source = MixedTrees(treebank(str(folder)), [str(tmp_path / "auto.trees")], 0.5)
-    with pytest.raises(T2TError, match=r"3 gold trees beside 1 parsed ones are a share of 0\.75 already"):
+    with pytest.raises(T2TError, match=r"3 gold trees beside 1 parsed ones already are a share of 0\.75"):
         source.count("train")
 
 
 @pytest.mark.parametrize("share", [1.0, -0.1, float("nan")])
-def test_what_is_no_share_is_refused(folder, share):
+def test_an_invalid_share_is_refused(folder, share):
     with pytest.raises(T2TError, match="must be at least 0 and below 1"):
         MixedTrees(treebank(str(folder)), ["a.trees"], share)
 

@@ -44,7 +44,7 @@ def read(path: Path, content: str | bytes) -> list[str]:
 
 
 def error_of(path: Path, content: str | bytes) -> str:
-    """What is said of a file that cannot be read, less the path, which stands in front."""
+    """Returns the error of a file that cannot be read, without the path at its beginning."""
     with pytest.raises(T2TError) as raised:
         read(path, content)
     message = str(raised.value)
@@ -191,11 +191,11 @@ def test_words(path: Path, raw: str, word: str) -> None:
         (f"{RAN}\n{RAN[:-1]}\n{RAN}\n{RAN}\n", ", line 2: unbalanced brackets: this tree is not closed"),
         (f"{PRETTY}{PRETTY[:-2]}{PRETTY}", ", line 18: unbalanced brackets: this tree is not closed"),
         (f"{RAN} (S (NN a)\n{RAN}\n", ", line 1: unbalanced brackets: this tree is not closed"),
-        (f"{RAN}\nHe ran\n", ", line 2: 'He ran' stands outside of brackets"),
-        (f"{RAN}\nx {RAN}\n", ", line 2: 'x' stands outside of brackets"),
-        (f"{RAN}\n{RAN} x\n", ", line 2: 'x' stands outside of brackets"),
-        (f"{RAN} x {RAN}\n", ", line 1: 'x' stands outside of brackets"),
-        ("x" * 99, f", line 1: '{'x' * 40}' stands outside of brackets"),
+        (f"{RAN}\nHe ran\n", ", line 2: 'He ran' is outside the brackets of a tree"),
+        (f"{RAN}\nx {RAN}\n", ", line 2: 'x' is outside the brackets of a tree"),
+        (f"{RAN}\n{RAN} x\n", ", line 2: 'x' is outside the brackets of a tree"),
+        (f"{RAN} x {RAN}\n", ", line 1: 'x' is outside the brackets of a tree"),
+        ("x" * 99, f", line 1: '{'x' * 40}' is outside the brackets of a tree"),
         (f"{RAN}\n(S\n  (NP (DT the) dog))", ", line 2: a word without a tag in '(NP (DT the) dog)'"),
         (f"{RAN}\n(S (NP) (VP (VB Go)))", ", line 2: a constituent without words: (NP)"),
         (f"{RAN}\n(hello)", ", line 2: a constituent without words: (hello)"),
@@ -215,7 +215,7 @@ def test_a_file_that_is_no_bracketing_is_named_with_the_line(
 
 
 def nested(depth: int) -> str:
-    """As many nested brackets."""
+    """Returns a tree of so many nested brackets."""
     return "(S " * (depth - 1) + "(NN a)" + ")" * (depth - 1)
 
 
@@ -251,8 +251,8 @@ def damaged(content: bytes) -> bytes:
         gzip.compress(RAN.encode(), mtime=0) + b"rubbish",
     ],
 )
-def test_a_damaged_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
-    assert error_of(tmp_path / "wsj.gz", content).startswith(": damaged gzip file: ")
+def test_a_corrupt_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
+    assert error_of(tmp_path / "wsj.gz", content).startswith(": corrupt gzip file: ")
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_one_tree_is_parsed_as_it_is() -> None:
         ("(S (NN a) b)", "gold: a word without a tag in '(S (NN a) b)'"),
     ],
 )
-def test_what_is_not_one_tree_is_refused(text: str, message: str) -> None:
+def test_no_tree_or_several_are_refused(text: str, message: str) -> None:
     with pytest.raises(T2TError) as raised:
         parse(text, "gold")
     assert str(raised.value) == message

@@ -122,7 +122,9 @@ def test_the_vocabulary_of_other_data_is_refused(made, corpus, tmp_path):
     other.generate_data(tmp_path / "other")
     name = problem.metadata(data).vocab_file
     (data / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(T2TError, match="a data_dir made with another vocabulary"):
+    with pytest.raises(
+        T2TError, match="not the vocabulary that the shards of translate_enxx there were made with"
+    ):
         problem.dataset("train", data)
 
 
@@ -153,7 +155,7 @@ def test_a_flipped_bit_in_a_shard_is_named(made):
     shard.write_bytes(content)
     with pytest.raises(
         T2TError,
-        match=r"dev-00000-of-00001: truncated or damaged at byte \d+; to make .* run t2t-datagen",
+        match=r"dev-00000-of-00001: truncated or corrupt at byte \d+; to make .* run t2t-datagen",
     ):
         list(problem.text("dev", data))
 
@@ -258,7 +260,7 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
         ({"source_lang": "en"}, "its class must set source_lang and target_lang"),
         (
             {"generate_samples": None},
-            "generate_samples is T2T's way; here make_source returns a PairsSource of these",
+            "generate_samples is tensor2tensor's method; define make_source, which returns a PairsSource of",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.reproduction import table2
 from t2t_revival.reproduction.runs import Decoded

@@ -3,11 +3,9 @@
 import pytest
 
 from t2t_revival.sample_corpus import german
-from t2t_revival.sample_corpus.adjectives import ADJECTIVES
 from t2t_revival.sample_corpus.function_words import IN, LINKS, TIMES
+from t2t_revival.sample_corpus.lexicon import ADJECTIVES, BE, NOUNS, VERBS
 from t2t_revival.sample_corpus.meaning import Clause, Gap, Name, Phrase, Pronoun, Sentence
-from t2t_revival.sample_corpus.nouns import NOUNS
-from t2t_revival.sample_corpus.verbs import BE, VERBS
 
 NOUN = {noun.name: noun for noun in NOUNS}
 ADJECTIVE = {adjective.name: adjective for adjective in ADJECTIVES}

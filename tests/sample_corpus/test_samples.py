@@ -1,4 +1,4 @@
-"""The generated corpus: splits, held-out pairs, trees, and what no sentence may contain."""
+"""The generated corpus: splits, held-out pairs, trees, and strings that no sentence may contain."""
 
 import random
 import re
@@ -11,8 +11,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.sample_corpus import DEFAULT_SIZES, SPLITS, english, generate
 from t2t_revival.sample_corpus.clauses import DIRECT, NOUNS_OF, SUITING
 from t2t_revival.sample_corpus.compose import Composer
-from t2t_revival.sample_corpus.nouns import NOUNS
-from t2t_revival.sample_corpus.verbs import VERBS
+from t2t_revival.sample_corpus.lexicon import NOUNS, VERBS
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def test_splits_are_disjoint_over_seeds(corpus):
 
 
 def test_held_out_pairs_never_stand_in_training_text(corpus):
-    """Read off the English words, without the meanings: adjective right before its noun."""
+    """Finds pairs in the English words, without the meanings: an adjective directly before its noun."""
     held = {
         f"{adjective.name} {noun.name}"
         for nouns in NOUNS_OF.values()
@@ -63,7 +62,7 @@ def test_held_out_pairs_never_stand_in_training_text(corpus):
 
 
 def test_held_out_verbs_and_objects_never_meet_in_training(corpus):
-    """Read off the trees: a verb whose object is a determiner and a noun."""
+    """Finds pairs in the trees: a verb whose object is a determiner and a noun."""
     verbs = {
         form: verb.english.base
         for verb in VERBS
@@ -97,7 +96,7 @@ def test_every_word_of_the_test_is_known_from_training(corpus):
 
 
 def test_a_hundred_thousand_sentences_are_reachable():
-    """Counts only "The NOUN VERBed the ADJECTIVE NOUN."; draws of the whole grammar hardly ever repeat."""
+    """Counts only "The NOUN VERBed the ADJECTIVE NOUN.", since draws of the whole grammar rarely repeat."""
     subjects, patterns = len(NOUNS_OF["person"]), 0
     for verb in DIRECT:
         objects = {noun.name for name in verb.objects for noun in NOUNS_OF[name]}
@@ -152,7 +151,7 @@ def test_capital_and_mark(corpus):
 
 
 def test_german_second_part_stands_last_after_weil(corpus):
-    """After "weil" the finite verb is last: none of these sentences ends with a separated prefix."""
+    """Checks that the finite verb is last after "weil": no sentence ends with a separated prefix."""
     clauses = [sample.german.split(", weil ")[1] for sample in corpus["train"] if ", weil " in sample.german]
     assert len(clauses) > 300
     assert not [clause for clause in clauses if re.search(r" (auf|zu|an|aus|ein|weg|zurück|vor)\.$", clause)]

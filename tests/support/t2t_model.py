@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.t2t_import.importer import ImportResult, ImportSource, import_checkpoint
 from tests.support.numpy_transformer import feed_forward, layer_norm, multi_head
 
 Arrays = dict[str, np.ndarray]
@@ -37,12 +38,14 @@ SETTINGS: dict[str, Any] = {
     "use_target_space_embedding": True,
     "vocab_divisor": 1,
 }
+SEPARATE = {"shared_embedding_and_softmax_weights": False}
 POST_NORM = {"layer_preprocess_sequence": "none", "layer_postprocess_sequence": "dan"}
 BODY = "transformer/body"
+QUERY = "transformer/body/encoder/layer_0/self_attention/multihead_attention/q/kernel"
 
 
 def variables(settings: dict[str, Any], vocab_size: int) -> Arrays:
-    """Random variables, by T2T's names."""
+    """Returns random variables by T2T's names."""
     random, arrays = np.random.default_rng(8), {}
     hidden, inner = settings["hidden_size"], settings["filter_size"]
     vocab_size += -vocab_size % settings["vocab_divisor"]
@@ -112,7 +115,7 @@ def write(
 def logits(
     arrays: Arrays, settings: dict[str, Any], source: np.ndarray, targets: np.ndarray, space: int = 0
 ) -> np.ndarray:
-    """Logits [target, vocab] of one pair of ids, [source] and [target]."""
+    """Returns the logits [target, vocab] of one pair of ids, [source] and [target]."""
 
     def table(*names: str) -> np.ndarray:
         shards = settings["symbol_modality_num_shards"]
@@ -173,3 +176,8 @@ def logits(
     x = embedded(shifted, "targets", table("target_emb", "shared"))
     x = stack(x, "decoder", earlier, encoded, source_visible)
     return x @ table("softmax", "shared").T
+
+
+def imported(tmp_path: Path, **changes: Any) -> ImportResult:
+    """Imports the folder t2t into the folder out."""
+    return import_checkpoint(ImportSource(tmp_path / "t2t", **changes), tmp_path / "out")

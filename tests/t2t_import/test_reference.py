@@ -1,4 +1,4 @@
-"""Checkpoints that T2T wrote give T2T's logits and outputs; they lie beside the repository, if at all."""
+"""Checkpoints written by T2T, kept beside the repository, give T2T's logits and outputs."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.t2t_import.folder import T2TSettings
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
-from t2t_revival.t2t_import.settings import T2TSettings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 T2T, MULTI30K = DATA / "t2t_reference", DATA / "multi30k"

@@ -124,7 +124,7 @@ def test_the_command(out, tmp_path, capsys):
 
 
 def pasted(main, command, *more):
-    """Runs a command that was printed, with more flags behind it."""
+    """Runs a printed command with more flags."""
     return main([*shlex.split(command), *more])
 
 

@@ -7,26 +7,23 @@ characters and have no UTF-8.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sentencepiece
 
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
 
-PAD, EOS, UNK = 0, 1, 2
+UNK = 2
 ERRORS_ONLY = 2  # SentencePiece's log level
 CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own piece
 
@@ -34,18 +31,6 @@ CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own
 # followed by "1", and ESCAPE itself as ESCAPE followed by "0".
 SPACE_MARK, ESCAPE = "\u2581", "\ue000"
 _ESCAPES = ((ESCAPE, ESCAPE + "0"), (SPACE_MARK, ESCAPE + "1"))
-
-
-def fingerprint(path: Path) -> str:
-    """Returns the SHA-256 of a vocabulary file, in hexadecimal, without parsing the file.
-
-    Raises:
-        T2TError: the file is missing.
-    """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such vocabulary") from error
 
 
 class VocabularyTooLargeError(T2TError):
@@ -59,11 +44,12 @@ class VocabularyTooLargeError(T2TError):
         self.max_size = max_size
 
 
-class Vocabulary:
+class Vocabulary(TextEncoder):
     """A SentencePiece model.
 
     Args:
         path: the model file, as `train` writes it.
+        content: its bytes. `None` reads them.
 
     Raises:
         T2TError: the file is missing or corrupt, or has other ids for PAD and EOS.
@@ -71,24 +57,17 @@ class Vocabulary:
 
     unknown = UNK
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        try:
-            self.content = self.path.read_bytes()
-        except FileNotFoundError as error:
-            raise T2TError(f"{path}: no such vocabulary") from error
+    def __init__(self, path: str | Path, content: bytes | None = None) -> None:
+        super().__init__(path, content)
         sentencepiece.set_min_log_level(ERRORS_ONLY)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.content or b"\0")
         except RuntimeError as error:
-            raise T2TError(f"{path}: damaged, or not a SentencePiece model") from error
+            raise T2TError(f"{path}: corrupt, or not a SentencePiece model; put a valid copy back") from error
         if (self._processor.pad_id(), self._processor.eos_id()) != (PAD, EOS):
             raise T2TError(
                 f"{path}: PAD and EOS of this vocabulary are not {PAD} and {EOS}; make one with t2t-datagen"
             )
-
-    def __reduce__(self) -> tuple[type[Vocabulary], tuple[Path]]:
-        return Vocabulary, (self.path,)
 
     @property
     def size(self) -> int:
@@ -101,33 +80,21 @@ class Vocabulary:
         return [self._processor.id_to_piece(piece) for piece in range(self.size)]
 
     def check_symbols(self, symbols: Iterable[str]) -> None:
-        """Checks that each of the given texts is a single piece.
-
-        Raises:
-            T2TError: one of them is not.
-        """
+        """Raises T2TError unless each of the given texts is a single piece."""
         known = set(self.pieces)
         if missing := [symbol for symbol in symbols if _as_piece(symbol) not in known]:
             raise T2TError(
-                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file to have a "
-                "vocabulary with this piece made"
+                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file, and "
+                "t2t-datagen makes a vocabulary with this piece"
             )
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the model, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
-
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of one line, without EOS."""
         return self._processor.encode(_escape(text))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, without EOS; uses one thread."""
         return self._processor.encode([_escape(text) for text in texts], num_threads=1)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of `ids` up to the first EOS; PAD is skipped."""
         return _unescape(self._processor.decode(until_eos(ids)))
 
     @cached_property
@@ -135,19 +102,6 @@ class Vocabulary:
         from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
 
         return SentencePieceGraph(self.content, _ESCAPES)
-
-    @property
-    def graph_resource(self) -> Any:
-        """`keras_nlp`'s tokeniser of the same model; an exported module must hold it as an attribute."""
-        return self._graph.tokenizer
-
-    def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
-        return self._graph.encode(texts)
-
-    def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """`decode` of each row as TensorFlow ops: int32 [batch, None] -> string [batch]."""
-        return self._graph.decode(ids)
 
     @classmethod
     def train(
@@ -209,18 +163,13 @@ def _unescape(text: str) -> str:
     return text
 
 
-def until_eos(ids: Iterable[int]) -> list[int]:
-    """Returns `ids` up to the first EOS, without PAD."""
-    return [int(token) for token in takewhile(lambda token: token != EOS, ids) if token != PAD]
-
-
 def _training_error(message: str, vocab_size: int) -> T2TError:
     """Translates SentencePiece's error message."""
     if max_size := re.search(r"too high .*<= (\d+)", message):
         return VocabularyTooLargeError(vocab_size, int(max_size[1]))
     if min_size := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return T2TError(
-            f"--vocab_size={vocab_size}: too small, the bytes and characters of the text need {min_size[1]}"
+            f"--vocab_size={vocab_size}: too small, the text's bytes and characters need {min_size[1]} pieces"
         )
     if "sentences_.empty()" in message:
         return T2TError("no text to train a vocabulary on: every line is empty")

@@ -7,28 +7,23 @@ from collections.abc import Sequence
 import keras_nlp
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary.graph_ids import until_eos
+from t2t_revival.data.vocabulary.subwords_graph import until_eos
 from t2t_revival.utils.native_log import quiet
 
 
 class SentencePieceGraph:
-    """Encodes and decodes lines in a graph.
+    """Encodes and decodes lines in a graph; its resource is `keras_nlp`'s tokeniser.
 
-    Args:
-        model: the SentencePiece model, serialised.
-        escapes: pairs of a character and its escape, in the order in which `encode` replaces them.
-
-    Attributes:
-        tokenizer: `keras_nlp`'s tokeniser.
+    The escapes are pairs of a character and its escape, in the order in which `encode` replaces them.
     """
 
     def __init__(self, model: bytes, escapes: Sequence[tuple[str, str]]) -> None:
         with tf.init_scope(), quiet():
-            self.tokenizer = keras_nlp.tokenizers.SentencePieceTokenizer(proto=model, dtype="int32")
+            self.resource = keras_nlp.tokenizers.SentencePieceTokenizer(proto=model, dtype="int32")
         self._escapes = escapes
         # Graphs even in eager mode, in which the Keras layer would return lists.
-        self._tokenize = tf.function(self.tokenizer.tokenize, autograph=False)
-        self._detokenize = tf.function(self.tokenizer.detokenize, autograph=False)
+        self._tokenize = tf.function(self.resource.tokenize, autograph=False)
+        self._detokenize = tf.function(self.resource.detokenize, autograph=False)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""

@@ -27,11 +27,7 @@ _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 
 def read_subtokens(content: bytes, path: str | Path) -> list[str]:
-    """Parses a file's content: one subtoken per line, in quotes or without.
-
-    Raises:
-        T2TError: the content is not UTF-8; names `path`.
-    """
+    """Parses a file's content: one subtoken per line, in quotes or without; raises T2TError if not UTF-8."""
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -86,13 +82,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def longest_match(text: str, subtokens: Collection[str], max_length: int) -> Iterator[str]:
-    """Splits an escaped run greedily into the longest subtokens.
-
-    Args:
-        text: the run; each of its characters must be a subtoken.
-        subtokens: the known subtokens.
-        max_length: characters of the longest subtoken.
-    """
+    """Splits an escaped run, whose characters must all be subtokens, greedily into the longest subtokens."""
     start = 0
     while start < len(text):
         ends = range(min(len(text), start + max_length), start, -1)

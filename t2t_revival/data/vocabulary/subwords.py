@@ -5,15 +5,13 @@ See `subword_format` for how a text is split and escaped.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from t2t_revival.data.vocabulary.sentencepiece import PAD, until_eos
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
@@ -26,20 +24,18 @@ from t2t_revival.data.vocabulary.subword_format import (
     subtoken_lines,
     unescape,
 )
-from t2t_revival.data.vocabulary.subwords_building import frequent_subtokens
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
 
 UNSAVED = Path("unsaved.subwords")  # the path of a vocabulary in memory
 CACHED_RUNS = 2**18
 
 
-class SubwordVocabulary:
+class SubwordVocabulary(TextEncoder):
     """A T2T subword vocabulary; id 0 is PAD, id 1 is EOS, and every text has ids.
 
     Python's Unicode tables decide which characters are letters and numbers, as in T2T.
@@ -60,26 +56,17 @@ class SubwordVocabulary:
         T2TError: the file is missing or not such a vocabulary.
     """
 
-    unknown = PAD
-
     def __init__(self, path: str | Path, content: bytes | None = None) -> None:
-        self.path, self._content_argument = Path(path), content
-        try:
-            self.content = self.path.read_bytes() if content is None else content
-        except FileNotFoundError as error:
-            raise T2TError(f"{path}: no such vocabulary") from error
+        super().__init__(path, content)
         self.subtokens = read_subtokens(self.content, path)
         self._ids = {subtoken: token for token, subtoken in enumerate(self.subtokens) if subtoken}
         self.alphabet = {c for subtoken in self.subtokens for c in subtoken}.union(ESCAPE_CHARACTERS)
         if missing := sorted(self.alphabet.difference(self._ids)):
             raise T2TError(
-                f"{path}: not a T2T vocabulary, or a damaged one: the character {missing[0]!r} is no subtoken"
+                f"{path}: not a T2T vocabulary, or a corrupt one: {missing[0]!r} is not a subtoken"
             )
         self._max_length = max(map(len, self.subtokens))
         self._run_ids = lru_cache(CACHED_RUNS)(self._encode_run)
-
-    def __reduce__(self) -> tuple[type[SubwordVocabulary], tuple[Path, bytes | None]]:
-        return SubwordVocabulary, (self.path, self._content_argument)
 
     @classmethod
     def build_to_target_size(
@@ -92,23 +79,16 @@ class SubwordVocabulary:
         reserved_tokens: Sequence[str] | None = None,
         num_iterations: int = 4,
     ) -> SubwordVocabulary:
-        """Builds a vocabulary of about `target_size` subtokens by bisection of `min_count`.
+        """Builds a vocabulary within 1% of `target_size` subtokens by bisection of `min_count`.
 
-        Args:
-            target_size: number of subtokens; the search stops within 1% of it.
-            token_counts: see `build_from_token_counts`.
-            min_val: the lowest `min_count` to try.
-            max_val: the highest `min_count` to try.
-            max_subtoken_length: see `build_from_token_counts`.
-            reserved_tokens: see `build_from_token_counts`.
-            num_iterations: see `build_from_token_counts`.
+        The search is from `min_val` to `max_val`. For the other arguments, see `build_from_token_counts`.
 
         Raises:
             T2TError: `target_size` is below 1, or `min_val` above `max_val`; or as `build_from_token_counts`.
         """
         if target_size < 1 or min_val > max_val:
             raise T2TError(
-                f"no vocabulary of {target_size} subtokens with counts from {min_val} to {max_val}"
+                f"target_size={target_size} must be at least 1, min_val={min_val} at most max_val={max_val}"
             )
         low, high = int(min_val), int(max_val)
         tried: list[SubwordVocabulary] = []
@@ -138,7 +118,7 @@ class SubwordVocabulary:
         Args:
             token_counts: number of occurrences of each run.
             min_count: subtokens that are rarer are dropped, except single characters.
-            num_iterations: number of iterations; see `subwords_building`.
+            num_iterations: number of iterations; see `frequent_subtokens`.
             reserved_tokens: texts of the first ids. `None` reserves "<pad>" and "<EOS>", with which every
                 list must begin.
             max_subtoken_length: characters of the longest subtoken. `None` sets no limit, which is slow for
@@ -185,7 +165,6 @@ class SubwordVocabulary:
 
     @property
     def size(self) -> int:
-        """Number of ids, PAD and EOS included."""
         return len(self.subtokens)
 
     @cached_property
@@ -196,21 +175,10 @@ class SubwordVocabulary:
             for token, subtoken in enumerate(self.subtokens)
         ]
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the file, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
-
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of one line, without EOS."""
         return [token for run in split_runs(text) for token in self._run_ids(run)]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, without EOS."""
-        return [self.encode(text) for text in texts]
-
     def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of `ids` up to the first EOS; PAD is skipped."""
         runs = "".join(self.subtokens[token] for token in until_eos(ids)).split(END)
         words = [unescape(run) for run in runs if run]
         others = [
@@ -225,19 +193,58 @@ class SubwordVocabulary:
 
         return SubwordGraph(self.subtokens)
 
-    @property
-    def graph_resource(self) -> Any:
-        """The lookup table of subtokens; an exported module must hold it as an attribute."""
-        return self._graph.table
-
-    def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
-        return self._graph.encode(texts)
-
-    def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """`decode` of each row as TensorFlow ops: int32 [batch, None] -> string [batch]."""
-        return self._graph.decode(ids)
-
     def _encode_run(self, run: str) -> list[int]:
         subtokens = longest_match(escape(run, self.alphabet), self._ids, self._max_length)
         return [self._ids[subtoken] for subtoken in subtokens]
+
+
+def frequent_subtokens(
+    token_counts: Mapping[str, int],
+    min_count: int,
+    num_iterations: int,
+    reserved: Sequence[str],
+    max_length: int | None,
+) -> list[str]:
+    """Returns the subtokens in the order of their ids: `reserved` ones, then by falling frequency.
+
+    Each iteration splits all runs into the subtokens of the iteration before and counts the substrings that
+    begin where one of these begins. A substring is kept if it is frequent enough; the count of a longer one
+    is subtracted from the counts of its prefixes. Single characters are always kept (T2T's
+    `SubwordTextEncoder.build_from_token_counts`).
+    """
+    alphabet = {c for token in (*token_counts, *reserved) for c in token}.union(ESCAPE_CHARACTERS) - {"\n"}
+    subtokens = list(alphabet)
+    for _ in range(num_iterations):
+        counts = _substring_counts(token_counts, alphabet, subtokens, max_length)
+        kept = _frequent(counts, max(1, min_count)) | alphabet
+        subtokens = sorted(kept, key=lambda subtoken: (counts[subtoken], subtoken), reverse=True)
+    return [*(escape(token, alphabet) for token in reserved), *subtokens]
+
+
+def _substring_counts(
+    token_counts: Mapping[str, int], alphabet: set[str], subtokens: Sequence[str], max_length: int | None
+) -> Counter[str]:
+    """Counts the substrings of escaped runs that begin where a subtoken begins."""
+    counts: Counter[str] = Counter()
+    known, longest = frozenset(subtokens), max(map(len, subtokens))
+    for token, occurrences in token_counts.items():
+        text, start = escape(token, alphabet), 0
+        for subtoken in longest_match(text, known, longest):
+            stop = len(text) + 1 if max_length is None else min(len(text) + 1, start + max_length)
+            for end in range(start + 1, stop):
+                counts[text[start:end]] += occurrences
+            start += len(subtoken)
+    return counts
+
+
+def _frequent(counts: Counter[str], min_count: int) -> set[str]:
+    """Returns the frequent substrings; subtracts their counts from those of their prefixes in `counts`."""
+    kept = set()
+    candidates = [substring for substring, count in counts.items() if count >= min_count]
+    for substring in sorted(candidates, key=len, reverse=True):
+        if counts[substring] < min_count:
+            continue
+        kept.add(substring)
+        for end in range(1, len(substring)):
+            counts[substring[:end]] -= counts[substring]
+    return kept

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from t2t_revival.data.vocabulary.graph_ids import until_eos
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
     REPLACEMENT,
     alphanumeric_bounds,
 )
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 
 SPACE, LINE_FEED = ord(" "), ord("\n")
 ESCAPE = r"(\\u|\\\\|\\[0-9]+;)"
@@ -23,22 +23,18 @@ MAX_RUN_BYTES = 2**30  # effectively unbounded
 
 
 class SubwordGraph:
-    """Encodes and decodes lines in a graph.
+    """Encodes and decodes lines in a graph; its resource is the lookup table, subtoken -> id.
 
-    Args:
-        subtokens: the subtoken of each id; an empty one has no text.
-
-    Attributes:
-        table: lookup table, subtoken -> id.
+    It has one subtoken for each id; an empty one has no text.
     """
 
     def __init__(self, subtokens: Sequence[str]) -> None:
         ids = {subtoken: token for token, subtoken in enumerate(subtokens) if subtoken}
         with tf.init_scope():
             pairs = tf.lookup.KeyValueTensorInitializer(list(ids), list(ids.values()), tf.string, tf.int64)
-            self.table = tf.lookup.StaticHashTable(pairs, default_value=-1)
+            self.resource = tf.lookup.StaticHashTable(pairs, default_value=-1)
             self._longest_match = tf_text.WordpieceTokenizer(
-                self.table,
+                self.resource,
                 suffix_indicator="",
                 max_bytes_per_word=MAX_RUN_BYTES,
                 max_chars_per_token=max(map(len, subtokens)),
@@ -85,6 +81,13 @@ class SubwordGraph:
         index = tf.minimum(tf.searchsorted(alphabet, code), tf.size(alphabet) - 1)
         known = tf.gather(alphabet, index) == code
         return tf.where(known, text, "\\" + tf.strings.as_string(code) + ";")
+
+
+def until_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Truncates each row before its first EOS and removes PAD: int32 [batch, None] -> int32 [batch, None]."""
+    dense = ids.to_tensor(PAD)  # [batch, longest]
+    ended = tf.cumsum(tf.cast(dense == EOS, tf.int32), axis=1) > 0
+    return tf.ragged.boolean_mask(dense, (dense != PAD) & ~ended)
 
 
 def _changes(x: tf.Tensor) -> tf.Tensor:

@@ -1,69 +1,108 @@
-"""`TextEncoder`, the interface of all vocabularies, and the encoder for a vocabulary file."""
+"""`TextEncoder`, the base of all vocabularies (T2T's `TextEncoder`)."""
 
 from __future__ import annotations
 
+import abc
+import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+PAD, EOS = 0, 1
 SUBWORDS = ".subwords"  # extension of T2T's vocabulary files
 
 
-class TextEncoder(Protocol):
-    """Text to ids and back, in Python and in the graph; PAD is 0 and EOS 1 (T2T's `TextEncoder`).
+class TextEncoder(abc.ABC):
+    """Text to ids and back, in Python and in the graph; PAD is 0 and EOS 1.
+
+    Args:
+        path: the vocabulary file.
+        content: the bytes of that file. `None` reads them.
 
     Attributes:
         path: the vocabulary file.
         content: the bytes of that file.
         unknown: the id of text outside the vocabulary; PAD where every text has ids.
+
+    Raises:
+        T2TError: the file is missing.
     """
 
-    path: Path
-    content: bytes
-    unknown: int
+    unknown = PAD
+
+    def __init__(self, path: str | Path, content: bytes | None = None) -> None:
+        self.path, self._given_content = Path(path), content
+        self.content = read_vocabulary(self.path) if content is None else content
+
+    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Path, bytes | None]]:
+        return type(self), (self.path, self._given_content)
 
     @property
+    @abc.abstractmethod
     def size(self) -> int:
-        """Number of ids."""
+        """Number of ids, PAD and EOS included."""
 
-    @property
+    @cached_property
+    @abc.abstractmethod
     def pieces(self) -> list[str]:
         """A unique name for each id."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
 
+    @abc.abstractmethod
     def encode(self, text: str) -> list[int]:
         """Returns the ids of one line, without EOS."""
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each line, without EOS."""
+        """Returns the ids of each line, without EOS; uses one thread."""
+        return [self.encode(text) for text in texts]
 
+    @abc.abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of `ids` up to the first EOS; PAD is skipped."""
+
+    @cached_property
+    @abc.abstractmethod
+    def _graph(self) -> Any:
+        """`encode` and `decode` as TensorFlow ops, with their `resource`."""
 
     @property
     def graph_resource(self) -> Any:
         """The resource that an exported module must hold as an attribute to use the two methods below."""
+        return self._graph.resource
 
     def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None]."""
+        """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
+        return self._graph.encode(texts)
 
     def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """`decode` of each row as TensorFlow ops: int32 [batch, None] -> string [batch]."""
+        return self._graph.decode(ids)
 
 
-def open_vocabulary(path: str | Path) -> TextEncoder:
-    """Opens a vocabulary file: T2T's if its name ends in ".subwords", else SentencePiece's.
+def read_vocabulary(path: Path) -> bytes:
+    """Returns the content of a vocabulary file; raises T2TError if it is missing."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise T2TError(f"{path}: no such vocabulary") from error
 
-    Raises:
-        T2TError: the file is missing or corrupt.
-    """
-    return SubwordVocabulary(path) if Path(path).suffix == SUBWORDS else Vocabulary(path)
+
+def fingerprint(path: Path) -> str:
+    """Returns the SHA-256 of a vocabulary file, in hexadecimal; does not parse it."""
+    return hashlib.sha256(read_vocabulary(path)).hexdigest()
+
+
+def until_eos(ids: Iterable[int]) -> list[int]:
+    """Returns `ids` up to the first EOS, without PAD."""
+    return [int(token) for token in takewhile(lambda token: token != EOS, ids) if token != PAD]

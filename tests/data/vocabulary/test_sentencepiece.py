@@ -161,10 +161,10 @@ def test_no_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"no model", "half"])
-def test_a_damaged_file_is_named(vocabulary, tmp_path, content):
+def test_a_corrupt_file_is_named(vocabulary, tmp_path, content):
     path = tmp_path / "bad.spm"
     path.write_bytes(vocabulary.content[: len(vocabulary.content) // 2 + 1] if content == "half" else content)
-    with pytest.raises(T2TError, match=r"bad\.spm: damaged"):
+    with pytest.raises(T2TError, match=r"bad\.spm: corrupt"):
         Vocabulary(path)
 
 

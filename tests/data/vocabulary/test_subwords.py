@@ -9,10 +9,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subword_format import alphanumeric_bounds, is_alphanumeric
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary.text_encoder import open_vocabulary
 from t2t_revival.errors import T2TError
 
 T2T = Path(__file__).parents[4] / "shared" / "data" / "t2t_reference"
@@ -161,7 +161,7 @@ def test_a_vocabulary_travels_to_other_processes(vocabulary):
 
 
 def test_quotes_are_left_out_where_there_are_any(vocabulary, tmp_path):
-    """T2T wrote both; a quote that is a subtoken stands in quotes."""
+    """Reads subtokens with quotes and without, as T2T wrote both."""
     bare = [subtoken if subtoken.strip() else f"'{subtoken}'" for subtoken in vocabulary.subtokens]
     (tmp_path / "bare.subwords").write_text("\n".join([*bare, "'''", '"\'"']), encoding="utf-8")
     found = SubwordVocabulary(tmp_path / "bare.subwords")
@@ -183,12 +183,12 @@ def test_empty_subtokens_are_ids_without_text(vocabulary, subwords_file, tmp_pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the character .* is no subtoken"),
-        (b"<pad>\n<EOS>\nab_\n", "the character .* is no subtoken"),
+        (b"", "'.*' is not a subtoken"),
+        (b"<pad>\n<EOS>\nab_\n", "'.*' is not a subtoken"),
         (b"\xff\n", "not UTF-8"),
     ],
 )
-def test_a_damaged_file_is_named(tmp_path, content, message):
+def test_a_corrupt_file_is_named(tmp_path, content, message):
     path = tmp_path / "bad.subwords"
     path.write_bytes(content)
     with pytest.raises(T2TError, match=rf"bad\.subwords: not a T2T vocabulary.*{message}"):

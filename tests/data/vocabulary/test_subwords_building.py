@@ -56,7 +56,7 @@ def test_counts_and_the_file_are_t2ts(tmp_path):
 
 
 def _runs_of(vocabulary, text):
-    """The runs that are encoded by themselves, from the ids: each ends in "_"."""
+    """Returns the separately encoded runs of ids: each ends in "_"."""
     runs = "".join(vocabulary.subtokens[token] for token in vocabulary.encode(text)).split("_")[:-1]
     return [run.replace("\\u", "_").replace("\\\\", "\\") for run in runs]
 
@@ -135,9 +135,9 @@ def test_wrong_arguments_are_named(tmp_path):
         T2TError, match=r"reserved_tokens=\['<S>'\]: they must begin with \['<pad>', '<EOS>'\]"
     ):
         SubwordVocabulary.build_from_token_counts({"a": 1}, 1, reserved_tokens=["<S>"])
-    with pytest.raises(T2TError, match="no vocabulary of 0 subtokens"):
+    with pytest.raises(T2TError, match="target_size=0 must be at least 1"):
         SubwordVocabulary.build_to_target_size(0, {"a": 1}, 1, 10)
-    with pytest.raises(T2TError, match="counts from 3 to 2"):
+    with pytest.raises(T2TError, match="min_val=3 at most max_val=2"):
         SubwordVocabulary.build_to_target_size(10, {"a": 1}, 3, 2)
     spaced = SubwordVocabulary.build_from_generator(["a . b"], 10)
     with pytest.raises(T2TError, match=r"the subtoken '.*' needs quotes"):

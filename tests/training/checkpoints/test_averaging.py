@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.data.vocabulary.sentencepiece import fingerprint
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints import directory as checkpoints

@@ -1,0 +1,50 @@
+"""A small corpus of lines, and generations of its data."""
+
+import dataclasses
+import random
+
+from t2t_revival.data.metadata import DataSpec
+from t2t_revival.data.sources import source
+
+NOUNS = ("dog", "cat", "house", "tree", "garden", "river", "child", "teacher", "window", "street")
+
+
+def sentences(count, seed=0):
+    draw = random.Random(seed)
+    for number in range(count):
+        one, two = draw.choice(NOUNS), draw.choice(NOUNS)
+        yield f"the {one} number {number} sees a {two}", f"das {one}chen Nummer {number} sieht ein {two}lein"
+
+
+def write_corpus(folder, train=300, dev=20):
+    folder.mkdir(exist_ok=True)
+    for split, count in (("train", train), ("dev", dev)):
+        for side, language in enumerate(("en", "de")):
+            lines = "".join(pair[side] + "\n" for pair in sentences(count, seed=split))
+            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def data_spec(corpus, **changes):
+    def make_source(name, tmp_dir):
+        return source(name, "en", "de", tmp_dir=tmp_dir)
+
+    made = DataSpec("p", str(corpus), "sample", make_source, 330, lambda _: 50_000, lambda _: ())
+    return dataclasses.replace(made, **changes)
+
+
+def snapshot(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def interrupt_at(stage, pairs):
+    def progress(now, done, total):
+        if now == stage and done >= pairs:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def flip(content):
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
