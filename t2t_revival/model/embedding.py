@@ -113,8 +113,8 @@ class PositionalEncoding(Layer):
             normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
             self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=normal)
         if self.has_target_space:
-            shape = (self.hidden_size,)
-            self.target_space = self.add_weight(name="target_space", shape=shape, initializer="zeros")
+            size = (self.hidden_size,)
+            self.target_space = self.add_weight(name="target_space", shape=size, initializer="zeros")
 
     def call(self, x: Any, positions: Any = None) -> Any:
         """[batch, length, hidden], or [rows, hidden] of one position -> the same shape.

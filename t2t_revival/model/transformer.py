@@ -18,11 +18,6 @@ from t2t_revival.model.outputs import AttentionWeights, DecoderState
 from t2t_revival.model.stacks import Decoder, Encoder
 from t2t_revival.utils.keras_hooks import build_sublayers
 
-OF_LAYERS = (  # hyperparameters that are arguments of each layer, by the same name
-    *("num_heads", "hidden_size", "filter_size", "key_channels", "value_channels"),
-    *("attention_dropout", "relu_dropout", "pre_norm", "norm_epsilon", "attention_window"),
-)
-
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class Transformer(keras.Model):
@@ -49,7 +44,11 @@ class Transformer(keras.Model):
         embedding = partial(TokenEmbedding, vocab_size, h.hidden_size, dtype=dtype)
         positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)
         dropout = partial(Dropout, h.layer_prepostprocess_dropout, dtype=dtype)
-        layer: dict[str, Any] = {name: getattr(h, name) for name in OF_LAYERS}
+        sizes = {"num_heads": h.num_heads, "hidden_size": h.hidden_size, "filter_size": h.filter_size}
+        heads = {"key_channels": h.key_channels, "value_channels": h.value_channels}
+        rates = {"attention_dropout": h.attention_dropout, "relu_dropout": h.relu_dropout}
+        norms = {"pre_norm": h.pre_norm, "norm_epsilon": h.norm_epsilon}
+        layer: dict[str, Any] = {**sizes, **heads, **rates, **norms, "attention_window": h.attention_window}
         layer |= {"dropout": h.layer_prepostprocess_dropout, "dtype": dtype}
         self.target_embedding = embedding(name="target_embedding")
         if h.shared_embedding_and_softmax_weights:
