@@ -12,9 +12,14 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, wait_flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
+from t2t_revival.training.checkpoints.averaging import (
+    UNKNOWN,
+    average_latest,
+    data_change,
+    moving_averages,
+    open_folder,
+)
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.latest_average import UNKNOWN, average_latest, data_change
 from t2t_revival.training.run import load_hparams
 from t2t_revival.utils.files import exclusive_lock
 

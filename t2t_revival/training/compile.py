@@ -7,9 +7,8 @@ import keras
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.loss import TokenCrossEntropy
-from t2t_revival.training.loss_scale import LossScaledAdam
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 

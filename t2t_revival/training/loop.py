@@ -16,23 +16,31 @@ from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.callback import DivergedError, TrainingCallback
+from t2t_revival.training.callback import (
+    CheckpointSaver,
+    DivergedError,
+    Evaluate,
+    Reporter,
+    TrainingCallback,
+)
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
-from t2t_revival.training.distribution import accumulation, make_strategy, replica_number
+from t2t_revival.training.distribution import (
+    Workers,
+    accumulation,
+    lost_worker,
+    make_strategy,
+    replica_number,
+)
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event
-from t2t_revival.training.finished import lacks_evaluation, nothing_left
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.reporting import StepReporter
+from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.saving import CheckpointSaver
-from t2t_revival.training.scoring import DevScorer, Evaluate
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EarlyStopping, Stopping
-from t2t_revival.training.workers import Workers, lost_worker
 
 ENDLESS = sys.maxsize  # steps of `fit`: the callback ends it, since skipped updates take steps too
 
@@ -205,12 +213,10 @@ class Training:
         with self._open_curves() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
             saver = CheckpointSaver(config, self._model, progress, self._on_event, self.workers.chief)
-            reporter = StepReporter(progress, curves, self._on_event)
-            scorer = None
-            if self._evaluate and curves:
-                scorer = DevScorer(self._evaluate, progress, curves, self._on_event)
+            reporter = Reporter(progress, curves, self._on_event)
+            evaluate = self._evaluate if self.workers.chief else None
             stopping = Stopping(EarlyStopping(config, self._comparable_evaluations()), self.workers)
-            callback = TrainingCallback(config, progress, reporter, saver, scorer, stopping)
+            callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
             with stopping.handle_signals():
                 self._fit(callback, saver)
         return Result(
@@ -218,7 +224,7 @@ class Training:
             stopping.reason,
             progress.seconds,
             progress.state.seen,
-            scorer.scores if scorer else {},
+            callback.scores,
             progress.skipped_updates,
             progress.overflows,
             self.workers.chief,

@@ -17,6 +17,9 @@ from t2t_revival.data.vocabulary.sentencepiece import fingerprint
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training.checkpoints.directory import list_checkpoints
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
+from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.lock import check_free
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name
@@ -203,3 +206,43 @@ def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> 
         run.save(output_dir)
     except OSError as error:
         raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
+
+
+def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequency: int) -> bool:
+    """Returns whether a training stopped between its newest checkpoint and the evaluation due after it.
+
+    `step` is the checkpoint's, 0 without any; with an `eval_frequency` of 0 only the last update is evaluated.
+    """
+    if not 0 < step <= train_steps:
+        return False
+    due = step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    return due and not has_point(output_dir, DEV, step)
+
+
+def nothing_left(output_dir: Path, step: int, train_steps: int) -> T2TError:
+    """The error of a training that is already at its last step."""
+    return T2TError(
+        f"{output_dir} is at step {step} already, and train_steps is {train_steps}: "
+        "give a larger --train_steps to train on"
+    )
+
+
+def check_unfinished(output_dir: Path, train_steps: int, eval_frequency: int) -> None:
+    """Checks, by the newest checkpoint alone, that there is something left to train or to evaluate.
+
+    A corrupt checkpoint passes: the training will resume from the one before it.
+
+    Raises:
+        T2TError: there is nothing.
+    """
+    checkpoints = list_checkpoints(output_dir)
+    if not checkpoints or checkpoints[-1].step < train_steps:
+        return
+    newest = checkpoints[-1]
+    if lacks_evaluation(output_dir, newest.step, train_steps, eval_frequency):
+        return
+    try:
+        verify(newest.path)
+    except (CorruptCheckpointError, CheckpointNotFoundError):
+        return
+    raise nothing_left(output_dir, newest.step, train_steps)

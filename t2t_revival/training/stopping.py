@@ -11,9 +11,9 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.curve_files import LOWER_IS_BETTER
+from t2t_revival.training.distribution import Workers
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.workers import Workers
 
 EARLY = "early stopping"
 REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones

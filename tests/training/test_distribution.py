@@ -13,9 +13,8 @@ import tensorflow as tf
 from t2t_revival.errors import T2TError
 from t2t_revival.training import loop
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.distribution import VARIABLE, Workers, make_strategy
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.workers import VARIABLE, Workers
 from tests.support.copy_task import HPARAMS, VOCAB, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
