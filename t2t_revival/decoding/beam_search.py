@@ -31,11 +31,10 @@ from t2t_revival.decoding.beams import (
     select_parents,
 )
 from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.tf_workarounds import max_or_one
-from t2t_revival.decoding.top_tokens import log_sum_exp, top_tokens
+from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.tree_constraint import TreeConstraint
+    from t2t_revival.decoding.constraints import TreeConstraint
     from t2t_revival.model import Transformer
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.formatting import to_bytes
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import part_file
+from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint

@@ -25,7 +25,7 @@ from t2t_revival.decoding.beams import (
     is_active,
     num_active,
 )
-from t2t_revival.decoding.prefixes import PrefixConstraint, max_output_lengths
+from t2t_revival.decoding.constraints import PrefixConstraint, max_output_lengths
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
     cast_weights,
@@ -40,7 +40,7 @@ from t2t_revival.model import DecoderState
 from t2t_revival.model.attention import MASKED
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.tree_constraint import TreeConstraint
+    from t2t_revival.decoding.constraints import TreeConstraint
     from t2t_revival.model import Transformer
 
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done

@@ -1,4 +1,6 @@
-"""Outputs that are written in input order while they are computed; a file survives even `kill -9`.
+"""Outputs: as lines in T2T's format, and files of them that survive even `kill -9`.
+
+Results are written in input order while they are computed:
 
 FILE.part             results in input order, up to the first that is missing; renamed to FILE at the end
 .FILE.part.journal    JSON lines, each after its CRC-32: the origin of the results, then each complete batch
@@ -10,28 +12,95 @@ import json
 import signal
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
+from typing import Any, BinaryIO, Generic, NoReturn, Protocol, TypeVar
 
 from t2t_revival.errors import T2TError, Terminated
 from t2t_revival.utils.files import lock, put_in_place
 
 FORMAT = 1
+Draw = Callable[[str], str]
 Result = TypeVar("Result")
+
+
+class Output(Protocol):
+    """One output of a line: its text without a line end, and its log-probability / length penalty."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def score(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output.
+
+    Attributes:
+        text: without line ends.
+        score: log-probability / length penalty; 0 for the output of an empty input.
+        repaired: whether the model's output was malformed, such as half a tree.
+    """
+
+    text: str
+    score: float
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class Score:
+    """Log-probability of an output.
+
+    Attributes:
+        log_prob: natural logarithm of its probability given its source, summed over its tokens.
+        tokens: number of tokens, EOS counted.
+    """
+
+    log_prob: float
+    tokens: int
+
+
+def format_outputs(
+    outputs: Sequence[Output], beams: bool, scores: bool, draw: Draw | None = None, columns: int = 1
+) -> bytes:
+    """Formats the outputs of one input as T2T does.
+
+    Args:
+        outputs: best first.
+        beams: whether all outputs stand on the line, joined by tabs, and not only the best.
+        scores: whether each output is followed by a tab and its score.
+        draw: draws an output over several lines; an empty line, and no tab, then follows each.
+        columns: with `beams`, the outputs of a line; missing ones are empty and have score -inf.
+    """
+    outputs = outputs if beams else outputs[:1]
+    if draw:
+        return to_bytes([draw_output(output, scores, draw) + "\n" for output in outputs])
+    cells = []
+    for output in outputs:
+        # A tab in the text would look like a column.
+        cells.append(output.text.replace("\t", " ") if beams or scores else output.text)
+        cells += [f"{output.score:.2f}"] * scores
+    missing = ["", "-inf"] if scores else [""]
+    return to_bytes(["\t".join(cells + missing * (beams * (columns - len(outputs))))])
+
+
+def draw_output(output: Output, scores: bool, draw: Draw) -> str:
+    """Draws an output, below its score where `scores`."""
+    return (f"{output.score:.2f}\n" if scores else "") + draw(output.text)
+
+
+def to_bytes(lines: Sequence[str]) -> bytes:
+    """Encodes lines, each with a line feed, as UTF-8."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 @dataclass(frozen=True)
 class ResultFormat(Generic[Result]):
-    """Conversions of a result.
-
-    Attributes:
-        to_bytes: returns the lines that are written for it.
-        to_json: returns the JSON value that the journal keeps.
-        from_json: returns the result of such a value.
-    """
+    """Conversions of a result: to its lines in the file, and to and from its JSON value in the journal."""
 
     to_bytes: Callable[[Result], bytes]
     to_json: Callable[[Result], Any]

@@ -11,17 +11,22 @@ from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.formatting import Draw, format_outputs, to_bytes
-from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
+from t2t_revival.decoding.outputs import (
+    Draw,
+    OrderedOutput,
+    ResultFormat,
+    Score,
+    Translation,
+    format_outputs,
+    to_bytes,
+)
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.file import fingerprint
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.scoring import Score
-    from t2t_revival.decoding.translator import Translation, Translator
+    from t2t_revival.decoding.translator import Translator
 
-DIGITS = 16  # hexadecimal, of an input's digest
-OnProgress = Callable[["DecodingProgress"], None]
+OnProgress = Callable[[DecodingProgress], None]
 OnNote = Callable[[str], None]
 NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
 
@@ -65,8 +70,6 @@ def translate_lines(
     Raises:
         T2TError: the model finds no output, or a line cannot be translated.
     """
-    from t2t_revival.decoding.translator import Translation
-
     options = translator.options
 
     def as_bytes(outputs: list[Translation]) -> bytes:
@@ -125,7 +128,6 @@ def score_pairs(
     Raises:
         T2TError: a log-probability is not finite, or a pair cannot be scored.
     """
-    from t2t_revival.decoding.scoring import Score
 
     def add(batch: Mapping[int, Score]) -> None:
         if not all(math.isfinite(score.log_prob) for score in batch.values()):
@@ -202,5 +204,5 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
 
 
 def digest(lines: Any) -> str:
-    """A SHA-256 of inputs, given as JSON values."""
-    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:DIGITS]}"
+    """The first 16 digits of a SHA-256 of inputs, given as JSON values."""
+    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]}"

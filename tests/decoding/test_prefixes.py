@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.prefixes import max_output_lengths
-from t2t_revival.decoding.tree_constraint import TreeConstraint
+from t2t_revival.decoding.constraints import TreeConstraint, max_output_lengths
 from t2t_revival.errors import T2TError
 from tests.support.tiny_models import all_outputs, scores_of, tiny, trimmed
 

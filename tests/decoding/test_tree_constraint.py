@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
+from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
