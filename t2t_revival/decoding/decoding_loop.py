@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -25,7 +25,7 @@ from t2t_revival.decoding.beams import (
     is_active,
     num_active,
 )
-from t2t_revival.decoding.constraints import PrefixConstraint, max_output_lengths
+from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
     cast_weights,
@@ -36,12 +36,8 @@ from t2t_revival.decoding.tf_workarounds import (
     shape_invariants,
 )
 from t2t_revival.errors import T2TError
-from t2t_revival.model import DecoderState
+from t2t_revival.model import DecoderState, Transformer
 from t2t_revival.model.attention import MASKED
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.constraints import TreeConstraint
-    from t2t_revival.model import Transformer
 
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
 

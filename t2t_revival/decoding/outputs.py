@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, NoReturn, Protocol, TypeVar
 
 from t2t_revival.errors import T2TError, Terminated
-from t2t_revival.utils.files import lock, put_in_place
+from t2t_revival.utils.files import lock, put_in_place, writing
 
 FORMAT = 1
 Draw = Callable[[str], str]
@@ -204,10 +204,8 @@ class _PartFile(OrderedOutput[Result]):
                 f"cannot write {path}: its lines are first written to {self._part}, which exists and was "
                 "not left by an interrupted run; move it away"
             )
-        try:
+        with writing(path):
             self._journal = journal.open("a+b")
-        except OSError as error:
-            self._fail(error)
         try:
             lock(self._journal.fileno(), f"{path} is being written by another process: wait until that ends")
         except T2TError:
@@ -219,34 +217,28 @@ class _PartFile(OrderedOutput[Result]):
     ) -> dict[int, Result]:
         super().start(origin, total, result_format)
         self._total = total
-        try:
+        with writing(self._path):
             completed = self._resume({"format": FORMAT, **origin})
             self._done = len(completed)
             self._stream = self._part.open("wb")
             super().add(completed)
-        except OSError as error:
-            self._fail(error)
         if completed:
             self._on_note(f"resuming {self._part}: {len(completed):,} of {total:,} lines are done")
         return completed
 
     def add(self, results: Mapping[int, Result]) -> None:
-        try:
+        with writing(self._path):
             self._append([[index, self._format.to_json(result)] for index, result in results.items()])
             self._done += len(results)
             super().add(results)
-        except OSError as error:
-            self._fail(error)
 
     def finish(self, mtime_ns: int | None) -> None:
         """Renames FILE.part to FILE."""
         assert self._stream is not None
         if self._written < self._total:
             raise RuntimeError(f"{self._path}: {self._written} of {self._total} results")
-        try:
+        with writing(self._path):
             put_in_place(self._stream, self._part, self._path, mtime_ns)
-        except OSError as error:
-            self._fail(error)
 
     def kept(self) -> str:
         """Message with the number of results that are kept; empty if there are none."""
@@ -285,9 +277,6 @@ class _PartFile(OrderedOutput[Result]):
         text = json.dumps(record).encode()
         self._journal.write(b"%08x %s\n" % (zlib.crc32(text), text))
         self._journal.flush()
-
-    def _fail(self, error: OSError) -> NoReturn:
-        raise T2TError(f"cannot write {self._path}: {error.strerror or error}") from error
 
 
 def _read_journal(journal: BinaryIO) -> tuple[list[Any], int]:

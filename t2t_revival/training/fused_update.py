@@ -44,12 +44,14 @@ class FusedUpdate:
     def _accumulate(self, strategy: Any, gradients: list[Any]) -> None:
         """Adds gradients to the sums; after the last micro-batch of an update, updates and clears them."""
         for total, gradient in zip(self._sums, gradients, strict=True):
-            strategy.extended.update(total, _add, args=(gradient,), group=False)
+            strategy.extended.update(
+                total, lambda x, y: x.assign_add(tf.convert_to_tensor(y)), (gradient,), group=False
+            )
 
         def update_and_clear() -> None:
             self._update_if_finite(strategy, self._sums)
             for total in self._sums:
-                strategy.extended.update(total, _clear, group=False)
+                strategy.extended.update(total, lambda x: x.assign(tf.zeros_like(x)), group=False)
 
         optimizer = self._optimizer
         is_last = (optimizer._iterations.value + 1) % optimizer.micro_batches == 0
@@ -99,14 +101,6 @@ def _apply_adam(
         use_locking=True,
         **{name: tf.cast(scalar, weight.dtype) for name, scalar in scalars.items()},
     )
-
-
-def _add(total: Any, gradient: Any) -> None:
-    total.assign_add(tf.convert_to_tensor(gradient))
-
-
-def _clear(total: Any) -> None:
-    total.assign(tf.zeros_like(total))
 
 
 def _values(gradient: Any) -> Any:

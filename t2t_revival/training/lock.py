@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import lock
+from t2t_revival.utils.files import lock, writing
 
 FILE_NAME = ".training.lock"  # is never removed after a training; without a process it locks nothing
 
@@ -27,11 +26,9 @@ def output_dir_lock(output_dir: Path) -> Iterator[None]:
         T2TError: another trainer holds the lock, or the folder cannot be written.
     """
     created = [folder for folder in (output_dir, *output_dir.parents) if not folder.exists()]
-    try:
+    with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(output_dir / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
     try:
         lock(descriptor, _rejection(output_dir))
         try:

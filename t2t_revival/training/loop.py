@@ -144,7 +144,7 @@ class Training:
             replicas=replicas,
             accumulate=self._accumulate,
             seed=config.seed,
-            start=self._first_batch(),
+            start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
             pad_to_bucket=config.xla,
         )
 
@@ -181,12 +181,6 @@ class Training:
             config.output_dir, self.start.step, self._hparams.train_steps, config.eval_frequency
         )
 
-    def _first_batch(self) -> IteratorState:
-        """Position in the data from which training resumes; the first of the epoch if the data is new."""
-        if self.has_other_data:
-            return IteratorState(self.start.position.epoch)
-        return self.start.position
-
     @property
     def note(self) -> str | None:
         """One line for the user if training cannot resume at the very batch, as after another batch_size."""
@@ -215,7 +209,9 @@ class Training:
             saver = CheckpointSaver(config, self._model, progress, self._on_event, self.workers.chief)
             reporter = Reporter(progress, curves, self._on_event)
             evaluate = self._evaluate if self.workers.chief else None
-            stopping = Stopping(EarlyStopping(config, self._comparable_evaluations()), self.workers)
+            labels = self._data.fingerprints.labels(DEV)
+            history = comparable_rows(config.output_dir, DEV, config.patience_score, labels)
+            stopping = Stopping(EarlyStopping(config, history), self.workers)
             callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
             with stopping.handle_signals():
                 self._fit(callback, saver)
@@ -235,11 +231,6 @@ class Training:
             return nullcontext()
         labels = {curve: self._data.fingerprints.labels(curve) for curve in (TRAIN, DEV)}
         return Curves(self._config.output_dir, self.start.step, labels)
-
-    def _comparable_evaluations(self) -> list[Scores]:
-        """Earlier evaluations, on the same dev data, of the score that early stopping watches."""
-        labels = self._data.fingerprints.labels(DEV)
-        return comparable_rows(self._config.output_dir, DEV, self._config.patience_score, labels)
 
     def _fit(self, callback: TrainingCallback, saver: CheckpointSaver) -> None:
         """Trains, and saves the last update, also after an error unless the weights may be spoilt."""

@@ -22,21 +22,13 @@ from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, Corru
 from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.lock import check_free
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, is_file_name
+from t2t_revival.utils.files import atomic_write, is_file_name, writing
 
 if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
 
 FILE_NAME = "run.json"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
-FIELDS = {
-    "problem": "str",
-    "hparams_set": "str",
-    "data_dir": "str",
-    "vocabulary": "str",
-    "fingerprint": "str",
-    "decode_hparams": "dict",
-}
 ANOTHER = "give another --output_dir"
 HINT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
 
@@ -84,12 +76,13 @@ class Run:
                 f"no trained model in {output_dir}: train one with t2t-trainer, or give --output_dir"
             )
         values = checked_json.load(path, HINT)
-        if {name: type(value).__name__ for name, value in values.items()} != FIELDS:
-            raise T2TError(f"{path}: damaged, its fields are not {', '.join(FIELDS)}; {HINT}")
+        types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
+        if {name: type(value).__name__ for name, value in values.items()} != types:
+            raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
         try:
             return cls(**values)
         except T2TError as error:
-            raise T2TError(f"{path}: damaged, {error}; {HINT}") from error
+            raise T2TError(f"{path}: corrupt, {error}; {HINT}") from error
 
     def save(self, output_dir: Path) -> None:
         """Writes run.json atomically."""
@@ -164,12 +157,9 @@ def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
 
 
 def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
-    """Checks that a run in `output_dir`, if there is one, has the same vocabulary and model.
+    """Checks that the run in `output_dir`, if there is one, has the same vocabulary and model as `run`.
 
-    Args:
-        output_dir: of the run.
-        run: the run that is to start or resume.
-        hparams: of that run, which may train differently, but not another model.
+    Its hparams may differ in how they train the model.
 
     Raises:
         T2TError: it has not.
@@ -186,32 +176,24 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
 
 
 def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
-    """Writes the files of `output_dir` besides checkpoints, each atomically.
-
-    Args:
-        output_dir: created if missing.
-        run: written to run.json.
-        hparams: written to hparams.json.
-        vocabulary: file to copy.
+    """Writes the files of `output_dir` besides checkpoints, each atomically; copies `vocabulary`.
 
     Raises:
         T2TError: it cannot be written.
     """
-    try:
+    with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         if not (output_dir / run.vocabulary).exists():
             with atomic_write(output_dir / run.vocabulary) as file:
                 file.write(vocabulary.read_bytes())
         hparams.save(output_dir)
         run.save(output_dir)
-    except OSError as error:
-        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
 
 
 def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequency: int) -> bool:
     """Returns whether a training stopped between its newest checkpoint and the evaluation due after it.
 
-    `step` is the checkpoint's, 0 without any; with an `eval_frequency` of 0 only the last update is evaluated.
+    `step` is the checkpoint's, or 0. With an `eval_frequency` of 0 only the last update is evaluated.
     """
     if not 0 < step <= train_steps:
         return False

@@ -28,9 +28,7 @@ def save(path: Path, values: Mapping[str, Any], indent: int = 2) -> None:
 def load(path: Path, hint: str) -> dict[str, Any]:
     """Reads a file of `save`. A file without a checksum is accepted, since it may be written by hand.
 
-    Args:
-        path: the file.
-        hint: end of the error, as in "generate it again".
+    Errors end with the hint, as in "generate it again".
 
     Raises:
         T2TError: the file is not a JSON object, or its checksum is wrong.

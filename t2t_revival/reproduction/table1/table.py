@@ -21,8 +21,8 @@ from t2t_revival.reproduction.table1.layer_types import (
     UNPROJECTED,
     WINDOW,
     LayerType,
+    path_length,
 )
-from t2t_revival.reproduction.table1.path_lengths import path_length
 from t2t_revival.reproduction.table1.timings import (
     OnMessage,
     Plan,
@@ -41,15 +41,10 @@ PATH_LENGTHS = (8, 32, 128)  # values of n for path lengths
 def make_table(folder: Path, scale: str, on_message: OnMessage, measure_missing: bool = True) -> ResultTable:
     """Measures what `folder` lacks, and returns the paper's table 1 beside the measurements.
 
-    Args:
-        folder: folder of `layer_costs.csv`, one row per timing.
-        scale: "cpu" takes some minutes on two cores, "paper" is for a GPU.
-        on_message: called with each line of progress.
-        measure_missing: measure missing timings; otherwise they are an error.
+    Scale "cpu" takes some minutes on two cores, "paper" is for a GPU.
 
     Raises:
         T2TError: there is no such scale, or timings are missing and not to be measured.
-        OSError: `folder` cannot be written.
     """
     plan = plan_of_scale(scale)
     timings = measure(folder, plan, on_message, measure_missing=measure_missing)
@@ -75,14 +70,7 @@ def make_table(folder: Path, scale: str, on_message: OnMessage, measure_missing:
 
 
 def draw(folder: Path, scale: str) -> Path:
-    """Draws time against n and against d, with quartiles, on logarithmic axes.
-
-    Args:
-        folder: folder of the stored timings.
-        scale: see `make_table`.
-
-    Returns:
-        The PNG file.
+    """Draws time against n and against d, with quartiles, on logarithmic axes, and returns the PNG file.
 
     Raises:
         T2TError: there is no such scale, or no timing of this device.
