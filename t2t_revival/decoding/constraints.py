@@ -37,7 +37,7 @@ class TreeConstraint:
         tokens = [token.removesuffix(SPACE_MARK) for token in takewhile(_is_symbol, pieces[UNK + 1 :])]
         if WORD not in tokens:
             raise T2TError(
-                "decode_hparams: constrained=True is for parsing: this vocabulary has no tokens of trees"
+                "decode_hparams: constrained=True is for parsing, and this vocabulary has no tokens for trees"
             )
         self.size = UNK + 1 + len(tokens)
         tokens = [""] * (UNK + 1) + tokens

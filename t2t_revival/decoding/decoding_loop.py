@@ -107,7 +107,9 @@ class DecodingLoop:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Adds the loop's ops to the present graph; see `run`."""
         if prefixes is not None and self._constraint:
-            raise T2TError("outputs that must be trees cannot begin with a text: give no prefixes")
+            raise T2TError(
+                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
+            )
         decode = InModelPrecision(self.model, lambda ids: self._decode(ids, settings, uniforms, prefixes))
         return decode(source_ids)
 

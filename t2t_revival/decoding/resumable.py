@@ -151,7 +151,7 @@ def score_pairs(
 def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
     """Notes how many outputs were not what the problem asks for and were repaired, if any."""
     if repaired:
-        on_note(f"{repaired:,} of {total:,} outputs were not well-formed and were repaired")
+        on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
 
 
 @contextmanager
@@ -181,9 +181,7 @@ def split_at_tab(line: str, name: str, number: int, required: bool = False) -> t
     """
     tabs = line.count("\t")
     if tabs > 1 or tabs < required:
-        raise T2TError(
-            f"{name}, line {number}: {tabs or 'no'} tabs, where one stands between source and target"
-        )
+        raise T2TError(f"{name}, line {number}: {tabs or 'no'} tabs instead of one between source and target")
     source, _, target = line.partition("\t")
     return source, target
 

@@ -197,7 +197,7 @@ class Translator:
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
-            raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
+            raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
         preprocessor, inputs = self._preprocessor(first_line), [line.translate(LINE_ENDS) for line in lines]
         inputs = inputs if preprocessed else preprocessor.preprocess(inputs)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
@@ -336,7 +336,7 @@ def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
         problem = registry.problem(name)
         return problem if isinstance(problem, Text2TextProblem) else None
     if options.constrained:
-        raise T2TError(f"constrained=True needs problem {name}, which is not known: give --t2t_usr_dir")
+        raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
     return None
 
 

@@ -97,7 +97,7 @@ class Runs:
         if not self.train_missing:
             steps = f"only {_steps(output_dir):,} of {hparams.train_steps:,} updates"
             state = steps if output_dir.exists() else "no run"
-            raise T2TError(f"{name}: {state} in {output_dir}: train it, without --norun")
+            raise T2TError(f"{name}: {state} in {output_dir}: leave out --norun to train it")
         count = self.scale.checkpoints
         eval_frequency = math.ceil(hparams.train_steps / count) if count else 0
         self.command(
@@ -165,7 +165,7 @@ class Runs:
         if decoded.exist:
             return decoded
         if not self.train_missing:
-            raise T2TError(f"{decoded.outputs} is missing: make it, without --norun")
+            raise T2TError(f"{decoded.outputs} is missing: leave out --norun to make it")
         checkpoint = output_dir / checkpoints.file_name(_steps(output_dir))
         if average:
             self.command("t2t-avg-all", {"output_dir": output_dir})

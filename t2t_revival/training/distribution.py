@@ -77,11 +77,11 @@ def check_tf_config() -> None:
         kind, index = config["task"]["type"], int(config["task"]["index"])
         jobs = sorted(config["cluster"])
     except (ValueError, KeyError, TypeError) as error:
-        raise T2TError(f"{VARIABLE} does not have the form that is needed ({error!r}): {HELP}") from error
+        raise T2TError(f"{VARIABLE} is not a valid cluster configuration ({error!r}): {HELP}") from error
     if jobs != ["worker"] or kind != "worker":
-        raise T2TError(f'{VARIABLE}: a cluster of the job "worker" alone is needed, not {jobs}: {HELP}')
+        raise T2TError(f'{VARIABLE}: the cluster must have the job "worker" alone, not {jobs}: {HELP}')
     if not 0 <= index < len(workers):
-        raise T2TError(f"{VARIABLE}: there is no worker {index} among {len(workers)}: {HELP}")
+        raise T2TError(f"{VARIABLE}: task index {index} is not below the {len(workers)} workers: {HELP}")
 
 
 class Workers:
@@ -166,6 +166,6 @@ def lost_worker(error: Exception) -> Exception:
     if not isinstance(error, kinds):
         return error
     return T2TError(
-        "a worker is gone: start the same command again on all machines, and training resumes from the last "
-        "checkpoint"
+        "lost another worker: start the same command again on all machines, and training resumes from the "
+        "last checkpoint"
     )

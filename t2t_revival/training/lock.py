@@ -58,8 +58,8 @@ def check_free(output_dir: Path) -> None:
 
 def _rejection(output_dir: Path) -> str:
     return (
-        f"{output_dir}: another t2t-trainer is at work there; wait for it, or give another --output_dir "
-        "(t2t-decoder and the other commands may use it meanwhile)"
+        f"{output_dir} is in use by another t2t-trainer: wait until it ends, or give another --output_dir "
+        "(t2t-decoder and the other commands can read it meanwhile)"
     )
 
 

@@ -127,8 +127,8 @@ class Training:
         replicas = strategy.num_replicas_in_sync
         if config.xla and replicas > 1:
             raise T2TError(
-                f"--xla compiles what one device computes, and this training has {replicas}: leave it out, "
-                "or give --strategy=default to train on one"
+                f"--xla works on one device, and this training has {replicas}: leave it out, or give "
+                "--strategy=default to train on one"
             )
         keras.utils.set_random_seed(config.seed)
         self._accumulate = accumulation(hparams, replicas)
@@ -196,7 +196,7 @@ class Training:
         """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
 
         Raises:
-            T2TError: a shard is damaged, too many losses in a row are not finite, memory or disk are full.
+            T2TError: a shard is corrupt, too many losses in a row are not finite, memory or disk are full.
                 The last update is saved then, if it can be.
         """
         config = self._config
@@ -280,8 +280,8 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
             renamed = checkpoints.quarantine(error.path)
             on_event(NoteEvent(f"warning: {error.fault}, renamed to {renamed.name}"))
     raise T2TError(
-        f"{output_dir}: no checkpoint is valid, and all are renamed to *{checkpoints.QUARANTINED}: put a "
-        "copy of one back, or start the same command again to train from the beginning"
+        f"{output_dir}: all checkpoints are corrupt, and renamed to *{checkpoints.QUARANTINED}: restore a "
+        "copy of one, or start the same command again to train from the beginning"
     )
 
 
@@ -296,6 +296,6 @@ def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise T2TError(
-            f"{output_dir}: {free / 1e9:.1f} GB free, and two checkpoints of this model need "
-            f"{needed / 1e9:.1f} GB: make room or give another --output_dir"
+            f"{output_dir}: {free / 1e9:.1f} GB are free, but two checkpoints of this model need "
+            f"{needed / 1e9:.1f} GB: free some space, or give another --output_dir"
         )

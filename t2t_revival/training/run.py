@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FILE_NAME = "run.json"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
 ANOTHER = "give another --output_dir"
-HINT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
+TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
+HINT = "restore a copy, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,11 @@ class Run:
         """Reads run.json.
 
         Raises:
-            T2TError: there is none, or it is damaged.
+            T2TError: there is none, or it is corrupt.
         """
         path = Path(output_dir) / FILE_NAME
         if not path.exists():
-            raise T2TError(
-                f"no trained model in {output_dir}: train one with t2t-trainer, or give --output_dir"
-            )
+            raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         values = checked_json.load(path, HINT)
         types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
         if {name: type(value).__name__ for name, value in values.items()} != types:
@@ -93,7 +92,7 @@ def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output
     """The run.json of a training in `output_dir`; one that is resumed keeps its `decode_hparams`.
 
     Raises:
-        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is damaged.
+        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is corrupt.
     """
     vocabulary = problem.vocabulary(data_dir)
     stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
@@ -111,11 +110,11 @@ def load_hparams(output_dir: Path) -> HParams:
     """The hyperparameters that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the file is damaged.
+        T2TError: there is no trained model, or the file is corrupt.
     """
     hparams = HParams.load(Path(output_dir))
     if hparams is None:
-        raise T2TError(f"no trained model in {output_dir}: there is no hparams.json")
+        raise T2TError(f"no trained model in {output_dir}, since it has no hparams.json: {TRAIN_OR_GIVE}")
     return hparams
 
 
@@ -123,7 +122,7 @@ def load_vocabulary(output_dir: Path) -> TextEncoder:
     """The vocabulary that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the vocabulary is missing, damaged or not the model's own.
+        T2TError: there is no trained model, or the vocabulary is missing, corrupt or not the model's own.
     """
     run = Run.load(output_dir)
     path = Path(output_dir) / run.vocabulary
@@ -204,8 +203,8 @@ def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequen
 def nothing_left(output_dir: Path, step: int, train_steps: int) -> T2TError:
     """The error of a training that is already at its last step."""
     return T2TError(
-        f"{output_dir} is at step {step} already, and train_steps is {train_steps}: "
-        "give a larger --train_steps to train on"
+        f"{output_dir} is already at step {step}, and train_steps is {train_steps}: "
+        "give a larger --train_steps to continue"
     )
 
 

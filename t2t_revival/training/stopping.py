@@ -43,7 +43,9 @@ class EarlyStopping:
             return False
         name = self._config.patience_score
         if name not in scores:
-            raise T2TError(f"--eval_early_stopping_metric={name} is not measured; known: {', '.join(scores)}")
+            raise T2TError(
+                f"--eval_early_stopping_metric={name} is not measured here: give one of {', '.join(scores)}"
+            )
         score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
         if score < self._best - self._config.min_delta:
             self._best, self._best_step = score, step

@@ -37,15 +37,15 @@ def load(path: Path, hint: str) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: damaged, not UTF-8 text ({error}); {hint}") from error
+        raise T2TError(f"{path}: corrupt, not UTF-8 text ({error}); {hint}") from error
     except (ValueError, RecursionError) as error:
-        raise T2TError(f"{path}: damaged, not JSON ({error}); {hint}") from error
+        raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
-        raise T2TError(f"{path}: damaged, not a JSON object; {hint}")
+        raise T2TError(f"{path}: corrupt, not a JSON object; {hint}")
     if values.pop(CHECKSUM, checksum := _checksum(values)) != checksum:
         raise T2TError(
-            f"{path}: damaged, its checksum does not fit; {hint}. If you changed it yourself, remove the "
-            f'line "{CHECKSUM}"'
+            f"{path}: corrupt, its content does not match its checksum; {hint}. If you changed it yourself, "
+            f'remove the line "{CHECKSUM}"'
         )
     return values
 

@@ -174,7 +174,7 @@ def check_file_name(path: Path) -> None:
         T2TError: it cannot.
     """
     if not is_file_name(path.name):
-        raise T2TError(f"{path}: {path.name!r} is not a valid name for a copy of it: rename it")
+        raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
 def text_lines(content: bytes, where: str) -> list[str]:

@@ -181,7 +181,7 @@ def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 2
     assert f"warning: {tmp_path / 'in'}, line 2: " in captured.err
-    assert "cut to the first 30" in captured.err
+    assert "truncated to the first 30" in captured.err
 
 
 def test_no_run(tmp_path, capsys):
@@ -224,7 +224,7 @@ def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys, given):
     status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}", *more)
     error = capsys.readouterr().err
     assert status == 1
-    assert f"{path}: damaged checkpoint" in error
+    assert f"{path}: corrupt checkpoint" in error
     assert ("no valid checkpoint" in error) != given
     assert (tmp_path / "o").read_text() == "kept"
     assert path.exists()
@@ -240,7 +240,7 @@ def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, writ
         pytest.importorskip("ctranslate2")
     assert command.main(["t2t", f"--output_dir={out}", *more]) == 0
     captured = capsys.readouterr()
-    warning = f"warning: {out / 'model.ckpt-9.npz'}: damaged checkpoint"
+    warning = f"warning: {out / 'model.ckpt-9.npz'}: corrupt checkpoint"
     assert warning in captured.err
     assert "ignored: the one before it is used" in captured.err
     assert "step 7" in captured.out + captured.err

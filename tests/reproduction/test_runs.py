@@ -92,7 +92,7 @@ def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
 
 def test_what_is_missing_is_an_error_where_nothing_is_to_be_run(tmp_path) -> None:
     runs = Runs(tmp_path, CPU, FakeCommands(), "sample", train_missing=False)
-    with pytest.raises(T2TError, match=r"base: no run in .*base: train it, without --norun"):
+    with pytest.raises(T2TError, match=r"base: no run in .*base: leave out --norun to train it"):
         runs.train_translator("base")
     place = runs.output_dir(TRANSLATION, "base")
     place.mkdir(parents=True)

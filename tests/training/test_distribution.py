@@ -32,9 +32,12 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
         ),
         (
             {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
-            r'a cluster of the job "worker" alone is needed, not \[\'ps\', \'worker\'\]',
+            r'the cluster must have the job "worker" alone, not \[\'ps\', \'worker\'\]',
         ),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "there is no worker 2 among 2"),
+        (
+            {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
+            "task index 2 is not below the 2 workers",
+        ),
     ],
 )
 def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +70,7 @@ def test_a_loss_while_the_model_is_built_is_one_line(
     with pytest.raises(tf.errors.UnavailableError):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
     monkeypatch.setattr(loop, "Workers", Several)
-    with pytest.raises(T2TError, match="a worker is gone: start the same command again on all machines"):
+    with pytest.raises(T2TError, match="lost another worker: start the same command again on all machines"):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 
 
@@ -97,5 +100,5 @@ def test_workers_stop_together_go_on_and_notice_a_loss(shards: list[Path], tmp_p
     assert time.monotonic() - began < 60
     assert chief.returncode == 1
     errors = [path.read_text() for path in tmp_path.glob("*/stderr")]
-    assert any("a worker is gone: start the same command again on all machines" in text for text in errors)
+    assert any("lost another worker: start the same command again on all machines" in text for text in errors)
     assert checkpoints.list_checkpoints(tmp_path / "out")[-1].step > last

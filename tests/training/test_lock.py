@@ -40,7 +40,7 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     holder: subprocess.Popen, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with pytest.raises(T2TError, match=f"{out}: another t2t-trainer is at work there"), output_dir_lock(out):
+    with pytest.raises(T2TError, match=f"{out} is in use by another t2t-trainer"), output_dir_lock(out):
         pass
     with pytest.raises(T2TError, match="another t2t-trainer"):
         check_place(out, "translate_ende", "tiny")

@@ -100,7 +100,7 @@ def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -
     """The weight of a token makes gradients overflow, while the loss is finite."""
     with weighted({3: HUGE, 4: HUGE}):
         _, notes, result = trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
-    fault = "update 3: its scaled gradients overflow float16, skipped; loss scale"
+    fault = "update 3 skipped: scaled gradients overflow float16; loss scale lowered to"
     assert notes == [f"{fault} 16384", f"{fault} 8192"]
     assert (result.step, result.skipped_updates, result.overflows) == (4, 0, 2)
     _, meta = checkpoints.load(checkpoints.list_checkpoints(tmp_path)[-1].path)
@@ -108,7 +108,10 @@ def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -
 
 
 def test_a_loss_that_is_not_finite_is(shard: Path, tmp_path: Path) -> None:
-    with weighted({2: NAN}), pytest.raises(T2TError, match="update 2: its loss is nan, 1 times in a row"):
+    with (
+        weighted({2: NAN}),
+        pytest.raises(T2TError, match="training diverged at update 2: loss is nan, 1 times in a row"),
+    ):
         trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
 
 

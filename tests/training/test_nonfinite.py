@@ -66,7 +66,7 @@ def test_training_goes_on_as_if_the_batch_had_not_been(shard: Path, tmp_path: Pa
     assert_same(found, expected)
     assert len(notes) == 1
     wrong = "gradients are not finite" if weight == HUGE else "loss is nan"
-    assert notes[0] == f"update 3: its {wrong}, skipped (1 in a row, 1 in all)"
+    assert notes[0] == f"update 3 skipped: {wrong} (1 in a row, 1 in all)"
     assert (result.step, result.skipped_updates) == (4, 1)
 
 

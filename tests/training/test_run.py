@@ -164,7 +164,7 @@ def finished(tmp_path):
 
 @pytest.mark.parametrize("train_steps", [3, 4])
 def test_nothing_is_left(finished, train_steps):
-    with pytest.raises(T2TError, match=f"is at step 4 already, and train_steps is {train_steps}: give a lar"):
+    with pytest.raises(T2TError, match=f"is already at step 4, and train_steps is {train_steps}: give a lar"):
         check_unfinished(finished, train_steps, 2)
 
 

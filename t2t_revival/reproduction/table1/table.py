@@ -77,7 +77,7 @@ def draw(folder: Path, scale: str) -> Path:
     """
     plan, timings = plan_of_scale(scale), read_timings(folder)
     if not timings:
-        raise T2TError(f"{folder} has no timings of this device: measure them by t2t-reproduce --table=1")
+        raise T2TError(f"{folder} has no timings of this device: measure them with t2t-reproduce --table=1")
     path = folder / FIGURE_FILE
     with png_figure(path, 13, 4.8) as figure:
         by_length, by_channels = figure.subplots(1, 2, sharey=True)

@@ -117,7 +117,7 @@ def measure(
     if missing and not measure_missing:
         raise T2TError(
             f"{folder / FILE_NAME}: {len(missing)} of {len(to_measure)} sizes were not measured on this "
-            "device: measure them, without --norun"
+            "device: leave out --norun to measure them"
         )
     folder.mkdir(parents=True, exist_ok=True)
     table, columns = CsvTable(folder / FILE_NAME), [field.name for field in dataclasses.fields(Timing)]

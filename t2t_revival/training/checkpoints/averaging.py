@@ -61,7 +61,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
     """
     if folder.resolve() == model_dir.resolve():
         raise T2TError(
-            f"{folder} is the training's own folder, and averages are named as checkpoints: {ANOTHER}"
+            f"{folder} is the training's own folder, whose checkpoints averages would overwrite: {ANOTHER}"
         )
     for checkpoint in list_checkpoints(folder):
         try:
@@ -70,7 +70,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
             continue
         averaged = meta.get("averaged")
         if averaged is None:
-            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is no average: {ANOTHER}")
+            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is not an average: {ANOTHER}")
         if len(averaged) != count:
             raise T2TError(
                 f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"

@@ -38,13 +38,13 @@ class CorruptCheckpointError(T2TError):
 
     Attributes:
         path: its file.
-        fault: "FILE: damaged checkpoint (what is wrong)".
+        fault: "FILE: corrupt checkpoint (what is wrong)".
     """
 
     def __init__(self, path: Path, reason: object) -> None:
         self.path = path
-        self.fault = f"{path}: damaged checkpoint ({reason})"
-        super().__init__(f"{self.fault}; use another, such as the one before it")
+        self.fault = f"{path}: corrupt checkpoint ({reason})"
+        super().__init__(f"{self.fault}; use another one, such as the one before it")
 
 
 class CheckpointNotFoundError(T2TError):
