@@ -83,12 +83,11 @@ def _average(values: flags.FlagValues) -> None:
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
     output_dir, run = run_flags.open_run(values)
-    average = average_latest(
+    path, steps = average_latest(
         output_dir, values.n or None, values.min_steps, values.mix_data, warn_of_corruption, say
     )
-    steps = ", ".join(map(str, average.steps))
-    count = _count(len(average.steps), "checkpoint")
-    print(f"averaged {count} (steps {steps}): {average.path}")
+    count = _count(len(steps), "checkpoint")
+    print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
     where = run_flags.named(values)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"

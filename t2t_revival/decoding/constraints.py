@@ -112,15 +112,10 @@ class PrefixConstraint:
         self.size = size
 
     def allowed_tokens(self, seq: Any, prefixes: Any, max_lengths: Any) -> Any:
-        """Returns the tokens that may come next.
+        """Returns the tokens that may come next, bool [batch, 1, size], as `TreeConstraint.allowed_tokens`.
 
-        Args:
-            seq: tokens so far, int32 [batch, beams, length].
-            prefixes: int32 [batch, longest], padded with 0; a row of padding forces nothing.
-            max_lengths: unused; `max_output_lengths` makes room for prefixes.
-
-        Returns:
-            bool [batch, 1, size], for all beams.
+        Prefixes are int32 [batch, longest], padded with 0; a row of padding forces nothing. `max_lengths` is
+        not used: `max_output_lengths` makes room for prefixes.
         """
         longest = tf.shape(prefixes)[1]
         padded = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)

@@ -185,13 +185,8 @@ def run_until_compaction(
 
     The time of a position grows with the sentences of the batch, done or not. To compact it copies all
     caches, which takes longer than a position with a few sentences too many. The batch is therefore
-    compacted when more than 1 / `COMPACTION` of its sentences are done, and not at each position.
-
-    Args:
-        step: decodes one position.
-        sentences: the batch.
-        beams: hypotheses of the batch.
-        results: best outputs of all sentences, also those that have left the batch.
+    compacted when more than 1 / `COMPACTION` of its sentences are done, and not at each position. `results`
+    are of all sentences, also those that have left the batch.
     """
     batch = num_active(beams)
     least_active = tf.maximum(1, batch - batch // COMPACTION)

@@ -49,7 +49,7 @@ def translate_lines(
     on_note: OnNote = ignore_note,
     warn_of_truncation: bool = True,
 ) -> list[list[Translation]]:
-    """Translates lines into an output; see `Translator.nbest`.
+    """Translates lines into an output; returns the outputs of each, also those of an interrupted run.
 
     Args:
         translator: loaded from a checkpoint.
@@ -57,15 +57,12 @@ def translate_lines(
         name: their file, for warnings and errors.
         output: receives the outputs of each batch; returns those of an interrupted run.
         draw: see `format_outputs`.
-        preprocessed: whether lines are the model's inputs already.
-        prefixes: the beginnings of the outputs.
-        first_line: the number of the first line.
+        preprocessed: see `Translator.nbest`.
+        prefixes: see `Translator.nbest`.
+        first_line: see `Translator.nbest`.
         on_progress: called at the start and after each batch.
         on_note: called with each line for people: inputs that were cut, outputs that were repaired.
         warn_of_truncation: whether lines that are too long are among these.
-
-    Returns:
-        The outputs of each line, those that an interrupted run had made among them.
 
     Raises:
         T2TError: the model finds no output, or a line cannot be translated.
@@ -115,15 +112,7 @@ def score_pairs(
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
 ) -> list[Score]:
-    """Scores pairs of source and target into an output; see `Translator.score`.
-
-    Args:
-        translator: loaded from a checkpoint.
-        pairs: source and target of each line.
-        name: their file, for warnings and errors.
-        output: receives the scores of each batch; returns those of an interrupted run.
-        on_progress: called at the start and after each batch.
-        on_note: called with a warning for each source that is too long.
+    """Scores pairs of source and target into an output; see `Translator.score`, and `translate_lines`.
 
     Raises:
         T2TError: a log-probability is not finite, or a pair cannot be scored.
@@ -168,13 +157,9 @@ def naming(name: str) -> Iterator[None]:
 
 
 def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:
-    """Splits a line into source and target, or the target's beginning.
+    """Splits a line, without its line end, into source and target, or the target's beginning.
 
-    Args:
-        line: without a line end.
-        name: its file, for errors.
-        number: of the line.
-        required: whether there must be a tab; without one, the target is empty.
+    Unless a tab is `required`, the target is empty without one. Errors name the file and the line's number.
 
     Raises:
         T2TError: there are several tabs, or none where one is required.

@@ -131,17 +131,10 @@ def top_tokens(logits: Any, k: Any) -> tuple[Any, Any]:
 
 
 def log_sum_exp(logits: Any, top_values: Any, top_ids: Any) -> Any:
-    """Computes `tf.reduce_logsumexp` in fewer passes over the vocabulary.
+    """Computes `tf.reduce_logsumexp` of [batch, beams, vocab] in fewer passes; float32 [batch, beams, 1].
 
-    The best token's probability cannot underflow. Its logarithm is its logit less the result.
-
-    Args:
-        logits: float32 [batch, beams, vocab].
-        top_values: of `top_tokens`.
-        top_ids: of `top_tokens`.
-
-    Returns:
-        float32 [batch, beams, 1].
+    The best token's probability, found by `top_tokens`, cannot underflow. Its logarithm is its logit less the
+    result.
     """
     best = tf.gather(tf.nn.softmax(logits), top_ids[:, :, :1], batch_dims=2)
     return top_values[:, :, :1] - tf.math.log(best)

@@ -32,13 +32,10 @@ def compile_model(
     """Compiles as the trainer does: the paper's loss and optimizer; in float16, with `LossScaledAdam`.
 
     Args:
-        model: compiled in place.
+        model: compiled in place, and returned.
         hparams: reads `label_smoothing` and what `make_optimizer` reads.
         accumulate: number of micro-batches of an update.
         xla: whether XLA compiles the training step.
-
-    Returns:
-        `model`.
     """
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(

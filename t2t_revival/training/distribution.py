@@ -104,10 +104,8 @@ class Workers:
     def distribute(self, batches: tf.data.Dataset) -> Any:
         """Distributes global batches, equal on all workers, as `fit` needs them: a part for each replica.
 
-        TensorFlow's own distribution would give each worker other batches, and not its part of each.
-
-        Args:
-            batches: nested tensors, whose first dimension is a multiple of the number of replicas.
+        Their tensors' first dimension must be a multiple of the number of replicas. TensorFlow's own
+        distribution would give each worker other batches, and not its part of each.
         """
         if not self.several:
             return batches

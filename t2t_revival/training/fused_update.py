@@ -19,11 +19,7 @@ class FusedUpdate:
 
     A replica must not decide by itself: within one, a condition cannot wait for the other replicas. So all
     that depends on one, such as whether this micro-batch is the last of an update, runs in the cross-replica
-    context, in which the variables of all replicas are assigned at once.
-
-    Args:
-        optimizer: built.
-        variables: whose gradients are applied.
+    context, in which the variables of all replicas are assigned at once. The optimizer must be built.
     """
 
     def __init__(self, optimizer: FusedAdam, variables: Sequence[Any]) -> None:

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import (
-    MIXED,
-    Checkpoint,
-    OnDamaged,
-    average,
-    latest_valid,
-    list_checkpoints,
-    split_by_data,
-    write_average,
-)
+from t2t_revival.training.checkpoints import directory
+from t2t_revival.training.checkpoints.directory import MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.training.checkpoints.file import (
     MODEL,
     CheckpointNotFoundError,
@@ -33,27 +25,17 @@ UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
 
 @dataclass(frozen=True)
 class MovingAverage:
-    """An average of several checkpoints.
-
-    Attributes:
-        step: the newest one's.
-        path: its file.
-        made: whether it was made by this call, or existed before.
-    """
+    """An average of several checkpoints, with the step of the newest."""
 
     step: int
     path: Path
-    made: bool
+    made: bool  # by this call; else it existed before
 
 
 def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
     """Writes the files besides checkpoints that make a folder of averages an output_dir of its own.
 
-    Args:
-        folder: created if missing.
-        model_dir: of the training.
-        count: checkpoints of an average.
-        mix_data: whether an average may be of checkpoints that were trained on different data.
+    The averages are of `count` checkpoints of `model_dir`, on different data only if `mix_data`.
 
     Raises:
         T2TError: the folder is the training's own, or holds other checkpoints than such averages of `count`
@@ -63,7 +45,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
         raise T2TError(
             f"{folder} is the training's own folder, whose checkpoints averages would overwrite: {ANOTHER}"
         )
-    for checkpoint in list_checkpoints(folder):
+    for checkpoint in directory.list_checkpoints(folder):
         try:
             meta = verify(checkpoint.path, prefixes=())
         except CorruptCheckpointError:  # is made again
@@ -161,19 +143,6 @@ def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
     return names == [member.path.name for member in window]
 
 
-@dataclass(frozen=True)
-class LatestAverage:
-    """An average of the last checkpoints.
-
-    Attributes:
-        path: its file, in the folder `averaged` of the training.
-        steps: of the checkpoints that it averages.
-    """
-
-    path: Path
-    steps: list[int]
-
-
 def average_latest(
     output_dir: Path,
     count: int | None = None,
@@ -181,8 +150,10 @@ def average_latest(
     mix_data: bool = False,
     on_damaged: OnDamaged | None = None,
     on_note: Callable[[str], None] = lambda note: None,
-) -> LatestAverage:
+) -> tuple[Path, list[int]]:
     """Averages the last checkpoints of a training, which may be running.
+
+    Returns the average's file, in the folder `averaged`, and the steps of its checkpoints.
 
     Args:
         output_dir: of the training.
@@ -197,9 +168,9 @@ def average_latest(
     """
     count = count or load_hparams(output_dir).average_checkpoints
     while True:
-        listed = list_checkpoints(output_dir)
+        listed = directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
-        valid = latest_valid(wanted, count, on_damaged)
+        valid = directory.latest_valid(wanted, count, on_damaged)
         if not valid:
             raise T2TError(
                 f"no {'valid ' if wanted else ''}checkpoint in {output_dir}"
@@ -208,18 +179,14 @@ def average_latest(
             )
         try:
             chosen = _select_by_data(valid, mix_data, on_note)
-            path = average(chosen, output_dir).path
-            return LatestAverage(path, [checkpoint.step for checkpoint in chosen])
+            path = directory.average(chosen, output_dir).path
+            return path, [checkpoint.step for checkpoint in chosen]
         except CheckpointNotFoundError:
             on_note("the training has removed a checkpoint meanwhile: trying again")
 
 
 def data_change(known: bool) -> str:
-    """A predicate for messages on a checkpoint before which the training data changed.
-
-    Args:
-        known: whether the checkpoints on both sides name their training data.
-    """
+    """A predicate for messages on changed training data, which checkpoints on both sides name if `known`."""
     return "was trained on other data" if known else "may have been trained on other data"
 
 
@@ -227,7 +194,7 @@ def _select_by_data(
     valid: list[Checkpoint], mix_data: bool, on_note: Callable[[str], None]
 ) -> list[Checkpoint]:
     """The checkpoints of the newest's training data; with `mix_data` all of them."""
-    groups = split_by_data(valid)
+    groups = directory.split_by_data(valid)
     data = trained_on(valid[-1].path)
     if len(groups) == 1:
         if not data and len(valid) > 1:

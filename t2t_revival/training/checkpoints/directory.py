@@ -113,10 +113,7 @@ def latest_valid(
 ) -> list[Checkpoint]:
     """The newest `count` checkpoints that still exist and whose weights are valid, oldest first.
 
-    Args:
-        checkpoints: in any order.
-        count: at least 1.
-        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
+    `on_damaged` is called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
     """
     valid: list[Checkpoint] = []
     for checkpoint in sorted(checkpoints, reverse=True):
@@ -267,14 +264,9 @@ def prune(output_dir: Path, count: int) -> None:
 
 
 def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
-    """Section 6.1: the mean of the weights of several checkpoints, written beside them.
+    """Section 6.1: writes the mean of the weights of checkpoints, at least one, to `output_dir`/averaged.
 
-    Args:
-        checkpoints: at least one.
-        output_dir: of the training; the average is written to its folder `averaged`.
-
-    Returns:
-        The average, whose step is that of the newest.
+    Its step is that of the newest.
 
     Raises:
         T2TError: a checkpoint is corrupt, or they are of different models.
