@@ -81,7 +81,9 @@ def check_tf_config() -> None:
     if jobs != ["worker"] or kind != "worker":
         raise T2TError(f'{VARIABLE}: the cluster must have the job "worker" alone, not {jobs}: {HELP}')
     if not 0 <= index < len(workers):
-        raise T2TError(f"{VARIABLE}: task index {index} is not below the {len(workers)} workers: {HELP}")
+        raise T2TError(
+            f"{VARIABLE}: task index {index} must be below {len(workers)}, the number of workers: {HELP}"
+        )
 
 
 class Workers:

@@ -37,7 +37,7 @@ def translator(tmp_path_factory):
 
 
 def same(found, expected):
-    """The same outputs; scores up to what the shape of a batch does to float32."""
+    """Equal outputs; scores may differ by float32 rounding, which depends on the shape of a batch."""
     assert [[t.text for t in outputs] for outputs in found] == [
         [t.text for t in outputs] for outputs in expected
     ]

@@ -22,7 +22,7 @@ A, SPACE_B, C = (PIECES.index(piece) for piece in ("a", "▁b", "c"))
 
 
 def is_tree(tokens, words):
-    """Whether a sequence is one tree over so many words, with EOS behind it; read as a person would."""
+    """Checks that a sequence is one tree over so many words, then EOS, by reading it as a person would."""
     *tokens, last = tokens
     stack, said = [], 0
     for place, token in enumerate(tokens):

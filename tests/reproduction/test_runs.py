@@ -1,4 +1,4 @@
-"""Trainings of a reproduction: what is missing is run, what is finished is kept."""
+"""Trainings of a reproduction: missing ones are run, finished ones are kept."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Trainings of several processes: how each is told of the others, how they stop, and what a loss does."""
+"""Trainings of several processes: their configuration, how they stop, and the loss of a worker."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
     ("value", "message"),
     [
         (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
-        ("{", "TF_CONFIG does not have the form"),
-        ({"cluster": CLUSTER}, "TF_CONFIG does not have the form"),
+        ("{", "TF_CONFIG is not a valid cluster configuration"),
+        ({"cluster": CLUSTER}, "TF_CONFIG is not a valid cluster configuration"),
         (
             {"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}},
-            "TF_CONFIG does not have the form",
+            "TF_CONFIG is not a valid cluster configuration",
         ),
         (
             {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
@@ -36,7 +36,7 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
         ),
         (
             {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
-            "task index 2 is not below the 2 workers",
+            "task index 2 must be below 2, the number of workers",
         ),
     ],
 )

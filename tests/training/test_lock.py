@@ -1,4 +1,4 @@
-"""Two trainers never work in one output_dir; the lock ends with its owner."""
+"""The lock of an output_dir: one trainer holds it, and it ends with its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss scaling: an update that overflows float16 is left out, no fault of the training."""
+"""Loss scaling: an update that overflows float16 is skipped, and is no fault of the training."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def scaled(hparams: HParams, accumulate: int = 1) -> tuple[LossScaledAdam, list[
 def test_gradients_of_a_scaled_loss_make_the_update_of_the_loss(
     tiny_hparams: HParams, accumulate: int
 ) -> None:
-    """To the bit: the scale is a power of 2."""
+    """Equality is exact, since the scale is a power of 2."""
     gradients = RNG.standard_normal((2 * accumulate, 3, 4)).astype("float32")
     optimizer, (variable,) = scaled(tiny_hparams, accumulate)
     plain, expected = make_optimizer(tiny_hparams, accumulate), tf.Variable(tf.ones((3, 4)))

@@ -58,7 +58,7 @@ def test_everything_comes_back_from_output_dir_alone(
 
 
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
-    """As an imported model does, whose extra_length is T2T's."""
+    """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
     problem.vocabulary = lambda data_dir: vocabulary  # type: ignore[attr-defined]
     new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
@@ -182,7 +182,7 @@ def test_a_corrupt_checkpoint_is_left_to_the_training(finished):
 
 
 def test_it_needs_no_tensorflow():
-    """Nor does anything else that t2t-trainer imports before it."""
+    """Modules that t2t-trainer imports before TensorFlow do not import it."""
     code = (
         "import sys\n"
         "from t2t_revival.cli import trainer\n"

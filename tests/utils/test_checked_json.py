@@ -1,4 +1,4 @@
-"""JSON whose every change is found."""
+"""Checked JSON: every change of a file is detected."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How far a signal gets with each layer."""
+"""Path lengths of layer types, and the derivatives they are computed from."""
 
 import math
 from itertools import repeat

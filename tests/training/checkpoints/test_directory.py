@@ -1,4 +1,4 @@
-"""Checkpoints are whole or absent, verified, and fit the model or are refused."""
+"""Checkpoints: whole or absent, verified, and rejected if they are of another model."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ def write(folder: Path, step: int, value: float = 0.0) -> Path:
 
 
 class Variable:
-    """What `assign` needs of a Keras variable."""
+    """The part of a Keras variable that `assign` uses."""
 
     def __init__(self, path: str, shape: tuple[int, ...]) -> None:
         self.path, self.shape, self.value = path, shape, None
@@ -144,7 +144,7 @@ def test_another_set_of_arrays_is_damage(tmp_path: Path, change: str) -> None:
 
 
 class Malicious:
-    """What runs when a pickle of it is read."""
+    """An object whose pickle runs code when it is read."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
