@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -203,14 +203,15 @@ class Training:
         if self.workers.chief:
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
-        start = replace(self.start, data=self._data.fingerprints.train)
-        with self._open_curves() as curves:
+        fingerprints, chief = self._data.fingerprints, self.workers.chief
+        labels = {curve: fingerprints.labels(curve) for curve in (TRAIN, DEV)}
+        start = replace(self.start, data=fingerprints.train)
+        with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
-            saver = CheckpointSaver(config, self._model, progress, self._on_event, self.workers.chief)
+            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief)
             reporter = Reporter(progress, curves, self._on_event)
-            evaluate = self._evaluate if self.workers.chief else None
-            labels = self._data.fingerprints.labels(DEV)
-            history = comparable_rows(config.output_dir, DEV, config.patience_score, labels)
+            evaluate = self._evaluate if chief else None
+            history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
             stopping = Stopping(EarlyStopping(config, history), self.workers)
             callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
             with stopping.handle_signals():
@@ -223,14 +224,8 @@ class Training:
             callback.scores,
             progress.skipped_updates,
             progress.overflows,
-            self.workers.chief,
+            chief,
         )
-
-    def _open_curves(self) -> Curves | AbstractContextManager[None]:
-        if not self.workers.chief:
-            return nullcontext()
-        labels = {curve: self._data.fingerprints.labels(curve) for curve in (TRAIN, DEV)}
-        return Curves(self._config.output_dir, self.start.step, labels)
 
     def _fit(self, callback: TrainingCallback, saver: CheckpointSaver) -> None:
         """Trains, and saves the last update, also after an error unless the weights may be spoilt."""
