@@ -40,7 +40,7 @@ class DecodeHParams:
     constrained: bool = False  # parsing: produce only trees over the words of the sentence
     tokenized: bool = False  # parsing: inputs are split into words and punctuation, as in treebanks
     sampling_method: str = "argmax"  # argmax: beam search; random: sampling
-    sampling_temp: float = 1.0  # random: divides logits; near 0, nothing but the best token
+    sampling_temp: float = 1.0  # random: divides logits; near 0, the best token is always drawn
     sampling_keep_top_k: int = -1  # random: draw from the k most probable tokens; -1 draws from all
     random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
 
