@@ -116,7 +116,7 @@ def test_other_training_data_begins_at_its_first_batch(shards: list[Path], tmp_p
         return Training(training_data, hparams, RunConfig(tmp_path))
 
     training(3, "a").run()
-    same, other, unknown = (training(4, data)._first_batch() for data in ("a", "b", ""))
+    same, other, unknown = (training(4, data)._batches.position(0) for data in ("a", "b", ""))
     assert (same.epoch, same.batch) == (0, 3) == (unknown.epoch, unknown.batch)
     assert (other.epoch, other.batch) == (0, 0)
     training(4, "b").run()
