@@ -160,7 +160,7 @@ def hparams_page() -> str:
     """The page of all hyperparameters and sets, from the comments of `HParams` and the registry."""
     from t2t_revival import registry
     from t2t_revival.hparams.hparams import HParams
-    from t2t_revival.utils.field_comments import field_comments
+    from t2t_revival.utils.source_code import field_comments
 
     base = dataclasses.asdict(registry.hparams("base"))
     sections = [

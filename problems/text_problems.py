@@ -17,7 +17,7 @@ from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
 from t2t_revival.problems.problem import TRAIN, Problem
-from t2t_revival.utils.code_place import place_of
+from t2t_revival.utils.source_code import place_of
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -18,14 +18,13 @@ from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training import curve_files
 from t2t_revival.training.checkpoints.directory import file_name
-from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.distribution import Workers, make_strategy
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
-from t2t_revival.training.workers import Workers
 
 
 @dataclass(frozen=True)

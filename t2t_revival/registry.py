@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.utils.code_place import place_of
 from t2t_revival.utils.files import is_file_name
+from t2t_revival.utils.source_code import place_of
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams

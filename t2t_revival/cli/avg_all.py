@@ -12,9 +12,14 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, wait_flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
+from t2t_revival.training.checkpoints.averaging import (
+    UNKNOWN,
+    average_latest,
+    data_change,
+    moving_averages,
+    open_folder,
+)
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.latest_average import UNKNOWN, average_latest, data_change
 from t2t_revival.training.run import load_hparams
 from t2t_revival.utils.files import exclusive_lock
 
@@ -69,12 +74,11 @@ def _average(values: flags.FlagValues) -> None:
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
     output_dir, run = run_flags.open_run(values)
-    average = average_latest(
+    path, steps = average_latest(
         output_dir, values.n or None, values.min_steps, values.mix_data, warn_of_corruption, say
     )
-    steps = ", ".join(map(str, average.steps))
-    count = _count(len(average.steps), "checkpoint")
-    print(f"averaged {count} (steps {steps}): {average.path}")
+    count = _count(len(steps), "checkpoint")
+    print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
     where = run_flags.named(values)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"

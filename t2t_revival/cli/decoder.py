@@ -34,8 +34,8 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.scoring import Score
-    from t2t_revival.decoding.translator import Translation, Translator
+    from t2t_revival.decoding.outputs import Score, Translation
+    from t2t_revival.decoding.translator import Translator
 
 USAGE = """
 t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de

@@ -20,8 +20,7 @@ from t2t_revival.cli.support.text_files import (
     prompt,
     read_lines,
 )
-from t2t_revival.decoding.formatting import Draw, format_outputs
-from t2t_revival.decoding.outputs import ResultFormat
+from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
 from t2t_revival.decoding.resumable import note_repaired
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client

@@ -20,8 +20,7 @@ from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.curve_files import best_row
 from t2t_revival.training.events import EvaluatedEvent, NoteEvent, SavedEvent, StepEvent
-from t2t_revival.training.finished import check_unfinished
-from t2t_revival.training.run import check_place, check_same, plan_run
+from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 

@@ -16,8 +16,8 @@ from t2t_revival.data.indexed_file import INDEX_STEP, IndexedFile, numbered_line
 from t2t_revival.data.source_checks import REQUIRED, call, is_iterable, kind_of, pair_fault
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.code_place import place_of
 from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.source_code import place_of
 
 Pair = tuple[str, str] | Mapping[str, str]  # (source, target), or T2T's {"inputs": source, "targets": target}
 Pairs = Iterable[Pair] | Callable[[], Iterable[Pair]]

@@ -10,8 +10,8 @@ from typing import Any
 
 from t2t_revival.data.sources import Source
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.code_place import place_of
 from t2t_revival.utils.files import is_file_name
+from t2t_revival.utils.source_code import place_of
 
 REQUIRED = ("train", "dev")
 METHODS = ("splits", "count", "pairs")

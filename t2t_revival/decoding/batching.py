@@ -16,17 +16,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class DecodingProgress:
-    """Progress of decoding.
+    """Progress of decoding, in sentences."""
 
-    Attributes:
-        done: sentences that are done, completed ones of an earlier call included.
-        total: sentences.
-        share: share of the input tokens that are done, without those of an earlier call.
-    """
-
-    done: int
+    done: int  # those completed by an earlier call included
     total: int
-    share: float
+    share: float  # of the input tokens that are done, without those of an earlier call
 
 
 def make_batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

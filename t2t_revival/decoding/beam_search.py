@@ -17,7 +17,7 @@ Reference: Wu et al., 2016, "Google's Neural Machine Translation System", sectio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -30,13 +30,10 @@ from t2t_revival.decoding.beams import (
     search_settings,
     select_parents,
 )
+from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.tf_workarounds import max_or_one
-from t2t_revival.decoding.top_tokens import log_sum_exp, top_tokens
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.tree_constraint import TreeConstraint
-    from t2t_revival.model import Transformer
+from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
+from t2t_revival.model import Transformer
 
 
 class BeamSearch:

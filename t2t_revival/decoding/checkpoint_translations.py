@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.formatting import to_bytes
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import part_file
+from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import written_at
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import exclusive_lock
+from t2t_revival.utils.files import exclusive_lock, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -80,10 +79,8 @@ class CheckpointTranslations:
         Raises:
             T2TError: they are not, the folder cannot be written, or another process writes there.
         """
-        try:
+        with writing(f"to {self.folder}", ANOTHER):
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise T2TError(f"cannot write to {self.folder}: {error.strerror or error}; {ANOTHER}") from error
         busy = f"{self.folder}: another t2t-translate-all is writing there: wait until it ends, or {ANOTHER}"
         with exclusive_lock(self.folder, busy):
             self._check_origin()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -25,7 +25,7 @@ from t2t_revival.decoding.beams import (
     is_active,
     num_active,
 )
-from t2t_revival.decoding.prefixes import PrefixConstraint, max_output_lengths
+from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
     cast_weights,
@@ -36,12 +36,8 @@ from t2t_revival.decoding.tf_workarounds import (
     shape_invariants,
 )
 from t2t_revival.errors import T2TError
-from t2t_revival.model import DecoderState
+from t2t_revival.model import DecoderState, Transformer
 from t2t_revival.model.attention import MASKED
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.tree_constraint import TreeConstraint
-    from t2t_revival.model import Transformer
 
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
 
@@ -111,7 +107,9 @@ class DecodingLoop:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Adds the loop's ops to the present graph; see `run`."""
         if prefixes is not None and self._constraint:
-            raise T2TError("outputs that must be trees cannot begin with a text: give no prefixes")
+            raise T2TError(
+                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
+            )
         decode = InModelPrecision(self.model, lambda ids: self._decode(ids, settings, uniforms, prefixes))
         return decode(source_ids)
 
@@ -187,13 +185,8 @@ def run_until_compaction(
 
     The time of a position grows with the sentences of the batch, done or not. To compact it copies all
     caches, which takes longer than a position with a few sentences too many. The batch is therefore
-    compacted when more than 1 / `COMPACTION` of its sentences are done, and not at each position.
-
-    Args:
-        step: decodes one position.
-        sentences: the batch.
-        beams: hypotheses of the batch.
-        results: best outputs of all sentences, also those that have left the batch.
+    compacted when more than 1 / `COMPACTION` of its sentences are done, and not at each position. `results`
+    are of all sentences, also those that have left the batch.
     """
     batch = num_active(beams)
     least_active = tf.maximum(1, batch - batch // COMPACTION)

@@ -40,46 +40,37 @@ class DecodeHParams:
     constrained: bool = False  # parsing: produce only trees over the words of the sentence
     tokenized: bool = False  # parsing: inputs are split into words and punctuation, as in treebanks
     sampling_method: str = "argmax"  # argmax: beam search; random: sampling
-    sampling_temp: float = 1.0  # random: divides logits; near 0, nothing but the best token
+    sampling_temp: float = 1.0  # random: divides logits; near 0, the best token is always drawn
     sampling_keep_top_k: int = -1  # random: draw from the k most probable tokens; -1 draws from all
     random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
 
     def __post_init__(self) -> None:
         for name, minimum, maximum in BOUNDS:
             value = getattr(self, name)
-            if value < minimum:
-                raise T2TError(f"decode_hparams: {name}={value} must be at least {minimum}")
-            if value > maximum:
-                raise T2TError(f"decode_hparams: {name}={value} must be at most {maximum}")
-        if self.constrained and self.extra_length < MIN_EXTRA_LENGTH_OF_TREE:
-            raise T2TError(
-                f"decode_hparams: extra_length={self.extra_length} must be at least "
-                f"{MIN_EXTRA_LENGTH_OF_TREE} with constrained=True"
-            )
-        if not abs(self.alpha) <= MAX_ALPHA:
-            bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
-            raise T2TError(f"decode_hparams: alpha={self.alpha} must be {bounds}")
+            _require(value >= minimum, f"{name}={value} must be at least {minimum}")
+            _require(value <= maximum, f"{name}={value} must be at most {maximum}")
+        least = MIN_EXTRA_LENGTH_OF_TREE if self.constrained else 0
+        fault = f"extra_length={self.extra_length} must be at least {least} with constrained=True"
+        _require(self.extra_length >= least, fault)
+        bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
+        _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
         self._check_sampling()
 
     def _check_sampling(self) -> None:
-        if self.sampling_method not in SAMPLING_METHODS:
-            methods = " or ".join(SAMPLING_METHODS)
-            raise T2TError(f"decode_hparams: sampling_method={self.sampling_method} must be {methods}")
+        method, temperature, top_k = self.sampling_method, self.sampling_temp, self.sampling_keep_top_k
+        methods = " or ".join(SAMPLING_METHODS)
+        _require(method in SAMPLING_METHODS, f"sampling_method={method} must be {methods}")
         for name in ("sampling_temp", "sampling_keep_top_k", "random_seed"):
-            if not self.samples and getattr(self, name) != getattr(type(self), name):
-                raise T2TError(f"decode_hparams: {name} has no effect without sampling_method=random")
+            is_default = getattr(self, name) == getattr(type(self), name)
+            _require(self.samples or is_default, f"{name} has no effect without sampling_method=random")
         lowest, highest = TEMPERATURES
-        if not lowest <= self.sampling_temp <= highest:
-            raise T2TError(
-                f"decode_hparams: sampling_temp={self.sampling_temp} must be between {lowest} and {highest}; "
-                "for the most probable token always, give beam_size=1 without sampling"
-            )
-        if self.sampling_keep_top_k < 1 and self.sampling_keep_top_k != -1:
-            raise T2TError(
-                f"decode_hparams: sampling_keep_top_k={self.sampling_keep_top_k} must be -1 or at least 1"
-            )
-        if self.random_seed < 0:
-            raise T2TError(f"decode_hparams: random_seed={self.random_seed} must be at least 0")
+        _require(
+            lowest <= temperature <= highest,
+            f"sampling_temp={temperature} must be between {lowest} and {highest}; to always choose the most "
+            "probable token, give beam_size=1 without sampling",
+        )
+        _require(top_k >= 1 or top_k == -1, f"sampling_keep_top_k={top_k} must be -1 or at least 1")
+        _require(self.random_seed >= 0, f"random_seed={self.random_seed} must be at least 0")
 
     @property
     def has_columns(self) -> bool:
@@ -144,3 +135,8 @@ class DecodeHParams:
             return cls(**{**(defaults or {}), **parse_overrides(text, types)})
         except (T2TError, TypeError) as error:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
+
+
+def _require(condition: bool, fault: str) -> None:
+    if not condition:
+        raise T2TError(f"decode_hparams: {fault}")

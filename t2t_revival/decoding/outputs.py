@@ -1,4 +1,6 @@
-"""Outputs that are written in input order while they are computed; a file survives even `kill -9`.
+"""Outputs: as lines in T2T's format, and files of them that survive even `kill -9`.
+
+Results are written in input order while they are computed:
 
 FILE.part             results in input order, up to the first that is missing; renamed to FILE at the end
 .FILE.part.journal    JSON lines, each after its CRC-32: the origin of the results, then each complete batch
@@ -10,28 +12,95 @@ import json
 import signal
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
+from typing import Any, BinaryIO, Generic, NoReturn, Protocol, TypeVar
 
 from t2t_revival.errors import T2TError, Terminated
-from t2t_revival.utils.files import lock, put_in_place
+from t2t_revival.utils.files import lock, put_in_place, writing
 
 FORMAT = 1
+Draw = Callable[[str], str]
 Result = TypeVar("Result")
+
+
+class Output(Protocol):
+    """One output of a line: its text without a line end, and its log-probability / length penalty."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def score(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output.
+
+    Attributes:
+        text: without line ends.
+        score: log-probability / length penalty; 0 for the output of an empty input.
+        repaired: whether the model's output was malformed, such as half a tree.
+    """
+
+    text: str
+    score: float
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class Score:
+    """Log-probability of an output.
+
+    Attributes:
+        log_prob: natural logarithm of its probability given its source, summed over its tokens.
+        tokens: number of tokens, EOS counted.
+    """
+
+    log_prob: float
+    tokens: int
+
+
+def format_outputs(
+    outputs: Sequence[Output], beams: bool, scores: bool, draw: Draw | None = None, columns: int = 1
+) -> bytes:
+    """Formats the outputs of one input as T2T does.
+
+    Args:
+        outputs: best first.
+        beams: whether all outputs stand on the line, joined by tabs, and not only the best.
+        scores: whether each output is followed by a tab and its score.
+        draw: draws an output over several lines; an empty line, and no tab, then follows each.
+        columns: with `beams`, the outputs of a line; missing ones are empty and have score -inf.
+    """
+    outputs = outputs if beams else outputs[:1]
+    if draw:
+        return to_bytes([draw_output(output, scores, draw) + "\n" for output in outputs])
+    cells = []
+    for output in outputs:
+        # A tab in the text would look like a column.
+        cells.append(output.text.replace("\t", " ") if beams or scores else output.text)
+        cells += [f"{output.score:.2f}"] * scores
+    missing = ["", "-inf"] if scores else [""]
+    return to_bytes(["\t".join(cells + missing * (beams * (columns - len(outputs))))])
+
+
+def draw_output(output: Output, scores: bool, draw: Draw) -> str:
+    """Draws an output, below its score where `scores`."""
+    return (f"{output.score:.2f}\n" if scores else "") + draw(output.text)
+
+
+def to_bytes(lines: Sequence[str]) -> bytes:
+    """Encodes lines, each with a line feed, as UTF-8."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 @dataclass(frozen=True)
 class ResultFormat(Generic[Result]):
-    """Conversions of a result.
-
-    Attributes:
-        to_bytes: returns the lines that are written for it.
-        to_json: returns the JSON value that the journal keeps.
-        from_json: returns the result of such a value.
-    """
+    """Conversions of a result: to its lines in the file, and to and from its JSON value in the journal."""
 
     to_bytes: Callable[[Result], bytes]
     to_json: Callable[[Result], Any]
@@ -135,10 +204,8 @@ class _PartFile(OrderedOutput[Result]):
                 f"cannot write {path}: its lines are first written to {self._part}, which exists and was "
                 "not left by an interrupted run; move it away"
             )
-        try:
+        with writing(path):
             self._journal = journal.open("a+b")
-        except OSError as error:
-            self._fail(error)
         try:
             lock(self._journal.fileno(), f"{path} is being written by another process: wait until that ends")
         except T2TError:
@@ -150,34 +217,28 @@ class _PartFile(OrderedOutput[Result]):
     ) -> dict[int, Result]:
         super().start(origin, total, result_format)
         self._total = total
-        try:
+        with writing(self._path):
             completed = self._resume({"format": FORMAT, **origin})
             self._done = len(completed)
             self._stream = self._part.open("wb")
             super().add(completed)
-        except OSError as error:
-            self._fail(error)
         if completed:
             self._on_note(f"resuming {self._part}: {len(completed):,} of {total:,} lines are done")
         return completed
 
     def add(self, results: Mapping[int, Result]) -> None:
-        try:
+        with writing(self._path):
             self._append([[index, self._format.to_json(result)] for index, result in results.items()])
             self._done += len(results)
             super().add(results)
-        except OSError as error:
-            self._fail(error)
 
     def finish(self, mtime_ns: int | None) -> None:
         """Renames FILE.part to FILE."""
         assert self._stream is not None
         if self._written < self._total:
             raise RuntimeError(f"{self._path}: {self._written} of {self._total} results")
-        try:
+        with writing(self._path):
             put_in_place(self._stream, self._part, self._path, mtime_ns)
-        except OSError as error:
-            self._fail(error)
 
     def kept(self) -> str:
         """Message with the number of results that are kept; empty if there are none."""
@@ -216,9 +277,6 @@ class _PartFile(OrderedOutput[Result]):
         text = json.dumps(record).encode()
         self._journal.write(b"%08x %s\n" % (zlib.crc32(text), text))
         self._journal.flush()
-
-    def _fail(self, error: OSError) -> NoReturn:
-        raise T2TError(f"cannot write {self._path}: {error.strerror or error}") from error
 
 
 def _read_journal(journal: BinaryIO) -> tuple[list[Any], int]:

@@ -28,7 +28,8 @@ class Truncation:
     kept: int
 
     def __str__(self) -> str:
-        return f"line {self.number}: {self.tokens} tokens, cut to the first {self.kept} (hparams: max_length)"
+        cut = f"truncated to the first {self.kept} (hparams: max_length)"
+        return f"line {self.number}: {self.tokens} tokens, {cut}"
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,13 @@ class Preprocessor:
         if len(prefixes) != len(inputs):
             raise T2TError(f"{len(prefixes)} prefixes for {len(inputs)} lines: give one for each")
         if self.options.constrained or (self.problem and self.problem.separates_words):
-            raise T2TError("a prefix can be given where an output is text, not where it is a tree")
+            raise T2TError(
+                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
+            )
         pairs = zip(inputs, prefixes, strict=True)
         for number, (text, prefix) in enumerate(pairs, start=self.first_line):
             if prefix and not text.strip():
-                raise LineError(number, "a prefix, but no source")
+                raise LineError(number, "a prefix without a source")
         return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -114,9 +117,7 @@ class Preprocessor:
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise LineError(
-                    number, f"a lone surrogate, which is no valid Unicode: {error.reason}"
-                ) from error
+                raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
         return [list(ids) for ids in self.vocabulary.encode_batch(texts)]
 
     def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
@@ -126,8 +127,8 @@ class Preprocessor:
             if len(ids) >= max_tokens:
                 raise LineError(
                     number,
-                    f"{len(ids) + 1} tokens of output, and max_length + extra_length is {max_tokens}: "
-                    "give a larger extra_length in --decode_hparams",
+                    f"the output has {len(ids) + 1} tokens, more than max_length + extra_length = "
+                    f"{max_tokens}: give a larger extra_length in --decode_hparams",
                 )
         return rows
 

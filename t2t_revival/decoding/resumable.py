@@ -11,17 +11,22 @@ from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.formatting import Draw, format_outputs, to_bytes
-from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
+from t2t_revival.decoding.outputs import (
+    Draw,
+    OrderedOutput,
+    ResultFormat,
+    Score,
+    Translation,
+    format_outputs,
+    to_bytes,
+)
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.file import fingerprint
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.scoring import Score
-    from t2t_revival.decoding.translator import Translation, Translator
+    from t2t_revival.decoding.translator import Translator
 
-DIGITS = 16  # hexadecimal, of an input's digest
-OnProgress = Callable[["DecodingProgress"], None]
+OnProgress = Callable[[DecodingProgress], None]
 OnNote = Callable[[str], None]
 NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
 
@@ -44,7 +49,7 @@ def translate_lines(
     on_note: OnNote = ignore_note,
     warn_of_truncation: bool = True,
 ) -> list[list[Translation]]:
-    """Translates lines into an output; see `Translator.nbest`.
+    """Translates lines into an output; returns the outputs of each, also those of an interrupted run.
 
     Args:
         translator: loaded from a checkpoint.
@@ -52,21 +57,16 @@ def translate_lines(
         name: their file, for warnings and errors.
         output: receives the outputs of each batch; returns those of an interrupted run.
         draw: see `format_outputs`.
-        preprocessed: whether lines are the model's inputs already.
-        prefixes: the beginnings of the outputs.
-        first_line: the number of the first line.
+        preprocessed: see `Translator.nbest`.
+        prefixes: see `Translator.nbest`.
+        first_line: see `Translator.nbest`.
         on_progress: called at the start and after each batch.
         on_note: called with each line for people: inputs that were cut, outputs that were repaired.
         warn_of_truncation: whether lines that are too long are among these.
 
-    Returns:
-        The outputs of each line, those that an interrupted run had made among them.
-
     Raises:
         T2TError: the model finds no output, or a line cannot be translated.
     """
-    from t2t_revival.decoding.translator import Translation
-
     options = translator.options
 
     def as_bytes(outputs: list[Translation]) -> bytes:
@@ -112,20 +112,11 @@ def score_pairs(
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
 ) -> list[Score]:
-    """Scores pairs of source and target into an output; see `Translator.score`.
-
-    Args:
-        translator: loaded from a checkpoint.
-        pairs: source and target of each line.
-        name: their file, for warnings and errors.
-        output: receives the scores of each batch; returns those of an interrupted run.
-        on_progress: called at the start and after each batch.
-        on_note: called with a warning for each source that is too long.
+    """Scores pairs of source and target into an output; see `Translator.score`, and `translate_lines`.
 
     Raises:
         T2TError: a log-probability is not finite, or a pair cannot be scored.
     """
-    from t2t_revival.decoding.scoring import Score
 
     def add(batch: Mapping[int, Score]) -> None:
         if not all(math.isfinite(score.log_prob) for score in batch.values()):
@@ -149,7 +140,7 @@ def score_pairs(
 def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
     """Notes how many outputs were not what the problem asks for and were repaired, if any."""
     if repaired:
-        on_note(f"{repaired:,} of {total:,} outputs were not well-formed and were repaired")
+        on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
 
 
 @contextmanager
@@ -166,22 +157,16 @@ def naming(name: str) -> Iterator[None]:
 
 
 def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:
-    """Splits a line into source and target, or the target's beginning.
+    """Splits a line, without its line end, into source and target, or the target's beginning.
 
-    Args:
-        line: without a line end.
-        name: its file, for errors.
-        number: of the line.
-        required: whether there must be a tab; without one, the target is empty.
+    Unless a tab is `required`, the target is empty without one. Errors name the file and the line's number.
 
     Raises:
         T2TError: there are several tabs, or none where one is required.
     """
     tabs = line.count("\t")
     if tabs > 1 or tabs < required:
-        raise T2TError(
-            f"{name}, line {number}: {tabs or 'no'} tabs, where one stands between source and target"
-        )
+        raise T2TError(f"{name}, line {number}: {tabs or 'no'} tabs instead of one between source and target")
     source, _, target = line.partition("\t")
     return source, target
 
@@ -202,5 +187,5 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
 
 
 def digest(lines: Any) -> str:
-    """A SHA-256 of inputs, given as JSON values."""
-    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:DIGITS]}"
+    """The first 16 digits of a SHA-256 of inputs, given as JSON values."""
+    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]}"

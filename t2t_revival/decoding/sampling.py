@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,13 +19,10 @@ from t2t_revival.decoding.beams import (
     search_settings,
     select_parents,
 )
+from t2t_revival.decoding.constraints import TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.prefixes import max_output_lengths
-from t2t_revival.decoding.top_tokens import top_tokens
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.tree_constraint import TreeConstraint
-    from t2t_revival.model import Transformer
+from t2t_revival.decoding.tf_workarounds import top_tokens
+from t2t_revival.model import Transformer
 
 ALL = -1  # value of keep_top_k
 

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.outputs import Score
 
 if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
 MAX_EXPONENT = 700.0  # exp of more overflows
-
-
-@dataclass(frozen=True)
-class Score:
-    """Log-probability of an output.
-
-    Attributes:
-        log_prob: natural logarithm of its probability given its source, summed over its tokens.
-        tokens: number of tokens, EOS counted.
-    """
-
-    log_prob: float
-    tokens: int
 
 
 class Scorer:

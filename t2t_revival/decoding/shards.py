@@ -13,11 +13,7 @@ MAX_SHARDS = 1000  # whose numbers have three digits
 
 @dataclass(frozen=True)
 class Shard:
-    """One decoder's share of the input; a single decoder decodes all of it.
-
-    Attributes:
-        number: this decoder, counted from 0.
-        count: all decoders.
+    """The share of the input of decoder `number`, from 0, of `count`; a single decoder decodes all of it.
 
     Raises:
         T2TError: `number` is not below `count`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,11 +14,12 @@ from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
 from t2t_revival.decoding.sampling import Sampler
-from t2t_revival.decoding.scoring import Score, Scorer
-from t2t_revival.decoding.tree_constraint import TreeConstraint
+from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One output.
-
-    Attributes:
-        text: without line ends.
-        score: log-probability / length penalty; 0 for the output of an empty input.
-        repaired: whether the model's output was malformed, such as half a tree.
-    """
-
-    text: str
-    score: float
-    repaired: bool = False
 
 
 class Translator:
@@ -212,7 +197,7 @@ class Translator:
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
-            raise T2TError(f"n={n} outputs: must be between 1 and beam_size={self.options.beam_size}")
+            raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
         preprocessor, inputs = self._preprocessor(first_line), [line.translate(LINE_ENDS) for line in lines]
         inputs = inputs if preprocessed else preprocessor.preprocess(inputs)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
@@ -351,7 +336,7 @@ def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
         problem = registry.problem(name)
         return problem if isinstance(problem, Text2TextProblem) else None
     if options.constrained:
-        raise T2TError(f"constrained=True needs problem {name}, which is not known: give --t2t_usr_dir")
+        raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
     return None
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.decoding.formatting import to_bytes
-from t2t_revival.decoding.outputs import part_file
+from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError

@@ -29,8 +29,7 @@ LAW = (
 def figure3(runs: Runs, on_message: Callable[[str], None]) -> list[Path]:
     """Draws the attention of each head from the word "making", in the paper to the distant "more difficult".
 
-    Returns:
-        A PNG file, and an HTML page with all layers and heads.
+    Returns a PNG file, and an HTML page with all layers and heads.
 
     Raises:
         T2TError: the sentence has too many tokens to be drawn; or see `Runs`.

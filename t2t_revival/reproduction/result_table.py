@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write
@@ -16,21 +17,13 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of results.
+    """A table of results."""
 
-    Attributes:
-        name: base name of its files, such as "table3".
-        title: one line.
-        columns: column headings.
-        rows: one cell per column; an unknown value is `None`, an empty cell.
-        remarks: lines of Markdown below the table.
-    """
-
-    name: str
+    name: str  # base name of its files, such as "table3"
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    remarks: Sequence[str] = field(default_factory=tuple)
+    rows: Sequence[Sequence[Cell]]  # one cell per column; an unknown value is `None`, an empty cell
+    remarks: Sequence[str] = ()  # lines of Markdown below the table
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -51,23 +44,18 @@ class ResultTable:
 
     def texts(self, column: str) -> list[str]:
         """Returns the cells of a column as text."""
-        index = list(self.columns).index(column)
-        return [str(row[index]) for row in self.rows]
+        return [str(cell) for cell in self._cells(column)]
 
     def numbers(self, column: str) -> list[float]:
         """Returns the cells of a column as numbers, NaN for empty cells."""
+        return [math.nan if cell in (None, "") else float(cell) for cell in self._cells(column)]
+
+    def _cells(self, column: str) -> list[Any]:
         index = list(self.columns).index(column)
-        return [_number(row[index]) for row in self.rows]
+        return [row[index] for row in self.rows]
 
     def write(self, folder: Path) -> list[Path]:
-        """Writes NAME.md and NAME.csv, each atomically.
-
-        Returns:
-            The two files.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
+        """Writes NAME.md and NAME.csv, each atomically, and returns their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         text, data = folder / f"{self.name}.md", folder / f"{self.name}.csv"
         with atomic_write(text) as file:
@@ -87,13 +75,8 @@ def draw_dots(
 ) -> None:
     """Draws the paper's value and the one measured here side by side, one row per label, as PNG.
 
-    Args:
-        path: PNG file.
-        title: heading of the picture.
-        x_label: label of the horizontal axis.
-        points: label, the paper's value and the measured value of each row, top to bottom; NaN draws nothing.
-        paper_label: the legend's label for the paper's values.
-        zero_line: draw a vertical line at 0.
+    Points are label, the paper's value and the measured value, top to bottom; NaN draws nothing. The legend
+    calls the paper's values `paper_label`; `zero_line` draws a vertical line at 0.
     """
     labels, paper, here = zip(*points, strict=True)
     with png_figure(path, 8, 1.4 + 0.3 * len(points)) as figure:
@@ -113,10 +96,6 @@ def draw_dots(
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _number(cell: Cell) -> float:
-    return math.nan if cell is None or cell == "" else float(cell)
 
 
 def _text(cell: Cell) -> str:

@@ -51,7 +51,6 @@ class Runs:
         return self.folder / "data"
 
     def output_dir(self, problem: str, name: str) -> Path:
-        """Returns the output_dir of a training."""
         return self.folder / "runs" / problem / name
 
     def make_data(self, problem: str, **flags: object) -> None:
@@ -72,18 +71,9 @@ class Runs:
         self.make_data(problem, **({"vocab_size": size} if size else {}))
 
     def train_translator(self, hparams_set: str, problem: str = TRANSLATION, changes: str = "") -> Path:
-        """Trains one of the paper's hparams sets, adapted to the scale.
+        """Trains one of the paper's hparams sets, with `changes` as for `--hparams`, adapted to the scale.
 
-        Args:
-            hparams_set: name of the set.
-            problem: name of the problem.
-            changes: overrides of the set, as for `--hparams`.
-
-        Returns:
-            Its output_dir.
-
-        Raises:
-            T2TError: see `train`.
+        Returns and errors are those of `train`.
         """
         hparams = registry.hparams(hparams_set, changes)
         flags: dict[str, object] = {}
@@ -92,17 +82,9 @@ class Runs:
         return self.train(problem, hparams_set, hparams_set, self.scale.adapt(hparams), flags)
 
     def train(self, problem: str, name: str, hparams_set: str, hparams: HParams, flags: Flags) -> Path:
-        """Starts or resumes a training, unless it is complete.
+        """Starts or resumes the training `name`, unless it is complete, and returns its output_dir.
 
-        Args:
-            problem: name of the problem.
-            name: name of the run.
-            hparams_set: hparams set for the trainer.
-            hparams: the set after the overrides in `flags`.
-            flags: the trainer's flags for this run.
-
-        Returns:
-            Its output_dir.
+        `hparams` are those of the set after the overrides in `flags`, the trainer's flags for this run.
 
         Raises:
             T2TError: the run is missing and not to be trained, or was made with other settings or data; or
@@ -115,7 +97,7 @@ class Runs:
         if not self.train_missing:
             steps = f"only {_steps(output_dir):,} of {hparams.train_steps:,} updates"
             state = steps if output_dir.exists() else "no run"
-            raise T2TError(f"{name}: {state} in {output_dir}: train it, without --norun")
+            raise T2TError(f"{name}: {state} in {output_dir}: leave out --norun to train it")
         count = self.scale.checkpoints
         eval_frequency = math.ceil(hparams.train_steps / count) if count else 0
         self.command(
@@ -137,11 +119,7 @@ class Runs:
         return output_dir
 
     def _check_same_run(self, output_dir: Path, problem: str, hparams: HParams) -> None:
-        """Rejects a run with other settings, another vocabulary or another dev split.
-
-        Raises:
-            T2TError: `output_dir` holds such a run.
-        """
+        """Rejects an output_dir of a run with other settings, another vocabulary or another dev split."""
         trained = HParams.load(output_dir)
         if trained is None:
             return
@@ -175,13 +153,10 @@ class Runs:
         return TEST if TEST in text_problem(problem).metadata(self.data_dir).splits else DEV
 
     def decode(self, output_dir: Path, split: str, average: bool, beam_size: int | None = None) -> Decoded:
-        """Decodes a split with the last checkpoint or its average, unless that is done.
+        """Decodes a split with the last checkpoint of a complete training, unless that is done.
 
-        Args:
-            output_dir: of a complete training.
-            split: "dev" or "test".
-            average: average the last checkpoints first, as many as the hparams set says.
-            beam_size: `None` uses the problem's.
+        With `average`, the last checkpoints are averaged first, as many as the hparams set says. Without a
+        `beam_size` the problem's is used.
 
         Raises:
             T2TError: the outputs are missing and not to be made, or t2t-decoder fails.
@@ -190,7 +165,7 @@ class Runs:
         if decoded.exist:
             return decoded
         if not self.train_missing:
-            raise T2TError(f"{decoded.outputs} is missing: make it, without --norun")
+            raise T2TError(f"{decoded.outputs} is missing: leave out --norun to make it")
         checkpoint = output_dir / checkpoints.file_name(_steps(output_dir))
         if average:
             self.command("t2t-avg-all", {"output_dir": output_dir})
@@ -226,10 +201,8 @@ class Decoded:
 
     def lines(self) -> tuple[list[str], list[str]]:
         """Returns outputs and references."""
-        output, reference = (
-            text_lines(path.read_bytes(), str(path)) for path in (self.outputs, self.references)
-        )
-        return output, reference
+        outputs, references = self.outputs.read_bytes(), self.references.read_bytes()
+        return text_lines(outputs, str(self.outputs)), text_lines(references, str(self.references))
 
 
 def text_problem(name: str) -> Text2TextProblem:

@@ -11,29 +11,17 @@ from t2t_revival.hparams import HParams
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale of reproduction.
+    """A scale of reproduction."""
 
-    Attributes:
-        name: value of `--scale`.
-        description: one sentence for the tables.
-        data_source: default source of translation data. With `None`, `--data_source` is required.
-        vocab_size: subwords of the translation vocabulary. 0 uses the problem's own size.
-        adapt: maps one of the paper's hparams sets to the one that is trained.
-        checkpoints: number of checkpoints, at equal distances. 0 saves one every ten minutes, as the paper.
-        parsing: hparams sets of table 4: WSJ only, and semi-supervised.
-        parsing_hparams: overrides of these sets, as for `--hparams`.
-        parsing_beam: beam size of table 4.
-    """
-
-    name: str
-    description: str
-    data_source: str | None
-    vocab_size: int
-    adapt: Callable[[HParams], HParams]
-    checkpoints: int
-    parsing: tuple[str, str]
-    parsing_hparams: str
-    parsing_beam: int
+    name: str  # value of `--scale`
+    description: str  # for the tables
+    data_source: str | None  # default source of translation data; with `None`, `--data_source` is required
+    vocab_size: int  # subwords of the translation vocabulary; 0 uses the problem's own size
+    adapt: Callable[[HParams], HParams]  # maps one of the paper's hparams sets to the one that is trained
+    checkpoints: int  # number of them, at equal distances; 0 saves one every ten minutes, as the paper
+    parsing: tuple[str, str]  # hparams sets of table 4: WSJ only, and semi-supervised
+    parsing_hparams: str  # overrides of these sets, as for `--hparams`
+    parsing_beam: int  # beam size of table 4
 
     def overrides(self, hparams: HParams) -> str:
         """Returns the changes that `adapt` makes to an hparams set, as for `--hparams`."""
@@ -43,10 +31,6 @@ class Scale:
             for name, value in dataclasses.asdict(hparams).items()
             if value != adapted[name]
         )
-
-
-def _unchanged(hparams: HParams) -> HParams:
-    return hparams
 
 
 def _for_two_cores(hparams: HParams) -> HParams:
@@ -73,7 +57,7 @@ PAPER = Scale(
     description="The paper's own sizes and numbers of updates.",
     data_source="wmt14",
     vocab_size=0,
-    adapt=_unchanged,
+    adapt=lambda hparams: hparams,
     checkpoints=0,
     parsing=("parsing", "parsing_semi"),
     parsing_hparams="",

@@ -14,7 +14,6 @@ from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.hparams import HParams
-from t2t_revival.reproduction.kept import Kept
 from t2t_revival.reproduction.result_table import Cell, ResultTable
 from t2t_revival.reproduction.runs import Decoded, Runs, text_problem
 from t2t_revival.reproduction.training_flops import (
@@ -28,6 +27,7 @@ from t2t_revival.training.checkpoints.directory import ignored_checkpoint, selec
 from t2t_revival.training.checkpoints.file import load
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from t2t_revival.training.state import Seen
+from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.visualization.png import png_figure
 
 OnMessage = Callable[[str], None]
@@ -47,16 +47,9 @@ HERE = "here, counted"
 
 @dataclass(frozen=True)
 class System:
-    """A row of the paper's table 2. Costs are FLOPs.
+    """A row of the paper's table 2: BLEU on newstest2014, training costs in FLOPs.
 
-    Attributes:
-        name: the paper's name.
-        ende: BLEU on newstest2014, English to German.
-        enfr: BLEU on newstest2014, English to French.
-        ende_cost: training cost, English to German.
-        enfr_cost: training cost, English to French.
-        hparams_set: for the paper's own models.
-        hours: training time of the paper's own models (sections 5.2, 6.1).
+    The paper's own models have an hparams set, and the hours of their training (sections 5.2, 6.1).
     """
 
     name: str
@@ -87,18 +80,32 @@ COLUMNS = (
 )
 
 
+class Kept:
+    """Numbers by their descriptions in a CSV file, written as soon as they are computed.
+
+    Numbers in corrupt lines are computed again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._table = CsvTable(path)
+        self._values = dict(self._table.parse(lambda row: (row["what"], float(row["value"]))))
+
+    def value(self, what: str, make: Callable[[], float]) -> float:
+        """The number of that description, computed by `make` unless the file has it."""
+        if what not in self._values:
+            self._values[what] = float(make())
+            self._table.path.parent.mkdir(parents=True, exist_ok=True)
+            self._table.write({"what": name, "value": repr(value)} for name, value in self._values.items())
+        return self._values[what]
+
+
 def make_table(
     runs: Runs, problems: Sequence[str], models: Sequence[str], on_message: OnMessage
 ) -> ResultTable:
     """Trains, averages and decodes the runs that are missing, and returns table 2.
 
     As in the paper, the average of the last checkpoints decodes the test split (dev, where there is none).
-
-    Args:
-        runs: the trainings.
-        problems: names in `PROBLEMS`; an empty list stands for all.
-        models: names in `MODELS`; an empty list stands for all. Other finished runs are also in the table.
-        on_message: called with each line of progress.
+    Empty lists stand for all `PROBLEMS` and `MODELS`; other finished runs are also in the table.
 
     Raises:
         T2TError: a name is unknown; or see `Runs`.
@@ -133,14 +140,13 @@ def cost_table(
     """Returns the paper's systems, its two models counted again, and the trainings of this machine.
 
     Args:
-        folder: folder of `training_costs.csv`, which stores counts and measurements.
+        folder: has the `training_costs.csv` that stores counts and measurements.
         scale: "cpu" or "paper", which decides the size of the matrices that measure the machine's rate.
         trained: output_dirs, and their outputs for a split.
         on_message: called with each line of progress.
 
     Raises:
         T2TError: there is no such scale, or no trained model in one of the output_dirs.
-        OSError: `folder` cannot be written.
     """
     if scale not in MATRIX_SIZES:
         raise T2TError(did_you_mean(scale, MATRIX_SIZES, "scale"))

@@ -24,21 +24,13 @@ HOLDS, UNDECIDED, FAILS = "holds", "not decided", "does not hold"
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of the paper's table.
+    """A row of the paper's table; BLEU and perplexity, per subword, are of newstest2013."""
 
-    Attributes:
-        group: "A" to "E", or empty.
-        difference: from the base model.
-        perplexity: per subword, on newstest2013.
-        bleu: on newstest2013.
-        parameters: in millions.
-    """
-
-    group: str
-    difference: str
+    group: str  # "A" to "E", or empty
+    difference: str  # from the base model
     perplexity: float
     bleu: float
-    parameters: float = LIKE_BASE
+    parameters: float = LIKE_BASE  # in millions
 
 
 ROWS = {
@@ -77,17 +69,11 @@ FINDING_COLUMNS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """A statement of the paper about one row and the base model.
-
-    Attributes:
-        text: the statement.
-        row: name of an hparams set.
-        direction: sign of the BLEU difference from the base model; 0 stands for about equal.
-    """
+    """A statement of the paper about one row, an hparams set, and the base model."""
 
     text: str
     row: str
-    direction: int
+    direction: int  # sign of the BLEU difference from the base model; 0 stands for about equal
 
 
 FINDINGS = (
@@ -120,13 +106,8 @@ def make_tables(
 ) -> tuple[ResultTable, ResultTable]:
     """Trains and decodes the rows that are missing, and returns table 3 and the findings of section 6.2.
 
-    As in the paper: beam search with the problem's options, and no averaging of checkpoints.
-
-    Args:
-        runs: the trainings.
-        names: keys of `ROWS`; an empty list stands for all. The base model and other finished rows are
-            always in the table.
-        on_message: called with each line of progress.
+    As in the paper: beam search with the problem's options, and no averaging of checkpoints. An empty list
+    stands for all `ROWS`; the base model and finished rows are always in the table.
 
     Raises:
         T2TError: a name is unknown; or see `Runs`.

@@ -32,7 +32,7 @@ def make_table(
 ) -> ResultTable:
     """Trains and decodes the parsers that are missing, and returns table 4.
 
-    The average of the last checkpoints decodes the test split, or dev where there is none.
+    The average of the last checkpoints decodes the test split, or dev where there is none. Raises as `Runs`.
 
     Args:
         runs: the trainings; their data source is a treebank.
@@ -40,9 +40,6 @@ def make_table(
             unless its data exists.
         gold_share: the treebank's share of that row's training examples. With `None` each tree is used once.
         on_message: called with each line of progress.
-
-    Raises:
-        T2TError: see `Runs`.
     """
     scores = {ALONE: _train_and_score(runs, ALONE, on_message)}
     if auto_trees or registry.problem(SEMI).has_data(runs.data_dir):
@@ -86,9 +83,6 @@ def _train_and_score(
 
 def draw(table: ResultTable, path: Path) -> None:
     """Draws the F1 of all parsers as PNG."""
-    names = [
-        f"{parser}, {training}"
-        for parser, training in zip(table.texts("parser"), table.texts("training"), strict=True)
-    ]
+    names = map(", ".join, zip(table.texts("parser"), table.texts("training"), strict=True))
     points = list(zip(names, table.numbers("F1, paper"), table.numbers("F1"), strict=True))
     draw_dots(path, table.title, "F1", points, paper_label="paper, WSJ section 23")

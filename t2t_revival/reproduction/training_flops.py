@@ -25,13 +25,8 @@ def training_flops(
     """Returns the FLOPs of the matrix products of an update, forward and backward, by formula.
 
     Full attention; embeddings, norms, dropout, residuals, softmax and Adam are not counted. Decoder
-    self-attention is counted over all pairs of positions, as it is computed, though half are masked.
-
-    Args:
-        hparams: sizes of the model.
-        vocab_size: tokens of the vocabulary.
-        sources: length of each source sentence, in tokens.
-        targets: length of each target sentence, in tokens.
+    self-attention is counted over all pairs of positions, as it is computed, though half are masked. Sources
+    and targets are given as the length of each sentence in tokens.
     """
     lengths = np.asarray(sources, float), np.asarray(targets, float)
     source, target = (side.sum() for side in lengths)
@@ -49,12 +44,7 @@ def training_flops(
 def counted_flops(hparams: HParams, vocab_size: int, source: int, target: int, sentences: int = 1) -> int:
     """Returns the FLOPs of the matrix products of an update, counted from the graph of the training step.
 
-    Args:
-        hparams: of the model.
-        vocab_size: tokens of the vocabulary.
-        source: length of each source sentence, in tokens.
-        target: length of each target sentence, in tokens.
-        sentences: sentence pairs of the update.
+    The update has `sentences` pairs, each of `source` and `target` tokens.
     """
     import tensorflow as tf
 

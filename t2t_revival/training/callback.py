@@ -3,37 +3,156 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.events import NoteEvent
-from t2t_revival.training.reporting import Losses, StepReporter
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
+from t2t_revival.training.curves import Curves
+from t2t_revival.training.events import EvaluatedEvent, NoteEvent, OnEvent, SavedEvent, Scores, StepEvent
+from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.saving import CheckpointSaver
-from t2t_revival.training.scoring import DevScorer
 from t2t_revival.training.state import TrainingProgress
 from t2t_revival.training.stopping import Stopping
+
+Evaluate = Callable[[Any], Scores]
 
 
 class DivergedError(T2TError):
     """Too many updates in a row were skipped: the weights are not worth saving."""
 
 
+class Losses(NamedTuple):
+    """Losses of a micro-batch per target token, in nats: the minimised one, and the plain cross-entropy."""
+
+    smoothed: float
+    plain: float
+
+
+@dataclass
+class Reporter:
+    """Reports updates and evaluations as events, and as points of the curves."""
+
+    progress: TrainingProgress
+    curves: Curves | None  # of several workers, the chief alone has curves
+    on_event: OnEvent
+
+    def __post_init__(self) -> None:
+        self._losses: list[Losses] = []  # of the micro-batches since the last report
+        self._tokens = 0  # target tokens of this session until the last report
+        self._began = self._first_update_ended = time.monotonic()
+
+    def add(self, losses: list[Losses]) -> None:
+        """Adds the losses of an update's micro-batches."""
+        self._losses += losses
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Excludes the time that the block takes from tokens per second."""
+        began = time.monotonic()
+        yield
+        self._began += time.monotonic() - began
+
+    def report_updates(self, learning_rate: float) -> None:
+        """Reports losses and speed of the updates since the last report; raises as `Curves.add`."""
+        progress = self.progress
+        tokens = progress.state.seen.target_tokens - progress.start.seen.target_tokens
+        smoothed, plain = np.mean(self._losses, axis=0).tolist()
+        speed = (tokens - self._tokens) / max(time.monotonic() - self._began, 1e-9)
+        scores = {
+            "loss": plain,
+            SMOOTHED: smoothed,
+            "learning_rate": learning_rate,
+            "tokens_per_second": speed,
+        }
+        seconds_left = None if progress.is_first else self._seconds_left()
+        self._add_point(TRAIN, scores)
+        self.on_event(StepEvent(progress.step, progress.train_steps, **scores, seconds_left=seconds_left))
+        self._losses, self._tokens, self._began = [], tokens, time.monotonic()
+        if progress.is_first:
+            self._first_update_ended = self._began
+
+    def report_scores(self, scores: Scores, seconds: float) -> None:
+        """Reports an evaluation, which took `seconds`; raises as `Curves.add`."""
+        self._add_point(DEV, scores)
+        self.on_event(EvaluatedEvent(self.progress.step, scores, seconds))
+
+    def _add_point(self, curve: str, scores: Scores) -> None:
+        if self.curves:
+            self.curves.add(curve, self.progress.step, self.progress.state.seen, scores)
+
+    def _seconds_left(self) -> float:
+        """An estimate by the pace since the first update."""
+        progress = self.progress
+        pace = (time.monotonic() - self._first_update_ended) / (progress.step - progress.start.step - 1)
+        return (progress.train_steps - progress.step) * pace
+
+
+@dataclass
+class CheckpointSaver:
+    """Saves checkpoints of a model, its optimizer and the training's state, and removes old ones.
+
+    Attributes:
+        step: of the last checkpoint; 0 before the first.
+    """
+
+    config: RunConfig
+    model: TrainingTransformer
+    progress: TrainingProgress
+    on_event: OnEvent
+    chief: bool  # of several workers, the chief alone saves
+    step: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.step, self._saved_at = self.progress.start.step, time.monotonic()
+
+    def is_due(self) -> bool:
+        """Returns whether the last checkpoint is older than `save_seconds`."""
+        seconds = self.config.save_seconds
+        return bool(seconds) and time.monotonic() - self._saved_at >= seconds
+
+    def save(self) -> None:
+        """Saves a checkpoint of the last update, unless that has one; raises as `checkpoints.file.save`."""
+        step, output_dir, optimizer = self.progress.step, self.config.output_dir, self.model.optimizer
+        if step == self.step or not self.chief:
+            return
+        path = output_dir / checkpoints.file_name(step)
+        arrays = {**checkpoints.model_arrays(self.model), **checkpoints.optimizer_arrays(optimizer)}
+        meta = {
+            **self.progress.state.to_meta(),
+            "architecture": self.model.hparams.architecture(),
+            "loss_scale": optimizer.loss_scale,
+            "replicas": self.progress.batches.replicas,
+        }
+        checkpoints.save(path, arrays, meta)
+        checkpoints.prune(output_dir, self.config.keep_checkpoints)
+        self.step, self._saved_at = step, time.monotonic()
+        self.on_event(SavedEvent(step, path))
+
+
 class TrainingCallback(keras.callbacks.Callback):
     """Counts updates in `progress`; reports, saves, evaluates and stops after each, if it is due.
 
-    Without a scorer nothing is evaluated.
+    Without `evaluate` nothing is evaluated.
+
+    Attributes:
+        scores: of the last evaluation; empty before the first.
     """
 
     def __init__(
         self,
         config: RunConfig,
         progress: TrainingProgress,
-        reporter: StepReporter,
+        reporter: Reporter,
         saver: CheckpointSaver,
-        scorer: DevScorer | None,
+        evaluate: Evaluate | None,
         stopping: Stopping,
     ) -> None:
         super().__init__()
@@ -41,11 +160,12 @@ class TrainingCallback(keras.callbacks.Callback):
         self._progress = progress
         self._reporter = reporter
         self._saver = saver
-        self._scorer = scorer
+        self._evaluate = evaluate
         self._stopping = stopping
         self._losses: list[Losses] = []  # of the micro-batches of the current update
         self._loss_scale: Any = None  # after the last update
         self._nonfinite_in_a_row = 0
+        self.scores: Scores = {}
 
     def evaluate_checkpoint(self) -> bool:
         """Evaluates the checkpoint that training resumes from, and returns whether more is to be trained."""
@@ -76,7 +196,7 @@ class TrainingCallback(keras.callbacks.Callback):
         progress.step += 1
         self._nonfinite_in_a_row = 0
         if progress.is_first or progress.is_every(config.log_steps):
-            self._reporter.report(float(self.model.optimizer.learning_rate_at(progress.step)))
+            self._reporter.report_updates(float(self.model.optimizer.learning_rate_at(progress.step)))
         with self._reporter.pause():
             if progress.is_every(config.eval_frequency):
                 self._saver.save()
@@ -95,26 +215,30 @@ class TrainingCallback(keras.callbacks.Callback):
         scale = self.model.optimizer.loss_scale
         if nonfinite is None and scale and scale.scale < self._loss_scale.scale:  # no fault of the training
             progress.overflows += 1
-            fault = f"update {number}: its scaled gradients overflow float16"
-            self._reporter.on_event(NoteEvent(f"{fault}, skipped; loss scale {scale.scale:g}"))
+            fault = f"update {number} skipped: scaled gradients overflow float16"
+            self._reporter.on_event(NoteEvent(f"{fault}; loss scale lowered to {scale.scale:g}"))
             return
         progress.skipped_updates += 1
         self._nonfinite_in_a_row += 1
         in_a_row = self._nonfinite_in_a_row
-        wrong = "gradients are not finite" if nonfinite is None else f"loss is {nonfinite}"
-        fault = f"update {number}: its {wrong}"
+        fault = "gradients are not finite" if nonfinite is None else f"loss is {nonfinite}"
         if in_a_row == self._config.max_nonfinite_steps:
-            last = self._saver.step or "none"
+            last = self._saver.step
+            kept = f"the last checkpoint (step {last}) is intact" if last else "no checkpoint was saved yet"
             raise DivergedError(
-                f"{fault}, {in_a_row} times in a row; the last checkpoint (step {last}) is intact: try a "
+                f"training diverged at update {number}: {fault}, {in_a_row} times in a row; {kept}: try a "
                 "lower learning_rate_constant or a longer warm-up"
             )
         counts = f"{in_a_row} in a row, {progress.skipped_updates} in all"
-        self._reporter.on_event(NoteEvent(f"{fault}, skipped ({counts})"))
+        self._reporter.on_event(NoteEvent(f"update {number} skipped: {fault} ({counts})"))
 
     def _score(self) -> None:
-        if self._scorer:
-            self._stopping.on_scores(self._progress.step, self._scorer.score(self.model))
+        if not self._evaluate:
+            return
+        began = time.monotonic()
+        self.scores = self._evaluate(self.model)
+        self._reporter.report_scores(self.scores, time.monotonic() - began)
+        self._stopping.on_scores(self._progress.step, self.scores)
 
     def _is_over(self) -> bool:
         # All workers ask `stopping` after each update: the answer is a collective operation.

@@ -7,9 +7,8 @@ import keras
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.loss import TokenCrossEntropy
-from t2t_revival.training.loss_scale import LossScaledAdam
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
@@ -33,13 +32,10 @@ def compile_model(
     """Compiles as the trainer does: the paper's loss and optimizer; in float16, with `LossScaledAdam`.
 
     Args:
-        model: compiled in place.
+        model: compiled in place, and returned.
         hparams: reads `label_smoothing` and what `make_optimizer` reads.
         accumulate: number of micro-batches of an update.
         xla: whether XLA compiles the training step.
-
-    Returns:
-        `model`.
     """
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(

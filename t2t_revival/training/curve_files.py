@@ -25,15 +25,10 @@ UNKNOWN = "unknown"  # instead of the fingerprint of data that is gone
 
 @dataclass(frozen=True)
 class Segment:
-    """Consecutive rows of a curve whose values of one score can be compared.
+    """Consecutive rows of a curve whose values of one score can be compared."""
 
-    Attributes:
-        measured_on: fingerprints that the rows share; see `measured_on`.
-        rows: numbers by column, oldest first; each row has the score.
-    """
-
-    measured_on: str
-    rows: list[dict[str, float]]
+    measured_on: str  # fingerprints that the rows share; see `measured_on`
+    rows: list[dict[str, float]]  # numbers by column, oldest first; each row has the score
 
 
 def csv_path(output_dir: Path, curve: str) -> Path:

@@ -19,11 +19,7 @@ class FusedUpdate:
 
     A replica must not decide by itself: within one, a condition cannot wait for the other replicas. So all
     that depends on one, such as whether this micro-batch is the last of an update, runs in the cross-replica
-    context, in which the variables of all replicas are assigned at once.
-
-    Args:
-        optimizer: built.
-        variables: whose gradients are applied.
+    context, in which the variables of all replicas are assigned at once. The optimizer must be built.
     """
 
     def __init__(self, optimizer: FusedAdam, variables: Sequence[Any]) -> None:
@@ -44,12 +40,14 @@ class FusedUpdate:
     def _accumulate(self, strategy: Any, gradients: list[Any]) -> None:
         """Adds gradients to the sums; after the last micro-batch of an update, updates and clears them."""
         for total, gradient in zip(self._sums, gradients, strict=True):
-            strategy.extended.update(total, _add, args=(gradient,), group=False)
+            strategy.extended.update(
+                total, lambda x, y: x.assign_add(tf.convert_to_tensor(y)), (gradient,), group=False
+            )
 
         def update_and_clear() -> None:
             self._update_if_finite(strategy, self._sums)
             for total in self._sums:
-                strategy.extended.update(total, _clear, group=False)
+                strategy.extended.update(total, lambda x: x.assign(tf.zeros_like(x)), group=False)
 
         optimizer = self._optimizer
         is_last = (optimizer._iterations.value + 1) % optimizer.micro_batches == 0
@@ -99,14 +97,6 @@ def _apply_adam(
         use_locking=True,
         **{name: tf.cast(scalar, weight.dtype) for name, scalar in scalars.items()},
     )
-
-
-def _add(total: Any, gradient: Any) -> None:
-    total.assign_add(tf.convert_to_tensor(gradient))
-
-
-def _clear(total: Any) -> None:
-    total.assign(tf.zeros_like(total))
 
 
 def _values(gradient: Any) -> Any:

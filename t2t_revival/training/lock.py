@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import lock
+from t2t_revival.utils.files import lock, writing
 
 FILE_NAME = ".training.lock"  # is never removed after a training; without a process it locks nothing
 
@@ -27,11 +26,9 @@ def output_dir_lock(output_dir: Path) -> Iterator[None]:
         T2TError: another trainer holds the lock, or the folder cannot be written.
     """
     created = [folder for folder in (output_dir, *output_dir.parents) if not folder.exists()]
-    try:
+    with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(output_dir / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
     try:
         lock(descriptor, _rejection(output_dir))
         try:
@@ -61,8 +58,8 @@ def check_free(output_dir: Path) -> None:
 
 def _rejection(output_dir: Path) -> str:
     return (
-        f"{output_dir}: another t2t-trainer is at work there; wait for it, or give another --output_dir "
-        "(t2t-decoder and the other commands may use it meanwhile)"
+        f"{output_dir} is in use by another t2t-trainer: wait until it ends, or give another --output_dir "
+        "(t2t-decoder and the other commands can read it meanwhile)"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,23 +16,31 @@ from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.callback import DivergedError, TrainingCallback
+from t2t_revival.training.callback import (
+    CheckpointSaver,
+    DivergedError,
+    Evaluate,
+    Reporter,
+    TrainingCallback,
+)
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
-from t2t_revival.training.distribution import accumulation, make_strategy, replica_number
+from t2t_revival.training.distribution import (
+    Workers,
+    accumulation,
+    lost_worker,
+    make_strategy,
+    replica_number,
+)
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event
-from t2t_revival.training.finished import lacks_evaluation, nothing_left
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.reporting import StepReporter
+from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.saving import CheckpointSaver
-from t2t_revival.training.scoring import DevScorer, Evaluate
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EarlyStopping, Stopping
-from t2t_revival.training.workers import Workers, lost_worker
 
 ENDLESS = sys.maxsize  # steps of `fit`: the callback ends it, since skipped updates take steps too
 
@@ -119,8 +127,8 @@ class Training:
         replicas = strategy.num_replicas_in_sync
         if config.xla and replicas > 1:
             raise T2TError(
-                f"--xla compiles what one device computes, and this training has {replicas}: leave it out, "
-                "or give --strategy=default to train on one"
+                f"--xla works on one device, and this training has {replicas}: leave it out, or give "
+                "--strategy=default to train on one"
             )
         keras.utils.set_random_seed(config.seed)
         self._accumulate = accumulation(hparams, replicas)
@@ -136,7 +144,7 @@ class Training:
             replicas=replicas,
             accumulate=self._accumulate,
             seed=config.seed,
-            start=self._first_batch(),
+            start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
             pad_to_bucket=config.xla,
         )
 
@@ -173,12 +181,6 @@ class Training:
             config.output_dir, self.start.step, self._hparams.train_steps, config.eval_frequency
         )
 
-    def _first_batch(self) -> IteratorState:
-        """Position in the data from which training resumes; the first of the epoch if the data is new."""
-        if self.has_other_data:
-            return IteratorState(self.start.position.epoch)
-        return self.start.position
-
     @property
     def note(self) -> str | None:
         """One line for the user if training cannot resume at the very batch, as after another batch_size."""
@@ -194,23 +196,24 @@ class Training:
         """Trains until `hparams.train_steps`; SIGINT and SIGTERM save and stop.
 
         Raises:
-            T2TError: a shard is damaged, too many losses in a row are not finite, memory or disk are full.
+            T2TError: a shard is corrupt, too many losses in a row are not finite, memory or disk are full.
                 The last update is saved then, if it can be.
         """
         config = self._config
         if self.workers.chief:
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
-        start = replace(self.start, data=self._data.fingerprints.train)
-        with self._open_curves() as curves:
+        fingerprints, chief = self._data.fingerprints, self.workers.chief
+        labels = {curve: fingerprints.labels(curve) for curve in (TRAIN, DEV)}
+        start = replace(self.start, data=fingerprints.train)
+        with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
-            saver = CheckpointSaver(config, self._model, progress, self._on_event, self.workers.chief)
-            reporter = StepReporter(progress, curves, self._on_event)
-            scorer = None
-            if self._evaluate and curves:
-                scorer = DevScorer(self._evaluate, progress, curves, self._on_event)
-            stopping = Stopping(EarlyStopping(config, self._comparable_evaluations()), self.workers)
-            callback = TrainingCallback(config, progress, reporter, saver, scorer, stopping)
+            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief)
+            reporter = Reporter(progress, curves, self._on_event)
+            evaluate = self._evaluate if chief else None
+            history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
+            stopping = Stopping(EarlyStopping(config, history), self.workers)
+            callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
             with stopping.handle_signals():
                 self._fit(callback, saver)
         return Result(
@@ -218,22 +221,11 @@ class Training:
             stopping.reason,
             progress.seconds,
             progress.state.seen,
-            scorer.scores if scorer else {},
+            callback.scores,
             progress.skipped_updates,
             progress.overflows,
-            self.workers.chief,
+            chief,
         )
-
-    def _open_curves(self) -> Curves | AbstractContextManager[None]:
-        if not self.workers.chief:
-            return nullcontext()
-        labels = {curve: self._data.fingerprints.labels(curve) for curve in (TRAIN, DEV)}
-        return Curves(self._config.output_dir, self.start.step, labels)
-
-    def _comparable_evaluations(self) -> list[Scores]:
-        """Earlier evaluations, on the same dev data, of the score that early stopping watches."""
-        labels = self._data.fingerprints.labels(DEV)
-        return comparable_rows(self._config.output_dir, DEV, self._config.patience_score, labels)
 
     def _fit(self, callback: TrainingCallback, saver: CheckpointSaver) -> None:
         """Trains, and saves the last update, also after an error unless the weights may be spoilt."""
@@ -283,8 +275,8 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
             renamed = checkpoints.quarantine(error.path)
             on_event(NoteEvent(f"warning: {error.fault}, renamed to {renamed.name}"))
     raise T2TError(
-        f"{output_dir}: no checkpoint is valid, and all are renamed to *{checkpoints.QUARANTINED}: put a "
-        "copy of one back, or start the same command again to train from the beginning"
+        f"{output_dir}: all checkpoints are corrupt, and renamed to *{checkpoints.QUARANTINED}: restore a "
+        "copy of one, or start the same command again to train from the beginning"
     )
 
 
@@ -299,6 +291,6 @@ def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise T2TError(
-            f"{output_dir}: {free / 1e9:.1f} GB free, and two checkpoints of this model need "
-            f"{needed / 1e9:.1f} GB: make room or give another --output_dir"
+            f"{output_dir}: {free / 1e9:.1f} GB are free, but two checkpoints of this model need "
+            f"{needed / 1e9:.1f} GB: free some space, or give another --output_dir"
         )

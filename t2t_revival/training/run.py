@@ -17,25 +17,21 @@ from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training.checkpoints.directory import list_checkpoints
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
+from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.lock import check_free
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, is_file_name
+from t2t_revival.utils.files import atomic_write, is_file_name, writing
 
 if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
 
 FILE_NAME = "run.json"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
-FIELDS = {
-    "problem": "str",
-    "hparams_set": "str",
-    "data_dir": "str",
-    "vocabulary": "str",
-    "fingerprint": "str",
-    "decode_hparams": "dict",
-}
 ANOTHER = "give another --output_dir"
-HINT = "put a copy back, or remove it and start t2t-trainer again with the same flags, which writes it"
+TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
+HINT = "restore a copy, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
 @dataclass(frozen=True)
@@ -73,20 +69,19 @@ class Run:
         """Reads run.json.
 
         Raises:
-            T2TError: there is none, or it is damaged.
+            T2TError: there is none, or it is corrupt.
         """
         path = Path(output_dir) / FILE_NAME
         if not path.exists():
-            raise T2TError(
-                f"no trained model in {output_dir}: train one with t2t-trainer, or give --output_dir"
-            )
+            raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         values = checked_json.load(path, HINT)
-        if {name: type(value).__name__ for name, value in values.items()} != FIELDS:
-            raise T2TError(f"{path}: damaged, its fields are not {', '.join(FIELDS)}; {HINT}")
+        types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
+        if {name: type(value).__name__ for name, value in values.items()} != types:
+            raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
         try:
             return cls(**values)
         except T2TError as error:
-            raise T2TError(f"{path}: damaged, {error}; {HINT}") from error
+            raise T2TError(f"{path}: corrupt, {error}; {HINT}") from error
 
     def save(self, output_dir: Path) -> None:
         """Writes run.json atomically."""
@@ -97,7 +92,7 @@ def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output
     """The run.json of a training in `output_dir`; one that is resumed keeps its `decode_hparams`.
 
     Raises:
-        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is damaged.
+        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is corrupt.
     """
     vocabulary = problem.vocabulary(data_dir)
     stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
@@ -115,11 +110,11 @@ def load_hparams(output_dir: Path) -> HParams:
     """The hyperparameters that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the file is damaged.
+        T2TError: there is no trained model, or the file is corrupt.
     """
     hparams = HParams.load(Path(output_dir))
     if hparams is None:
-        raise T2TError(f"no trained model in {output_dir}: there is no hparams.json")
+        raise T2TError(f"no trained model in {output_dir}, since it has no hparams.json: {TRAIN_OR_GIVE}")
     return hparams
 
 
@@ -127,7 +122,7 @@ def load_vocabulary(output_dir: Path) -> TextEncoder:
     """The vocabulary that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the vocabulary is missing, damaged or not the model's own.
+        T2TError: there is no trained model, or the vocabulary is missing, corrupt or not the model's own.
     """
     run = Run.load(output_dir)
     path = Path(output_dir) / run.vocabulary
@@ -161,12 +156,9 @@ def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
 
 
 def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
-    """Checks that a run in `output_dir`, if there is one, has the same vocabulary and model.
+    """Checks that the run in `output_dir`, if there is one, has the same vocabulary and model as `run`.
 
-    Args:
-        output_dir: of the run.
-        run: the run that is to start or resume.
-        hparams: of that run, which may train differently, but not another model.
+    Its hparams may differ in how they train the model.
 
     Raises:
         T2TError: it has not.
@@ -183,23 +175,55 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
 
 
 def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
-    """Writes the files of `output_dir` besides checkpoints, each atomically.
-
-    Args:
-        output_dir: created if missing.
-        run: written to run.json.
-        hparams: written to hparams.json.
-        vocabulary: file to copy.
+    """Writes the files of `output_dir` besides checkpoints, each atomically; copies `vocabulary`.
 
     Raises:
         T2TError: it cannot be written.
     """
-    try:
+    with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         if not (output_dir / run.vocabulary).exists():
             with atomic_write(output_dir / run.vocabulary) as file:
                 file.write(vocabulary.read_bytes())
         hparams.save(output_dir)
         run.save(output_dir)
-    except OSError as error:
-        raise T2TError(f"cannot write to output_dir {output_dir}: {error.strerror or error}") from error
+
+
+def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequency: int) -> bool:
+    """Returns whether a training stopped between its newest checkpoint and the evaluation due after it.
+
+    `step` is the checkpoint's, or 0. With an `eval_frequency` of 0 only the last update is evaluated.
+    """
+    if not 0 < step <= train_steps:
+        return False
+    due = step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    return due and not has_point(output_dir, DEV, step)
+
+
+def nothing_left(output_dir: Path, step: int, train_steps: int) -> T2TError:
+    """The error of a training that is already at its last step."""
+    return T2TError(
+        f"{output_dir} is already at step {step}, and train_steps is {train_steps}: "
+        "give a larger --train_steps to continue"
+    )
+
+
+def check_unfinished(output_dir: Path, train_steps: int, eval_frequency: int) -> None:
+    """Checks, by the newest checkpoint alone, that there is something left to train or to evaluate.
+
+    A corrupt checkpoint passes: the training will resume from the one before it.
+
+    Raises:
+        T2TError: there is nothing.
+    """
+    checkpoints = list_checkpoints(output_dir)
+    if not checkpoints or checkpoints[-1].step < train_steps:
+        return
+    newest = checkpoints[-1]
+    if lacks_evaluation(output_dir, newest.step, train_steps, eval_frequency):
+        return
+    try:
+        verify(newest.path)
+    except (CorruptCheckpointError, CheckpointNotFoundError):
+        return
+    raise nothing_left(output_dir, newest.step, train_steps)

@@ -39,7 +39,7 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
 def _number(factor: registry.ScheduleFactor, value: Any, step: Any) -> Any:
     """Casts the value of a factor to float32, and checks that it is a scalar or of the step's shape."""
     if value is None:
-        raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: it lacks a return")
+        raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: add a return")
     value = ops.cast(value, "float32")
     if tuple(value.shape) not in ((), tuple(step.shape)):
         raise T2TError(f"schedule factor {factor.__name__!r} returns a tensor of shape {tuple(value.shape)}")

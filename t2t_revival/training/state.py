@@ -96,22 +96,12 @@ class TrainingState:
 
 @dataclass
 class TrainingProgress:
-    """Counts of a training, continued from where it resumed.
-
-    Attributes:
-        start: state that it resumed from.
-        batches: its data.
-        accumulate: micro-batches of one update.
-        train_steps: number of the last update.
-        step: updates done.
-        skipped_updates: updates not done, in all sessions, since loss or gradients were not finite.
-        overflows: updates not done, in all sessions, since scaled gradients overflowed float16.
-    """
+    """Counts of a training, continued from the state in which it resumed; see `TrainingState`."""
 
     start: TrainingState
     batches: TrainingBatches
-    accumulate: int
-    train_steps: int
+    accumulate: int  # micro-batches of one update
+    train_steps: int  # number of the last update
     step: int = field(init=False)
     skipped_updates: int = field(init=False)
     overflows: int = field(init=False)

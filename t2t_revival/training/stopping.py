@@ -11,9 +11,9 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.curve_files import LOWER_IS_BETTER
+from t2t_revival.training.distribution import Workers
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.workers import Workers
 
 EARLY = "early stopping"
 REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
@@ -43,7 +43,9 @@ class EarlyStopping:
             return False
         name = self._config.patience_score
         if name not in scores:
-            raise T2TError(f"--eval_early_stopping_metric={name} is not measured; known: {', '.join(scores)}")
+            raise T2TError(
+                f"--eval_early_stopping_metric={name} is not measured here: give one of {', '.join(scores)}"
+            )
         score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
         if score < self._best - self._config.min_delta:
             self._best, self._best_step = score, step

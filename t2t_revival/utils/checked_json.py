@@ -28,9 +28,7 @@ def save(path: Path, values: Mapping[str, Any], indent: int = 2) -> None:
 def load(path: Path, hint: str) -> dict[str, Any]:
     """Reads a file of `save`. A file without a checksum is accepted, since it may be written by hand.
 
-    Args:
-        path: the file.
-        hint: end of the error, as in "generate it again".
+    Errors end with the hint, as in "generate it again".
 
     Raises:
         T2TError: the file is not a JSON object, or its checksum is wrong.
@@ -39,15 +37,15 @@ def load(path: Path, hint: str) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: damaged, not UTF-8 text ({error}); {hint}") from error
+        raise T2TError(f"{path}: corrupt, not UTF-8 text ({error}); {hint}") from error
     except (ValueError, RecursionError) as error:
-        raise T2TError(f"{path}: damaged, not JSON ({error}); {hint}") from error
+        raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
-        raise T2TError(f"{path}: damaged, not a JSON object; {hint}")
+        raise T2TError(f"{path}: corrupt, not a JSON object; {hint}")
     if values.pop(CHECKSUM, checksum := _checksum(values)) != checksum:
         raise T2TError(
-            f"{path}: damaged, its checksum does not fit; {hint}. If you changed it yourself, remove the "
-            f'line "{CHECKSUM}"'
+            f"{path}: corrupt, its content does not match its checksum; {hint}. If you changed it yourself, "
+            f'remove the line "{CHECKSUM}"'
         )
     return values
 

@@ -17,11 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A CSV file, read as text; it need not exist.
-
-    Attributes:
-        path: the file.
-    """
+    """A CSV file, read as text; it need not exist."""
 
     path: Path
 
@@ -33,7 +29,7 @@ class CsvTable:
             return list(csv.DictReader(file))
 
     def parse(self, parse_row: Callable[[dict[str, str]], T]) -> list[T]:
-        """The rows as `parse_row` returns them, without damaged ones, for which it raises."""
+        """The rows as `parse_row` returns them, without corrupt ones, for which it raises."""
         parsed = []
         for row in self.rows():
             with suppress(KeyError, TypeError, ValueError):
@@ -43,9 +39,7 @@ class CsvTable:
     def write(self, rows: Iterable[Mapping[str, Any]], columns: Iterable[str] | None = None) -> None:
         """Replaces the file at once. Rows may lack columns, or have more, which are not written.
 
-        Args:
-            rows: all rows of the new file.
-            columns: its columns; `None` takes those of all rows, in the order in which they appear.
+        Without `columns` the file has those of all rows, in the order in which they appear.
 
         Raises:
             OSError: it cannot be written.

@@ -12,15 +12,13 @@ SECONDS_BETWEEN_LOOKS = 10.0
 
 
 class StepFile(Protocol):
-    """A file with a step."""
+    """A file with the number of updates after which it was written."""
 
     @property
-    def step(self) -> int:
-        """Number of updates."""
+    def step(self) -> int: ...
 
     @property
-    def path(self) -> Path:
-        """The file."""
+    def path(self) -> Path: ...
 
 
 File = TypeVar("File", bound=StepFile)

@@ -64,14 +64,25 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
         raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:
-    """Renames a file when its content is on the disk.
+@contextmanager
+def writing(what: object, remedy: str = "") -> Iterator[None]:
+    """Turns an `OSError` of the block into the error that `what` cannot be written.
 
-    Args:
-        file: open for writing.
-        written: its name until now, in the same folder.
-        path: its new name; an earlier file of this name is replaced.
-        mtime_ns: its modification time in nanoseconds since 1970. `None` leaves it unchanged.
+    Raises:
+        T2TError: in place of the `OSError`; ends with the remedy.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = f"cannot write {what}: {error.strerror or error}"
+        raise T2TError(f"{reason}; {remedy}" if remedy else reason) from error
+
+
+def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:
+    """Renames an open file from `written` to `path`, in the same folder, when its content is on the disk.
+
+    An earlier file of this name is replaced. `mtime_ns` is the new modification time in nanoseconds since
+    1970; `None` leaves it unchanged.
 
     Raises:
         OSError: the file cannot be written; an earlier one is untouched.
@@ -96,14 +107,10 @@ def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
     On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
-
-    Args:
-        descriptor: of the open file or folder.
-        refusal: the error's message.
-        shared: whether other processes can hold a shared lock too.
+    Several processes can hold a shared lock.
 
     Raises:
-        T2TError: another process holds the lock.
+        T2TError: another process holds the lock; the message is `refusal`.
     """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -133,10 +140,8 @@ def exclusive_lock(folder: Path, refusal: str) -> Iterator[None]:
 def check_apart(inputs: Mapping[str, Path | int], outputs: Mapping[str, Path | int]) -> None:
     """Checks that no output is an input, however it is spelt, and through symbolic and hard links.
 
-    Args:
-        inputs: paths, or descriptors of open files, by their names for errors, as in
-            "--decode_from_file=in.en". Only regular files are checked.
-        outputs: likewise.
+    Both are paths, or descriptors of open files, by their names for errors, as in "--decode_from_file=in.en".
+    Only regular files are checked.
 
     Raises:
         T2TError: an output is an input.
@@ -169,18 +174,14 @@ def check_file_name(path: Path) -> None:
         T2TError: it cannot.
     """
     if not is_file_name(path.name):
-        raise T2TError(f"{path}: {path.name!r} is not a valid name for a copy of it: rename it")
+        raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
 def text_lines(content: bytes, where: str) -> list[str]:
     """Splits UTF-8 text into lines, without line ends and byte order mark; only a line feed ends a line.
 
-    Args:
-        content: the text.
-        where: its name for errors.
-
     Raises:
-        T2TError: a line is not UTF-8.
+        T2TError: a line is not UTF-8; begins with `where`.
     """
     try:
         text = content.decode("utf-8")

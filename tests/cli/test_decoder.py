@@ -161,7 +161,7 @@ def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 2
     assert f"warning: {tmp_path / 'in'}, line 2: " in captured.err
-    assert "cut to the first 30" in captured.err
+    assert "truncated to the first 30" in captured.err
 
 
 def test_flags_with_empty_values_go_with_all(out, capsys, monkeypatch):

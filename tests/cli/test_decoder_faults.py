@@ -51,7 +51,7 @@ def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys, given):
     status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}", *more)
     error = capsys.readouterr().err
     assert status == 1
-    assert f"{path}: damaged checkpoint" in error
+    assert f"{path}: corrupt checkpoint" in error
     assert ("no valid checkpoint" in error) != given
     assert (tmp_path / "o").read_text() == "kept"
     assert path.exists()
@@ -67,7 +67,7 @@ def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, writ
         pytest.importorskip("ctranslate2")
     assert command.main(["t2t", f"--output_dir={out}", *more]) == 0
     captured = capsys.readouterr()
-    warning = f"warning: {out / 'model.ckpt-9.npz'}: damaged checkpoint"
+    warning = f"warning: {out / 'model.ckpt-9.npz'}: corrupt checkpoint"
     assert warning in captured.err
     assert "ignored: the one before it is used" in captured.err
     assert "step 7" in captured.out + captured.err

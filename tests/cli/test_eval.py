@@ -233,12 +233,12 @@ def test_corrupt_checkpoints_are_named_and_skipped(out, scored, capsys, write_ch
     path.write_bytes(path.read_bytes()[:1000])
     assert run(out) == 0
     captured = capsys.readouterr()
-    assert f"warning: {path}: damaged checkpoint" in captured.err
+    assert f"warning: {path}: corrupt checkpoint" in captured.err
     assert "skipped" in captured.err
     assert steps(captured.out) == [7]
     (out / "model.ckpt-7.npz").unlink()
     assert "no valid checkpoint in" in failure(capsys, run(out))
-    assert "damaged checkpoint" in failure(capsys, run(out, f"--checkpoint_path={path}"))
+    assert "corrupt checkpoint" in failure(capsys, run(out, f"--checkpoint_path={path}"))
 
 
 def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write_checkpoint):

@@ -95,7 +95,7 @@ def test_what_is_no_tree_is_repaired_and_counted(trained, capsys):
     assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", options) == 0
     captured = capsys.readouterr()
     assert leaves(captured.out.splitlines()) == WORDS
-    assert "2 of 3 outputs were not well-formed and were repaired" in captured.err
+    assert "2 of 3 outputs were malformed and have been repaired" in captured.err
 
 
 def test_pretty_draws(trained, capsys):
@@ -165,7 +165,7 @@ def test_an_export_without_the_constraint_makes_words_too_and_the_client_counts_
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
     assert query(tmp_path, "--problem=parse_wsj", f"--decode_from_file={trained.parent / 'in'}") == 0
-    assert "2 of 3 outputs were not well-formed and were repaired" in capsys.readouterr().err
+    assert "2 of 3 outputs were malformed and have been repaired" in capsys.readouterr().err
 
 
 def test_words_that_are_told_apart_already_are_searched_as_exported(exported, monkeypatch, capsys):
@@ -275,4 +275,4 @@ def test_a_tree_has_no_beginning_of_text(trained, tmp_path, capsys):
     for constrained in (True, False):
         options = f"--decode_hparams=constrained={constrained}"
         assert decode(trained, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets", options) == 1
-        assert "not where it is a tree" in capsys.readouterr().err
+        assert "here outputs are trees" in capsys.readouterr().err

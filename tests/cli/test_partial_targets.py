@@ -26,7 +26,7 @@ def test_outputs_begin_with_what_stands_behind_the_tab(out, tmp_path, capsys):
 
 
 def test_wrong_lines_are_named(out, tmp_path, capsys):
-    for line, said in (("the\tder\tHund", "2 tabs"), ("\tder Hund", "but no source")):
+    for line, said in (("the\tder\tHund", "2 tabs"), ("\tder Hund", "without a source")):
         (tmp_path / "in").write_text(f"the dog\n{line}\n")
         assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets") == 1
         assert f"error: {tmp_path / 'in'}, line 2: " in (error := capsys.readouterr().err)
@@ -39,7 +39,7 @@ def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch
     captured = capsys.readouterr()
     assert captured.out.startswith("der Hund")
     assert captured.out.count("\n") == 2
-    assert "error: line 2: a prefix, but no source" in captured.err
+    assert "error: line 2: a prefix without a source" in captured.err
 
 
 def test_drawn_outputs_come_again_with_their_seed(out, tmp_path, capsys):

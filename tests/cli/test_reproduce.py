@@ -24,7 +24,10 @@ from t2t_revival.utils import checked_json
             ["--table=4", "--treebank=sample", "--gold_share=0.5"],
             "--gold_share needs --auto_trees",
         ),
-        (["--table=1", "--norun"], "sizes were not measured on this device: measure them, without --norun"),
+        (
+            ["--table=1", "--norun"],
+            "sizes were not measured on this device: leave out --norun to measure them",
+        ),
         (["--table=3", "--norun"], "base: no run in"),
         (["--table=4", "--norun"], "parsing: no run in"),
     ],

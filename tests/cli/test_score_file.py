@@ -47,7 +47,7 @@ def test_standard_streams(out, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("the dog", "no tabs, where one stands between"),
+        ("the dog", "no tabs instead of one between"),
         ("", "no tabs"),
         ("the\tder\tHund", "2 tabs"),
         (" \tder Hund", "no source"),

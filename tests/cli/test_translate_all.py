@@ -136,7 +136,7 @@ def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkey
     assert run(out, source, "--min_steps=8") == 0
     assert steps_decoded == [8]
     captured = capsys.readouterr()
-    assert f"warning: {damaged}: damaged checkpoint" in captured.err
+    assert f"warning: {damaged}: corrupt checkpoint" in captured.err
     assert "step 10: skipped, since the training has removed its checkpoint" in captured.err
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from t2t_revival.decoding.beam_search import BeamSearch, length_penalty
 from t2t_revival.decoding.beams import SearchSettings
 from t2t_revival.decoding.decoding_loop import drop_hidden_memory
-from t2t_revival.decoding.top_tokens import top_tokens
+from t2t_revival.decoding.tf_workarounds import top_tokens
 from t2t_revival.model import Transformer
 from tests.support.tiny_models import (
     EOS,

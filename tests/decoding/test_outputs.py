@@ -1,4 +1,4 @@
-"""Finished lines survive whatever ends a process."""
+"""Output files: finished lines survive any end of a process."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def path(tmp_path):
 
 
 def write(path, results, notes=None, belongs_to=None, total=4):
-    """Adds results batch by batch to an output, raises errors, calls functions; returns what it knew."""
+    """Adds batches of results to an output, raises errors, calls functions; returns the resumed results."""
     with part_file(path, (notes if notes is not None else []).append) as output:
         known = output.start(belongs_to or {"input": "text"}, total, FORM)
         for batch in results:

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.sampling import Sampler, uniform
-from t2t_revival.decoding.tree_constraint import TreeConstraint
 from t2t_revival.model import Transformer
 from t2t_revival.parsing.token_flags import token_flags
 from tests.support.tiny_models import EOS, PAD, TINY, logits_of, scores_of, tiny, trimmed

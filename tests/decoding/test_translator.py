@@ -37,7 +37,7 @@ def translator(tmp_path_factory):
 
 
 def same(found, expected):
-    """The same outputs; scores up to what the shape of a batch does to float32."""
+    """Equal outputs; scores may differ by float32 rounding, which depends on the shape of a batch."""
     assert [[t.text for t in outputs] for outputs in found] == [
         [t.text for t in outputs] for outputs in expected
     ]
@@ -81,7 +81,7 @@ def test_a_long_line_is_cut_and_named(translator):
     outputs = translator.nbest(["cat", long], on_truncation=cuts.append)
     tokens = len(translator.vocabulary.encode(long)) + 1
     assert cuts == [Truncation(2, tokens, 30)]
-    assert str(cuts[0]) == f"line 2: {tokens} tokens, cut to the first 30 (hparams: max_length)"
+    assert str(cuts[0]) == f"line 2: {tokens} tokens, truncated to the first 30 (hparams: max_length)"
     kept = translator.vocabulary.decode(translator.vocabulary.encode(long)[:29])
     same(outputs[1:], translator.nbest([kept]))
     with pytest.warns(UserWarning, match="line 2"):
@@ -164,9 +164,9 @@ def test_empty_prefixes_are_none(translator):
 @pytest.mark.parametrize(
     ("lines", "prefixes", "said"),
     [
-        (["cat", " "], ["", "der"], "line 12: a prefix, but no source"),
-        (["cat", "cat"], ["", "dog " * 40], r"line 12: \d+ tokens of output, and .* is 35"),
-        (["cat", "cat"], ["", "a\ud800b"], "line 12: a lone surrogate"),
+        (["cat", " "], ["", "der"], "line 12: a prefix without a source"),
+        (["cat", "cat"], ["", "dog " * 40], r"line 12: the output has \d+ tokens, more than .* = 35"),
+        (["cat", "cat"], ["", "a\ud800b"], "line 12: not valid Unicode: it has a lone surrogate"),
         (["cat", "cat"], ["der"], "1 prefixes for 2 lines"),
     ],
 )
@@ -195,7 +195,7 @@ def test_scores_are_the_models_in_the_order_of_the_pairs(translator):
     [
         ((" ", "der"), "line 12: no source"),
         (("cat", "dog " * 40), "line 12: .* give a larger extra_length"),
-        (("cat", "a\ud800b"), "line 12: a lone surrogate"),
+        (("cat", "a\ud800b"), "line 12: not valid Unicode: it has a lone surrogate"),
     ],
 )
 def test_pairs_that_cannot_be_scored_are_refused_by_their_line(translator, pair, said):

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.cli import decoder, trainer
 from t2t_revival.hparams import HParams
-from t2t_revival.utils.field_comments import field_comments
+from t2t_revival.utils.source_code import field_comments
 
 FIELDS = [field.name for field in dataclasses.fields(HParams)]
 

@@ -1,4 +1,4 @@
-"""A reproduction that is so small that a test can run it."""
+"""A reproduction that is small enough for a test."""
 
 import importlib
 

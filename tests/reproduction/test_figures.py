@@ -22,7 +22,7 @@ def encoder() -> AttentionWeights:
 
 @pytest.fixture
 def drawn(encoder, monkeypatch):
-    """What would be drawn of a model with that attention, by figure."""
+    """The attention drawn for a model with these weights, by figure."""
     drawn = {}
 
     def write(runs, name, attention, shown):

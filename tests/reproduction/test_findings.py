@@ -1,4 +1,4 @@
-"""Findings of section 6.2: what is compared, and when it holds."""
+"""Findings of section 6.2: the rows compared, and the verdicts."""
 
 import pytest
 

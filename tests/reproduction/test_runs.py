@@ -1,4 +1,4 @@
-"""Trainings of a reproduction: what is missing is run, what is finished is kept."""
+"""Trainings of a reproduction: missing ones are run, finished ones are kept."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,14 +92,16 @@ def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
 
 def test_what_is_missing_is_an_error_where_nothing_is_to_be_run(tmp_path) -> None:
     runs = Runs(tmp_path, CPU, FakeCommands(), "sample", train_missing=False)
-    with pytest.raises(T2TError, match=r"base: no run in .*base: train it, without --norun"):
+    with pytest.raises(T2TError, match=r"base: no run in .*base: leave out --norun to train it"):
         runs.train_translator("base")
     place = runs.output_dir(TRANSLATION, "base")
     place.mkdir(parents=True)
     (place / "dev.csv").write_text("step,target_tokens,perplexity\n830,1,20\n")
     with pytest.raises(T2TError, match=r"base: only 830 of 1,666 updates in .*base"):
         runs.train_translator("base")
-    with pytest.raises(T2TError, match=r"dev-model.ckpt-830.outputs is missing: make it"):
+    with pytest.raises(
+        T2TError, match=r"dev-model.ckpt-830.outputs is missing: leave out --norun to make it"
+    ):
         runs.decode(place, "dev", average=False)
 
 

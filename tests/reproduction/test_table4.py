@@ -8,7 +8,7 @@ from t2t_revival.reproduction.runs import Runs
 
 @pytest.fixture(scope="module")
 def made(tiny_runs, tmp_path_factory):
-    """Both regimes, and what was said."""
+    """Both regimes, and the lines of progress."""
     folder = tmp_path_factory.mktemp("treebank")
     tree = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))\n(NP (DT a) (NN cat))\n"
     for name, count in (("train", 20), ("dev", 5), ("auto", 40)):

@@ -83,7 +83,7 @@ def main(folder: Path, devices: int, accumulate: int) -> None:
     with without(set(range(bad, bad + accumulate))):
         expected, _, _ = trained(shard, folder / "good", **config)
     assert len(notes) == 1, notes
-    assert notes[0].startswith("update 3: its loss is nan, skipped (1 in a row"), notes
+    assert notes[0].startswith("update 3 skipped: loss is nan (1 in a row"), notes
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     print("the same")

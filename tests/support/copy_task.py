@@ -17,14 +17,13 @@ import numpy as np
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.data import records
 from t2t_revival.hparams import HParams
+from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.distribution import Workers, make_strategy
 from t2t_revival.training.events import OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.scoring import Evaluate
-from t2t_revival.training.workers import Workers
 
 VOCAB, EOS = 20, 1
 HPARAMS = HParams(

@@ -1,4 +1,4 @@
-"""Curves survive crashes, resumptions, and scores that come and go."""
+"""Curves: they survive crashes, resumptions, and scores that come and go."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two trainers never work in one output_dir; the lock ends with its owner."""
+"""The lock of an output_dir: one trainer holds it, and it ends with its owner."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     holder: subprocess.Popen, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with pytest.raises(T2TError, match=f"{out}: another t2t-trainer is at work there"), output_dir_lock(out):
+    with pytest.raises(T2TError, match=f"{out} is in use by another t2t-trainer"), output_dir_lock(out):
         pass
     with pytest.raises(T2TError, match="another t2t-trainer"):
         check_place(out, "translate_ende", "tiny")

@@ -81,7 +81,7 @@ def test_value_is_that_of_tensor2tensor(prefix: str, smoothing: float, reference
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_lowest_value_is_0(smoothing: float) -> None:
-    """At the smoothed distribution itself."""
+    """The smoothed distribution itself has it."""
     goal = np.full(6, max(smoothing / 5, 1e-30))
     goal[2] = 1 - smoothing
     got = smoothed_cross_entropy(np.log(goal)[None].astype("float32"), np.array([2]), smoothing)
@@ -180,7 +180,7 @@ def test_linear_gradients_by_finite_differences() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_token_held_for_impossible_keeps_loss_and_gradient_finite(dtype: str) -> None:
-    """Its score is 200 below the best: a float32 softmax of it is 0."""
+    """A score 200 below the best has a float32 softmax of 0."""
     x = tf.cast([[200.0, 0.0, 0.0]], dtype)
     labels, identity = np.array([1], "int32"), np.eye(3, dtype="float32")
     (value,) = linear_cross_entropy(x, identity, labels, 0.0)[0].numpy()
@@ -214,7 +214,7 @@ def test_weights_of_0_silence_a_token_and_its_gradient() -> None:
 
 
 def test_parts_of_a_batch_sum_to_the_whole() -> None:
-    """What N replicas compute is what one would: weights are 1 / tokens of the whole batch."""
+    """N replicas compute the sum that one would: weights are 1 / tokens of the whole batch."""
     logits = RNG.standard_normal((4, 6, 9)).astype("float32")
     labels = RNG.integers(0, 9, (4, 6)).astype("int32")
     weights = (labels != 0) / np.float32((labels != 0).sum())

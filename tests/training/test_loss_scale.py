@@ -1,4 +1,4 @@
-"""Loss scaling: an update that overflows float16 is left out, no fault of the training."""
+"""Loss scaling: an update that overflows float16 is skipped, and is no fault of the training."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,15 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training import loss_scale
+from t2t_revival.training import optimizer as optimizers
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.loss_scale import FIRST, LossScale, LossScaledAdam
-from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+from t2t_revival.training.optimizer import (
+    FIRST_SCALE,
+    FusedAdam,
+    LossScale,
+    LossScaledAdam,
+    make_optimizer,
+)
 from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
 from tests.support.copy_task import final_arrays, start, write_shards
 
@@ -37,15 +42,15 @@ def scaled(hparams: HParams, accumulate: int = 1) -> tuple[LossScaledAdam, list[
 def test_gradients_of_a_scaled_loss_make_the_update_of_the_loss(
     tiny_hparams: HParams, accumulate: int
 ) -> None:
-    """To the bit: the scale is a power of 2."""
+    """Equality is exact, since the scale is a power of 2."""
     gradients = RNG.standard_normal((2 * accumulate, 3, 4)).astype("float32")
     optimizer, (variable,) = scaled(tiny_hparams, accumulate)
     plain, expected = make_optimizer(tiny_hparams, accumulate), tf.Variable(tf.ones((3, 4)))
     for gradient in gradients:
-        assert float(optimizer.scale_loss(tf.constant(2.0))) == 2 * FIRST
-        optimizer.apply([tf.constant(gradient * FIRST)], [variable])
+        assert float(optimizer.scale_loss(tf.constant(2.0))) == 2 * FIRST_SCALE
+        optimizer.apply([tf.constant(gradient * FIRST_SCALE)], [variable])
         plain.apply([tf.constant(gradient)], [expected])
-    assert optimizer.loss_scale == (FIRST, 2)
+    assert optimizer.loss_scale == (FIRST_SCALE, 2)
     np.testing.assert_array_equal(variable, expected)
     assert abs(variable.numpy() - 1).max() > 1e-3
 
@@ -59,7 +64,7 @@ def test_an_overflow_halves_the_scale_and_is_left_out(tiny_hparams: HParams, acc
     before = [np.array(v) for v in (variable, *optimizer.moments)]
     for gradient in [bad, *[good] * (accumulate - 1)]:
         optimizer.apply([gradient], [variable])
-    assert (optimizer.updates, optimizer.loss_scale) == (1, (FIRST / 2, 0))
+    assert (optimizer.updates, optimizer.loss_scale) == (1, (FIRST_SCALE / 2, 0))
     for found, expected in zip((variable, *optimizer.moments), before, strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -67,7 +72,7 @@ def test_an_overflow_halves_the_scale_and_is_left_out(tiny_hparams: HParams, acc
 def test_the_scale_is_at_least_1_and_grows_again(
     tiny_hparams: HParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loss_scale, "UPDATES_TO_GROW", 3)
+    monkeypatch.setattr(optimizers, "UPDATES_TO_GROW", 3)
     optimizer, (variable,) = scaled(tiny_hparams)
     for _ in range(17):
         optimizer.apply([tf.fill((3, 4), np.nan)], [variable])
@@ -95,7 +100,7 @@ def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -
     """The weight of a token makes gradients overflow, while the loss is finite."""
     with weighted({3: HUGE, 4: HUGE}):
         _, notes, result = trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
-    fault = "update 3: its scaled gradients overflow float16, skipped; loss scale"
+    fault = "update 3 skipped: scaled gradients overflow float16; loss scale lowered to"
     assert notes == [f"{fault} 16384", f"{fault} 8192"]
     assert (result.step, result.skipped_updates, result.overflows) == (4, 0, 2)
     _, meta = checkpoints.load(checkpoints.list_checkpoints(tmp_path)[-1].path)
@@ -103,7 +108,10 @@ def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -
 
 
 def test_a_loss_that_is_not_finite_is(shard: Path, tmp_path: Path) -> None:
-    with weighted({2: NAN}), pytest.raises(T2TError, match="update 2: its loss is nan, 1 times in a row"):
+    with (
+        weighted({2: NAN}),
+        pytest.raises(T2TError, match="training diverged at update 2: loss is nan, 1 times in a row"),
+    ):
         trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
 
 

@@ -1,4 +1,4 @@
-"""An update whose loss or gradients are not finite numbers is as if its batch had not been."""
+"""Updates whose loss or gradients are not finite are skipped, as if their batch did not exist."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_training_goes_on_as_if_the_batch_had_not_been(shard: Path, tmp_path: Pa
     assert_same(found, expected)
     assert len(notes) == 1
     wrong = "gradients are not finite" if weight == HUGE else "loss is nan"
-    assert notes[0] == f"update 3: its {wrong}, skipped (1 in a row, 1 in all)"
+    assert notes[0] == f"update 3 skipped: {wrong} (1 in a row, 1 in all)"
     assert (result.step, result.skipped_updates) == (4, 1)
 
 
@@ -85,7 +85,7 @@ def test_a_bad_micro_batch_leaves_the_whole_update_out(shard: Path, tmp_path: Pa
 def test_a_run_resumed_around_a_bad_batch_ends_with_the_same_bits(
     shard: Path, tmp_path: Path, stop: int
 ) -> None:
-    """With dropout: the random numbers of what is left out are spent, in both runs."""
+    """Dropout is active: skipped updates consume random numbers in both runs."""
     hparams = HPARAMS.replace(layer_prepostprocess_dropout=0.2, train_steps=5)
     with weighted({3: NAN, 5: INF}):
         whole, notes, result = trained(shard, tmp_path / "whole", hparams=hparams)

@@ -89,7 +89,7 @@ class DenseAdam(keras.optimizers.Adam):
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
-    """In a graph, with the sparse gradients that an embedding of its own has."""
+    """Updates in a graph, with the sparse gradients of an embedding, are those of Keras."""
     ids = RNG.integers(1, 11, (4, 5)).astype("int32")
     fused = make_optimizer(tiny_hparams, accumulate)
     start, ends = None, []
@@ -107,7 +107,7 @@ def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> None:
-    """What is reported is what the update took: with one gradient, Adam's first step is the rate itself."""
+    """The reported rate is the one used: with one gradient, Adam's first step is the rate itself."""
     optimizer = make_optimizer(tiny_hparams, accumulate)
     assert float(optimizer.learning_rate_at(7)) == pytest.approx(8**-0.5 * 7 * 10**-1.5, rel=1e-5)
     moved = updated(optimizer, np.zeros((1,), "float32"), np.ones((accumulate, 1), "float32"))

@@ -1,4 +1,4 @@
-"""N devices compute what one does."""
+"""N devices compute the same as one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAYS = {  # parts of an update, devices, strategy
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[float], dict]]:
-    """Of 20 updates in each way: losses, and what is in the last checkpoint."""
+    """Losses of 20 updates in each way, and the content of the last checkpoint."""
     folder = tmp_path_factory.mktemp("replicas")
     paths = write_shards(folder, shards=1, examples=WHOLE)
     plain = HPARAMS.replace(
@@ -78,7 +78,7 @@ def test_losses_and_weights_are_those_of_one_device(
 
 @pytest.fixture(scope="module")
 def first_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """Of the first update, by way; all examples are equal, and each replica has one."""
+    """Losses of the first update, by way; all examples are equal, and each replica has one."""
     folder = tmp_path_factory.mktemp("dropout")
     path = folder / records.shard_name("copy", "train", 0, 1)
     records.write_shard(path, [records.encode_example([5, 6, 7, 1], [5, 6, 7, 1])] * 8)
@@ -99,5 +99,5 @@ def first_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["2 replicas", "2 workers"])
 def test_dropout_differs_between_replicas(first_losses: dict[str, float], way: str) -> None:
-    """With the same bits, the mean loss of equal examples is that of one."""
+    """Equal random bits would make the mean loss of equal examples that of one."""
     assert first_losses[way] != pytest.approx(first_losses["one device"], rel=1e-3)

@@ -1,23 +1,30 @@
-"""output_dir tells what it holds, and refuses another run."""
+"""Files of an output_dir: another run is rejected, and a training that has nothing left to do."""
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import (
     FILE_NAME,
     Run,
     check_place,
     check_same,
+    check_unfinished,
     load_hparams,
     load_vocabulary,
     plan_run,
     save_run,
 )
+
+ROWS = "step,target_tokens,seconds,loss\n4,1,1,3.0\n"
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def test_everything_comes_back_from_output_dir_alone(
 
 
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
-    """As an imported model does, whose extra_length is T2T's."""
+    """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
     problem.vocabulary = lambda data_dir: vocabulary  # type: ignore[attr-defined]
     new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
@@ -143,3 +150,44 @@ def test_a_replaced_vocabulary_is_found(tmp_path: Path, run: Run, vocabulary: Vo
     Vocabulary.train(["something else entirely, of other words"] * 20, out / run.vocabulary, 280)
     with pytest.raises(T2TError, match="not the vocabulary"):
         load_vocabulary(out)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """An output_dir at step 4, with its evaluation."""
+    for step in (2, 4):
+        arrays = {"model/transformer/w": np.ones(3, np.float32)}
+        checkpoints.save(tmp_path / checkpoints.file_name(step), arrays, {"step": step})
+    (tmp_path / "dev.csv").write_text(ROWS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("train_steps", [3, 4])
+def test_nothing_is_left(finished, train_steps):
+    with pytest.raises(T2TError, match=f"is already at step 4, and train_steps is {train_steps}: give a lar"):
+        check_unfinished(finished, train_steps, 2)
+
+
+def test_something_is_left(finished, tmp_path):
+    check_unfinished(finished, 5, 2)
+    check_unfinished(tmp_path / "nothing there", 4, 2)
+    (finished / "dev.csv").unlink()
+    check_unfinished(finished, 4, 2)
+
+
+def test_a_corrupt_checkpoint_is_left_to_the_training(finished):
+    path = finished / "model.ckpt-4.npz"
+    path.write_bytes(path.read_bytes()[:-30])
+    check_unfinished(finished, 4, 2)
+
+
+def test_it_needs_no_tensorflow():
+    """Modules that t2t-trainer imports before TensorFlow do not import it."""
+    code = (
+        "import sys\n"
+        "from t2t_revival.cli import trainer\n"
+        "from t2t_revival.training import run\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

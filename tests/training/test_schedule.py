@@ -43,7 +43,7 @@ T2T_RATES = np.load(Path(__file__).parents[1] / "reference" / "learning_rate.npz
 
 @pytest.mark.parametrize(("name", "rates"), zip(T2T_RATES["sets"], T2T_RATES["rates"], strict=True))
 def test_rates_are_those_of_tensor2tensor(name: str, rates: np.ndarray) -> None:
-    """At the same step; where several micro-batches make an update, T2T's step counts micro-batches."""
+    """Rates at the same step are equal; T2T's step counts the micro-batches of an update."""
     h = registry.hparams(str(name))
     micro_batches = accumulation(h, replicas=1)
     whole = T2T_RATES["steps"] % micro_batches == 0

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival.training.distribution import Workers
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
-from t2t_revival.training.workers import Workers
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The model as it is trained is the model: the same logits, loss, gradients and weights."""
+"""`TrainingTransformer`: the logits, loss, gradients and weights of `Transformer`."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
 def test_loss_and_gradients_are_those_of_the_logits(
     tiny_hparams: HParams, shared: bool, num_parallel_batches: int
 ) -> None:
-    """Also where a batch has fewer sentences than parts."""
+    """Batches with fewer sentences than parts are included."""
     plain, fused = twins(
         tiny_hparams.replace(shared_embedding_and_softmax_weights=shared), num_parallel_batches
     )
@@ -89,7 +89,7 @@ def test_fit_and_evaluate(tiny_hparams: HParams, num_parallel_batches: int) -> N
 def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
     tiny_hparams: HParams, num_parallel_batches: int
 ) -> None:
-    """While training, of the weights before the update; and by `evaluate`: both as NumPy computes it."""
+    """NumPy computes both: while training, of the weights before the update, and by `evaluate`."""
     plain, fused = twins(tiny_hparams, num_parallel_batches)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS))
     measures = (
@@ -121,7 +121,7 @@ def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -
 
 @pytest.mark.parametrize("num_parallel_batches", [1, 2])
 def test_compiled_metrics_see_logits(tiny_hparams: HParams, num_parallel_batches: int) -> None:
-    """While training and while evaluating: both models report the same accuracy."""
+    """Both models report the same accuracy, while training and while evaluating."""
     models = twins(tiny_hparams, num_parallel_batches)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(2)
     logs = []

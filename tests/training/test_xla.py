@@ -57,7 +57,7 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
 
 def test_several_replicas_are_refused(tmp_path: Path) -> None:
     two = SimpleNamespace(num_replicas_in_sync=2)
-    with pytest.raises(T2TError, match=r"--xla compiles what one device computes, .* has 2: leave it out"):
+    with pytest.raises(T2TError, match=r"--xla works on one device, .* has 2: leave it out"):
         Training(TrainingData([], VOCAB), HPARAMS, RunConfig(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""JSON whose every change is found."""
+"""Checked JSON: every change of a file is detected."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_every_flipped_bit_is_found_or_harmless(tmp_path):
         try:
             loaded = checked_json.load(path, "put a copy back")
         except T2TError as error:
-            found += str(error).startswith(f"{path}: damaged")
+            found += str(error).startswith(f"{path}: corrupt")
             continue
         added = loaded.keys() - expected.keys()  # the checksum by another name, which no reader knows
         assert {name: loaded[name] for name in expected} == expected
@@ -62,5 +62,5 @@ def test_layout_does_not_matter(tmp_path):
 def test_what_is_no_object_is_named(tmp_path, content):
     path = tmp_path / "x.json"
     path.write_bytes(content)
-    with pytest.raises(T2TError, match=r"x\.json: damaged, .*; the way out"):
+    with pytest.raises(T2TError, match=r"x\.json: corrupt, .*; the way out"):
         checked_json.load(path, "the way out")

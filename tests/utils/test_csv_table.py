@@ -1,4 +1,4 @@
-"""CSV tables: text of the file, rows of a damaged one, and columns that come later."""
+"""CSV tables: text of the file, rows of a corrupt one, and columns that come later."""
 
 from pathlib import Path
 

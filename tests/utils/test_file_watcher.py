@@ -1,4 +1,4 @@
-"""Files are given once, in the order of their steps, and waited for no longer than was said."""
+"""Watched files: each is yielded once, in the order of steps, and waited for no longer than asked."""
 
 import time
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def test_those_that_appear_are_given_and_older_ones_are_not(tmp_path: Path, cloc
 
 
 def test_the_wait_counts_from_the_last_file(tmp_path: Path, clock: Time) -> None:
-    """A file's own time is what counts: of one that lies there for long nothing is left to wait."""
+    """The wait counts from a file's own time, so that an old file leaves none."""
     (tmp_path / "20").touch()
     assert steps(listing(tmp_path), 60.0, clock=clock.clock) == [20]
     assert clock.seconds - clock.start == pytest.approx(60, abs=5)

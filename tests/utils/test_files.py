@@ -1,4 +1,4 @@
-"""Files are whole or absent; lines are what an editor shows."""
+"""Files: written whole or not at all; lines are those that an editor shows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What libraries in C++ write to stderr: chatter is dropped, everything else is passed on."""
+"""Messages of C++ libraries on stderr: chatter is dropped, all else is passed on."""
 
 import os
 import subprocess

@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from absl import flags
 
 from t2t_revival.cli.support import command
-from t2t_revival.utils.field_comments import field_comments
+from t2t_revival.utils.source_code import field_comments
 
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 

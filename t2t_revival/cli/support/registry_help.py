@@ -9,7 +9,7 @@ from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.utils.field_comments import field_comments
+from t2t_revival.utils.source_code import field_comments
 
 HELP_WIDTH = 100  # columns of --help too
 BASE = "base"  # the paper's model, with which all sets are compared

@@ -15,8 +15,7 @@ from typing import Any
 from absl import flags
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.formatting import Draw, Output, draw_output
-from t2t_revival.decoding.outputs import OrderedOutput, part_file, side_files
+from t2t_revival.decoding.outputs import Draw, OrderedOutput, Output, draw_output, part_file, side_files
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem

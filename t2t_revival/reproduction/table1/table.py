@@ -21,8 +21,8 @@ from t2t_revival.reproduction.table1.layer_types import (
     UNPROJECTED,
     WINDOW,
     LayerType,
+    path_length,
 )
-from t2t_revival.reproduction.table1.path_lengths import path_length
 from t2t_revival.reproduction.table1.timings import (
     OnMessage,
     Plan,
@@ -41,15 +41,10 @@ PATH_LENGTHS = (8, 32, 128)  # values of n for path lengths
 def make_table(folder: Path, scale: str, on_message: OnMessage, measure_missing: bool = True) -> ResultTable:
     """Measures what `folder` lacks, and returns the paper's table 1 beside the measurements.
 
-    Args:
-        folder: folder of `layer_costs.csv`, one row per timing.
-        scale: "cpu" takes some minutes on two cores, "paper" is for a GPU.
-        on_message: called with each line of progress.
-        measure_missing: measure missing timings; otherwise they are an error.
+    Scale "cpu" takes some minutes on two cores, "paper" is for a GPU.
 
     Raises:
         T2TError: there is no such scale, or timings are missing and not to be measured.
-        OSError: `folder` cannot be written.
     """
     plan = plan_of_scale(scale)
     timings = measure(folder, plan, on_message, measure_missing=measure_missing)
@@ -75,21 +70,14 @@ def make_table(folder: Path, scale: str, on_message: OnMessage, measure_missing:
 
 
 def draw(folder: Path, scale: str) -> Path:
-    """Draws time against n and against d, with quartiles, on logarithmic axes.
-
-    Args:
-        folder: folder of the stored timings.
-        scale: see `make_table`.
-
-    Returns:
-        The PNG file.
+    """Draws time against n and against d, with quartiles, on logarithmic axes, and returns the PNG file.
 
     Raises:
         T2TError: there is no such scale, or no timing of this device.
     """
     plan, timings = plan_of_scale(scale), read_timings(folder)
     if not timings:
-        raise T2TError(f"{folder} has no timings of this device: measure them by t2t-reproduce --table=1")
+        raise T2TError(f"{folder} has no timings of this device: measure them with t2t-reproduce --table=1")
     path = folder / FIGURE_FILE
     with png_figure(path, 13, 4.8) as figure:
         by_length, by_channels = figure.subplots(1, 2, sharey=True)

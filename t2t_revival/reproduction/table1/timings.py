@@ -13,9 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, LayerType
+from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, LayerType, traced
 from t2t_revival.reproduction.table1.operation_counts import count
-from t2t_revival.reproduction.table1.path_lengths import traced
 from t2t_revival.reproduction.training_flops import device_name
 from t2t_revival.utils.csv_table import CsvTable
 
@@ -28,23 +27,14 @@ Size = tuple[int, int]  # n and d
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes and durations of the measurements.
+    """Sizes and durations of the measurements."""
 
-    Attributes:
-        lengths: values of n, at `fixed_channels` channels.
-        channels: values of d, at `fixed_length` positions.
-        fixed_channels: d while n varies.
-        fixed_length: n while d varies.
-        rounds: number of rounds; every layer type has one turn in each.
-        turn: seconds of a turn, in which a layer is called repeatedly, at least once.
-    """
-
-    lengths: tuple[int, ...]
-    channels: tuple[int, ...]
+    lengths: tuple[int, ...]  # values of n, at `fixed_channels` channels
+    channels: tuple[int, ...]  # values of d, at `fixed_length` positions
     fixed_channels: int
     fixed_length: int
-    rounds: int
-    turn: float
+    rounds: int  # every layer type has one turn in each
+    turn: float  # seconds, in which a layer is called repeatedly, at least once
 
     @property
     def of_lengths(self) -> list[Size]:
@@ -70,29 +60,16 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Timing:
-    """Time and operations of one call of a layer type at one size.
-
-    Attributes:
-        layer: name of the layer type.
-        length: n, positions.
-        channels: d.
-        operations: see `operation_counts.Cost`.
-        sequential: see `operation_counts.Cost`.
-        milliseconds: median over the rounds.
-        lower: first quartile, milliseconds.
-        upper: third quartile, milliseconds.
-        rounds: number of rounds.
-        device: name of the device.
-    """
+    """Time of one call of a layer type at one size, and its operations (see `operation_counts.Cost`)."""
 
     layer: str
     length: int
     channels: int
     operations: int
     sequential: int
-    milliseconds: float
-    lower: float
-    upper: float
+    milliseconds: float  # median over the rounds
+    lower: float  # first quartile
+    upper: float  # third quartile
     rounds: int
     device: str
 
@@ -140,7 +117,7 @@ def measure(
     if missing and not measure_missing:
         raise T2TError(
             f"{folder / FILE_NAME}: {len(missing)} of {len(to_measure)} sizes were not measured on this "
-            "device: measure them, without --norun"
+            "device: leave out --norun to measure them"
         )
     folder.mkdir(parents=True, exist_ok=True)
     table, columns = CsvTable(folder / FILE_NAME), [field.name for field in dataclasses.fields(Timing)]

@@ -1,4 +1,4 @@
-"""Moving averages: one for each checkpoint, of it and those before it (T2T's `t2t-avg-all`)."""
+"""Averages of checkpoints (section 6.1): of the last ones, or of each and those before it (`t2t-avg-all`)."""
 
 from __future__ import annotations
 
@@ -8,46 +8,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import (
-    MIXED,
-    Checkpoint,
-    OnDamaged,
-    list_checkpoints,
-    write_average,
-)
+from t2t_revival.training.checkpoints import directory
+from t2t_revival.training.checkpoints.directory import MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.training.checkpoints.file import (
     MODEL,
     CheckpointNotFoundError,
     CorruptCheckpointError,
+    trained_on,
     verify,
     written_at,
 )
 from t2t_revival.training.run import ANOTHER, Run, check_same, load_hparams, save_run
 
+UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
+
 
 @dataclass(frozen=True)
 class MovingAverage:
-    """An average of several checkpoints.
-
-    Attributes:
-        step: the newest one's.
-        path: its file.
-        made: whether it was made by this call, or existed before.
-    """
+    """An average of several checkpoints, with the step of the newest."""
 
     step: int
     path: Path
-    made: bool
+    made: bool  # by this call; else it existed before
 
 
 def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
     """Writes the files besides checkpoints that make a folder of averages an output_dir of its own.
 
-    Args:
-        folder: created if missing.
-        model_dir: of the training.
-        count: checkpoints of an average.
-        mix_data: whether an average may be of checkpoints that were trained on different data.
+    The averages are of `count` checkpoints of `model_dir`, on different data only if `mix_data`.
 
     Raises:
         T2TError: the folder is the training's own, or holds other checkpoints than such averages of `count`
@@ -55,16 +43,16 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
     """
     if folder.resolve() == model_dir.resolve():
         raise T2TError(
-            f"{folder} is the training's own folder, and averages are named as checkpoints: {ANOTHER}"
+            f"{folder} is the training's own folder, whose checkpoints averages would overwrite: {ANOTHER}"
         )
-    for checkpoint in list_checkpoints(folder):
+    for checkpoint in directory.list_checkpoints(folder):
         try:
             meta = verify(checkpoint.path, prefixes=())
         except CorruptCheckpointError:  # is made again
             continue
         averaged = meta.get("averaged")
         if averaged is None:
-            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is no average: {ANOTHER}")
+            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is not an average: {ANOTHER}")
         if len(averaged) != count:
             raise T2TError(
                 f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"
@@ -153,3 +141,80 @@ def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
     except CorruptCheckpointError:
         return False
     return names == [member.path.name for member in window]
+
+
+def average_latest(
+    output_dir: Path,
+    count: int | None = None,
+    min_steps: int = 0,
+    mix_data: bool = False,
+    on_damaged: OnDamaged | None = None,
+    on_note: Callable[[str], None] = lambda note: None,
+) -> tuple[Path, list[int]]:
+    """Averages the last checkpoints of a training, which may be running.
+
+    Returns the average's file, in the folder `averaged`, and the steps of its checkpoints.
+
+    Args:
+        output_dir: of the training.
+        count: checkpoints at most; `None` takes `average_checkpoints` of its hparams.
+        min_steps: checkpoints of fewer steps are skipped.
+        mix_data: whether checkpoints from before a change of the training data are averaged too.
+        on_damaged: called with the fault of each corrupt checkpoint; `None` warns.
+        on_note: called with a line for people on checkpoints that are left out or mixed.
+
+    Raises:
+        T2TError: there is no valid checkpoint, or they are of different models.
+    """
+    count = count or load_hparams(output_dir).average_checkpoints
+    while True:
+        listed = directory.list_checkpoints(output_dir)
+        wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
+        valid = directory.latest_valid(wanted, count, on_damaged)
+        if not valid:
+            raise T2TError(
+                f"no {'valid ' if wanted else ''}checkpoint in {output_dir}"
+                + (f" from step {min_steps} on" if min_steps else "")
+                + ": train with t2t-trainer"
+            )
+        try:
+            chosen = _select_by_data(valid, mix_data, on_note)
+            path = directory.average(chosen, output_dir).path
+            return path, [checkpoint.step for checkpoint in chosen]
+        except CheckpointNotFoundError:
+            on_note("the training has removed a checkpoint meanwhile: trying again")
+
+
+def data_change(known: bool) -> str:
+    """A predicate for messages on changed training data, which checkpoints on both sides name if `known`."""
+    return "was trained on other data" if known else "may have been trained on other data"
+
+
+def _select_by_data(
+    valid: list[Checkpoint], mix_data: bool, on_note: Callable[[str], None]
+) -> list[Checkpoint]:
+    """The checkpoints of the newest's training data; with `mix_data` all of them."""
+    groups = directory.split_by_data(valid)
+    data = trained_on(valid[-1].path)
+    if len(groups) == 1:
+        if not data and len(valid) > 1:
+            on_note("warning: these checkpoints do not name their training data: assumed to be the same")
+        return valid
+    if mix_data:
+        on_note(f"warning: this average mixes training data: {_describe(groups)}")
+        return valid
+    change = data_change(all(trained_on(group[0].path) for group in groups))
+    on_note(
+        f"left out, since step {valid[-1].step} {change} ({data or UNKNOWN}): {_describe(groups[:-1])}; "
+        "--mix_data averages them too"
+    )
+    return groups[-1]
+
+
+def _describe(groups: list[list[Checkpoint]]) -> str:
+    """Steps and fingerprint of each group of checkpoints of the same training data."""
+    return ", ".join(
+        f"step{'s' if len(group) > 1 else ''} {', '.join(str(checkpoint.step) for checkpoint in group)} "
+        f"({trained_on(group[0].path) or UNKNOWN})"
+        for group in groups
+    )

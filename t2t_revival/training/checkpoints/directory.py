@@ -113,10 +113,7 @@ def latest_valid(
 ) -> list[Checkpoint]:
     """The newest `count` checkpoints that still exist and whose weights are valid, oldest first.
 
-    Args:
-        checkpoints: in any order.
-        count: at least 1.
-        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
+    `on_damaged` is called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
     """
     valid: list[Checkpoint] = []
     for checkpoint in sorted(checkpoints, reverse=True):
@@ -205,7 +202,7 @@ def restore(model: Any, path: Path) -> dict:
     arrays, meta = load(path)
     if "averaged" in meta:
         raise T2TError(
-            f"{path}: an average, from which no training resumes; give the training's --output_dir"
+            f"{path}: training cannot resume from an average; give the training's own --output_dir"
         )
     _check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
@@ -224,7 +221,9 @@ def _check_architecture(model: Any, meta: dict, path: Path) -> None:
     for field, value in model.hparams.architecture().items():
         stored = meta.get("architecture", {}).get(field, value)
         if stored != value:
-            raise T2TError(f"{path}: a checkpoint of another model: {field}={stored} there, and {value} here")
+            raise T2TError(
+                f"{path}: checkpoint of another model: its {field} is {stored}, here it is {value}"
+            )
 
 
 def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
@@ -237,17 +236,17 @@ def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: s
     for variable in variables:
         array = arrays.get(prefix + variable.path)
         if array is None:
-            raise T2TError(f"{path}: a checkpoint of another model: it has no {variable.path}")
+            raise T2TError(f"{path}: checkpoint of another model: it has no {variable.path}")
         if tuple(array.shape) != tuple(variable.shape):
             raise T2TError(
-                f"{path}: a checkpoint of another model: {variable.path} is {tuple(array.shape)} there, "
-                f"and {tuple(variable.shape)} here"
+                f"{path}: checkpoint of another model: its {variable.path} has the shape "
+                f"{tuple(array.shape)}, here it is {tuple(variable.shape)}"
             )
     known = {prefix + variable.path for variable in variables}
     for name, array in arrays.items():
         if name.startswith(prefix) and name not in known and _is_weight(array):
             raise T2TError(
-                f"{path}: a checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
+                f"{path}: checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
             )
     for variable in variables:
         variable.assign(arrays[prefix + variable.path])
@@ -265,14 +264,9 @@ def prune(output_dir: Path, count: int) -> None:
 
 
 def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
-    """Section 6.1: the mean of the weights of several checkpoints, written beside them.
+    """Section 6.1: writes the mean of the weights of checkpoints, at least one, to `output_dir`/averaged.
 
-    Args:
-        checkpoints: at least one.
-        output_dir: of the training; the average is written to its folder `averaged`.
-
-    Returns:
-        The average, whose step is that of the newest.
+    Its step is that of the newest.
 
     Raises:
         T2TError: a checkpoint is corrupt, or they are of different models.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,13 +38,13 @@ class CorruptCheckpointError(T2TError):
 
     Attributes:
         path: its file.
-        fault: "FILE: damaged checkpoint (what is wrong)".
+        fault: "FILE: corrupt checkpoint (what is wrong)".
     """
 
     def __init__(self, path: Path, reason: object) -> None:
         self.path = path
-        self.fault = f"{path}: damaged checkpoint ({reason})"
-        super().__init__(f"{self.fault}; use another, such as the one before it")
+        self.fault = f"{path}: corrupt checkpoint ({reason})"
+        super().__init__(f"{self.fault}; use another one, such as the one before it")
 
 
 class CheckpointNotFoundError(T2TError):
@@ -62,18 +62,17 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
     """
     import numpy as np
 
-    try:
+    remedy = (
+        "earlier checkpoints are untouched: make room, or give a lower --keep_checkpoint_max, and start the "
+        "same command again"
+    )
+    with writing(f"checkpoint {path}", remedy):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in arrays.items():
                 _write(archive, name, array)
             text = json.dumps({"format": FORMAT, **meta, CHECKSUMS: _checksums(archive)})
             _write(archive, META, np.frombuffer(text.encode(), np.uint8))
-    except OSError as error:
-        raise T2TError(
-            f"cannot write checkpoint {path}: {error.strerror or error}; the checkpoints before it are "
-            "untouched: make room, or give a lower --keep_checkpoint_max, and start the same command again"
-        ) from error
 
 
 def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:

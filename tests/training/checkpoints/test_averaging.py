@@ -1,4 +1,4 @@
-"""A moving average is the mean of its window, is not made twice, and harms nothing."""
+"""Moving averages: means of their windows, made once, which leave other files untouched."""
 
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ def write(folder: Path, step: int, value: float, **meta: str) -> Path:
 
 
 def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
-    """The averages, the damages and the gaps that were told of."""
+    """The averages, and the corrupt checkpoints and gaps that were reported."""
     damaged, gaps = [], []
     open_folder(folder, model_dir, count)
     found = checkpoints.list_checkpoints(model_dir)
@@ -155,7 +155,11 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("model", "the training's own folder"), ("other", "no average"), ("avg", "averages of 2 checkpoints")],
+    [
+        ("model", "the training's own folder"),
+        ("other", "not an average"),
+        ("avg", "averages of 2 checkpoints"),
+    ],
 )
 def test_folders_that_hold_something_else(model_dir: Path, tmp_path: Path, place: str, said: str) -> None:
     for step in (1, 2):

@@ -1,4 +1,4 @@
-"""Checkpoints are whole or absent, verified, and fit the model or are refused."""
+"""Checkpoints: whole or absent, verified, and rejected if they are of another model."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ def write(folder: Path, step: int, value: float = 0.0) -> Path:
 
 
 class Variable:
-    """What `assign` needs of a Keras variable."""
+    """The part of a Keras variable that `assign` uses."""
 
     def __init__(self, path: str, shape: tuple[int, ...]) -> None:
         self.path, self.shape, self.value = path, shape, None
@@ -111,7 +111,7 @@ def test_every_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
 def test_a_truncated_file_is_named(tmp_path: Path, keep: int) -> None:
     path = write(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(T2TError, match="damaged") as caught:
+    with pytest.raises(T2TError, match="corrupt") as caught:
         checkpoints.load(path)
     assert str(path) in str(caught.value)
 
@@ -144,7 +144,7 @@ def test_another_set_of_arrays_is_damage(tmp_path: Path, change: str) -> None:
 
 
 class Malicious:
-    """What runs when a pickle of it is read."""
+    """An object whose pickle runs code when it is read."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -169,7 +169,7 @@ def test_a_pickle_is_not_loaded(tmp_path: Path, name: str) -> None:
 def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
     arrays, _ = checkpoints.load(write(tmp_path, 1))
     fits, other = Variable("transformer/w", (2, 3)), Variable("transformer/w", (2, 4))
-    with pytest.raises(T2TError, match=r"transformer/w is \(2, 3\) there, and \(2, 4\) here"):
+    with pytest.raises(T2TError, match=r"its transformer/w has the shape \(2, 3\), here it is \(2, 4\)"):
         checkpoints.assign([other], arrays, checkpoints.MODEL, tmp_path)
     with pytest.raises(T2TError, match="has no transformer/v"):
         checkpoints.assign([fits, Variable("transformer/v", (1,))], arrays, checkpoints.MODEL, tmp_path)
@@ -202,7 +202,7 @@ def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> No
 def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
     write(tmp_path, 1)
     averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
-    with pytest.raises(T2TError, match="an average, from which no training resumes"):
+    with pytest.raises(T2TError, match="training cannot resume from an average"):
         checkpoints.restore(None, averaged.path)
 
 
@@ -239,7 +239,7 @@ def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None
     assert checkpoints.select_checkpoint(tmp_path, None, lambda error: named.append(error.path)).step == 2
     assert named == paths
     assert all(path.exists() for path in paths)
-    with pytest.warns(UserWarning, match=r"ckpt-3.npz: damaged checkpoint .*, ignored: the one before it"):
+    with pytest.warns(UserWarning, match=r"ckpt-3.npz: corrupt checkpoint .*, ignored: the one before it"):
         checkpoints.select_checkpoint(tmp_path)
     whole = checkpoints.latest_valid(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
     assert [checkpoint.step for checkpoint in whole] == [1, 2]
@@ -270,7 +270,7 @@ def test_without_a_whole_one_there_is_none_to_decode(tmp_path: Path) -> None:
 def test_a_given_one_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, 1)
     damage(write(tmp_path, 2))
-    with pytest.raises(CorruptCheckpointError, match=r"ckpt-2.npz: damaged checkpoint"):
+    with pytest.raises(CorruptCheckpointError, match=r"ckpt-2.npz: corrupt checkpoint"):
         checkpoints.select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-2"))
 
 

@@ -1,4 +1,4 @@
-"""How far a signal gets with each layer."""
+"""Path lengths of layer types, and the derivatives they are computed from."""
 
 import math
 from itertools import repeat
@@ -6,8 +6,7 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES
-from t2t_revival.reproduction.table1.path_lengths import influence, layers_to_reach, path_length
+from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, influence, layers_to_reach, path_length
 
 TYPES = {t.name.split(" (")[0]: t for t in LAYER_TYPES if not t.name.endswith("), unprojected")}
 K = 3  # kernel

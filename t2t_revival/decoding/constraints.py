@@ -1,4 +1,4 @@
-"""Section 6.3, constrained: beams that produce only trees over the words of their sentence."""
+"""Constraints of outputs: trees over the words of the sentence (section 6.3), and given beginnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary.sentencepiece import EOS, SPACE_MARK, UNK
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, SPACE_MARK, UNK
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import CLOSE, MOST_OPEN, OPEN, WORD
 
@@ -37,7 +37,7 @@ class TreeConstraint:
         tokens = [token.removesuffix(SPACE_MARK) for token in takewhile(_is_symbol, pieces[UNK + 1 :])]
         if WORD not in tokens:
             raise T2TError(
-                "decode_hparams: constrained=True is for parsing: this vocabulary has no tokens of trees"
+                "decode_hparams: constrained=True is for parsing, and this vocabulary has no tokens for trees"
             )
         self.size = UNK + 1 + len(tokens)
         tokens = [""] * (UNK + 1) + tokens
@@ -97,3 +97,46 @@ class TreeConstraint:
 def _is_symbol(piece: str) -> bool:
     token = piece.removesuffix(SPACE_MARK)
     return token != piece and (token == WORD or (token[:1] in (OPEN, CLOSE) and len(token) > 1))
+
+
+class PrefixConstraint:
+    """Allows only the next token of a prefix, and all tokens after its end.
+
+    Args:
+        size: number of tokens.
+
+    Reference: T2T's `Transformer._fast_decode`, whose prefixes of a batch are of one length, and not scored.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def allowed_tokens(self, seq: Any, prefixes: Any, max_lengths: Any) -> Any:
+        """Returns the tokens that may come next, bool [batch, 1, size], as `TreeConstraint.allowed_tokens`.
+
+        Prefixes are int32 [batch, longest], padded with 0; a row of padding forces nothing. `max_lengths` is
+        not used: `max_output_lengths` makes room for prefixes.
+        """
+        longest = tf.shape(prefixes)[1]
+        padded = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
+        forced = padded[:, tf.minimum(tf.shape(seq)[2], longest)][:, None, None]  # [batch, 1, 1]
+        return (forced == PAD) | (forced == tf.range(self.size))
+
+
+def max_output_lengths(source_ids: Any, extra_length: Any, prefixes: Any = None) -> Any:
+    """Returns the maximum length of each output, EOS counted: `extra_length` more than source or prefix.
+
+    Args:
+        source_ids: int32 [batch, source], EOS counted.
+        extra_length: scalar or [batch, 1].
+        prefixes: int32 [batch, longest], without EOS. `None` stands for no prefixes.
+
+    Returns:
+        int32 [batch, 1]; 0 where there is no source.
+    """
+    lengths = tf.math.count_nonzero(source_ids, axis=1, keepdims=True, dtype=tf.int32)
+    longer = lengths
+    if prefixes is not None:
+        prefix_lengths = tf.math.count_nonzero(prefixes, axis=1, keepdims=True, dtype=tf.int32)
+        longer = tf.maximum(lengths, 1 + prefix_lengths)
+    return tf.where(lengths > 0, longer + extra_length, 0)

@@ -1,4 +1,4 @@
-"""Trainings of several processes: how each is told of the others, how they stop, and what a loss does."""
+"""Trainings of several processes: their configuration, how they stop, and the loss of a worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import tensorflow as tf
 from t2t_revival.errors import T2TError
 from t2t_revival.training import loop
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.distribution import VARIABLE, Workers, make_strategy
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.workers import VARIABLE, Workers
 from tests.support.copy_task import HPARAMS, VOCAB, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
@@ -25,17 +24,20 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
     ("value", "message"),
     [
         (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
-        ("{", "TF_CONFIG does not have the form"),
-        ({"cluster": CLUSTER}, "TF_CONFIG does not have the form"),
+        ("{", "TF_CONFIG is not a valid cluster configuration"),
+        ({"cluster": CLUSTER}, "TF_CONFIG is not a valid cluster configuration"),
         (
             {"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}},
-            "TF_CONFIG does not have the form",
+            "TF_CONFIG is not a valid cluster configuration",
         ),
         (
             {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
-            r'a cluster of the job "worker" alone is needed, not \[\'ps\', \'worker\'\]',
+            r'the cluster must have the job "worker" alone, not \[\'ps\', \'worker\'\]',
         ),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "there is no worker 2 among 2"),
+        (
+            {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
+            "task index 2 must be below 2, the number of workers",
+        ),
     ],
 )
 def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +70,7 @@ def test_a_loss_while_the_model_is_built_is_one_line(
     with pytest.raises(tf.errors.UnavailableError):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
     monkeypatch.setattr(loop, "Workers", Several)
-    with pytest.raises(T2TError, match="a worker is gone: start the same command again on all machines"):
+    with pytest.raises(T2TError, match="lost another worker: start the same command again on all machines"):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 
 
@@ -98,5 +100,5 @@ def test_workers_stop_together_go_on_and_notice_a_loss(shards: list[Path], tmp_p
     assert time.monotonic() - began < 60
     assert chief.returncode == 1
     errors = [path.read_text() for path in tmp_path.glob("*/stderr")]
-    assert any("a worker is gone: start the same command again on all machines" in text for text in errors)
+    assert any("lost another worker: start the same command again on all machines" in text for text in errors)
     assert checkpoints.list_checkpoints(tmp_path / "out")[-1].step > last

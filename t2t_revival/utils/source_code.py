@@ -1,4 +1,4 @@
-"""Descriptions of a dataclass's fields, read from the comments behind them."""
+"""Source code of Python objects: its place, and comments behind fields."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import io
 import tokenize
+from typing import Any
 
 
 def field_comments(owner: type) -> dict[str, dict[str, str]]:
@@ -27,3 +28,13 @@ def field_comments(owner: type) -> dict[str, dict[str, str]]:
         elif token.line.strip() == token.string:
             title = text
     return groups
+
+
+def place_of(code: Any, cls: type | None = None) -> str:
+    """Returns "FILE, line N" of a function, property, generator or class, or else that of its `cls`."""
+    code = getattr(code, "fget", code)
+    code = getattr(code, "gi_code", inspect.unwrap(code) if callable(code) else code)
+    try:
+        return f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}"
+    except (OSError, TypeError):
+        return place_of(cls) if cls else getattr(code, "__qualname__", repr(code))

@@ -1,0 +1,158 @@
+"""Interrupted trainings: errors, corrupt files, a full disk, signals, a second trainer."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
+from t2t_revival.training.run_config import RunConfig
+from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, start, train
+
+
+def test_a_damaged_shard_is_named(shards: list[Path], tmp_path: Path) -> None:
+    damaged = tmp_path / shards[0].name
+    damaged.write_bytes(shards[0].read_bytes()[:-7])
+    with pytest.raises(T2TError, match=damaged.name):
+        train([damaged], HPARAMS, VOCAB, RunConfig(tmp_path / "out"))
+
+
+def test_what_was_learned_before_an_error_is_saved(shards: list[Path], tmp_path: Path) -> None:
+    def on_event(event: object) -> None:
+        if isinstance(event, StepEvent) and event.step == 3:
+            raise T2TError("a shard is damaged")
+
+    with pytest.raises(T2TError, match="a shard is damaged"):
+        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, log_steps=1), on_event=on_event)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
+
+
+def test_losses_that_are_no_numbers_end_training_and_are_not_saved(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    train(shards, HPARAMS.replace(train_steps=2), VOCAB, RunConfig(tmp_path))
+    events: list = []
+    wild = HPARAMS.replace(train_steps=50, learning_rate_constant=1e30)
+    with pytest.raises(
+        T2TError, match=r"at update \d+: loss is (nan|inf), 4 times in a row; .*step 2\) is intact"
+    ):
+        train(shards, wild, VOCAB, RunConfig(tmp_path, max_nonfinite_steps=4), on_event=events.append)
+    notes = [n.text for n in events if isinstance(n, NoteEvent)]
+    assert len(notes) == 3
+    assert "(3 in a row, 3 in all)" in notes[-1]
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
+
+
+def test_a_refused_training_writes_nothing(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(T2TError):
+        train(shards, HPARAMS.replace(num_heads=4, train_steps=99), VOCAB, RunConfig(tmp_path))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def damage_last(folder: Path) -> Path:
+    path = checkpoints.list_checkpoints(folder)[-1].path
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    whole, events = RunConfig(tmp_path / "whole"), []
+    train(shards, HPARAMS, VOCAB, whole)
+    config = RunConfig(tmp_path / "parts", eval_frequency=3)
+    train(shards, HPARAMS.replace(train_steps=6), VOCAB, config)
+    damaged = damage_last(config.output_dir)
+    content = damaged.read_bytes()
+    train(shards, HPARAMS, VOCAB, config, on_event=events.append)
+    notes = [n.text for n in events if isinstance(n, NoteEvent)]
+    assert len(notes) == 1
+    assert f"{damaged}: corrupt checkpoint" in notes[0]
+    assert "renamed to model.ckpt-6.npz.damaged" in notes[0]
+    assert damaged.with_name("model.ckpt-6.npz.damaged").read_bytes() == content
+    assert [c.step for c in checkpoints.list_checkpoints(config.output_dir)] == [3, 6, 8]
+    expected, found = final_arrays(whole.output_dir), final_arrays(config.output_dir)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_no_whole_checkpoint_is_said_once(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+    damaged = damage_last(tmp_path)
+    longer = HPARAMS.replace(train_steps=9)
+    with pytest.raises(T2TError, match=r"all checkpoints are corrupt.*restore a copy of one, or start"):
+        train(shards, longer, VOCAB, RunConfig(tmp_path))
+    assert damaged.with_name(f"{damaged.name}.damaged").exists()
+    assert train(shards, longer, VOCAB, RunConfig(tmp_path)).seen.seconds < 60
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Limits files to `size` bytes, as on a disk that is full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, eval_frequency=2, keep_checkpoints=2)
+    train(shards, HPARAMS.replace(train_steps=4), VOCAB, config)
+    before = final_arrays(tmp_path)
+    size = checkpoints.list_checkpoints(tmp_path)[-1].path.stat().st_size
+    with (
+        largest_file(size // 2),
+        pytest.raises(T2TError, match=r"make room, or give a lower --keep_") as error,
+    ):
+        train(shards, HPARAMS, VOCAB, config)
+    assert "cannot write checkpoint" in str(error.value)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 4]
+    assert not list(tmp_path.glob(".model*"))
+    for name, array in final_arrays(tmp_path).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert train(shards, HPARAMS, VOCAB, config).step == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path / "run", shards, HPARAMS.replace(train_steps=100_000), 1, "default")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("step 3"):
+        assert process.poll() is None
+    process.send_signal(number)
+    began = time.monotonic()
+    outcome = json.loads(process.communicate(timeout=60)[0].splitlines()[-1])
+    assert time.monotonic() - began < 30
+    assert outcome["stopped_by"] == number.name
+    found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
+    assert [c.step for c in found] == [outcome["step"]]
+
+
+def test_two_trainers_in_one_output_dir(shards: list[Path], tmp_path: Path) -> None:
+    """The second is rejected before it reads or renames anything; the first continues."""
+    refusals: list[str] = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, SavedEvent):
+            with pytest.raises(T2TError) as refused:
+                train(shards, HPARAMS.replace(train_steps=9), VOCAB, RunConfig(tmp_path))
+            refusals.append(str(refused.value))
+
+    assert train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, eval_frequency=4), on_event=on_event).step == 8
+    assert len(refusals) == 2
+    assert f"{tmp_path} is in use by another t2t-trainer" in refusals[0]
