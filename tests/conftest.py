@@ -12,10 +12,7 @@ import pytest
 from t2t_revival.hparams import HParams
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# oneDNN's allocator never returns memory: a process would hold 5 GB more at the end. TensorFlow reads this
-# once; processes that tests start run with oneDNN, as a user's.
-ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
-os.environ.setdefault(ONEDNN, "0")
+os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # oneDNN's own returns no memory
 TESTS = Path(__file__).parent
 SUBTOKENS = [
     "<pad>_",
@@ -34,11 +31,6 @@ SUBTOKENS = [
     "ü",
     "é_",
 ]
-
-
-def pytest_runtest_setup() -> None:
-    if "tensorflow" in sys.modules:
-        os.environ.pop(ONEDNN, None)
 
 
 @pytest.fixture(scope="module", autouse=True)
