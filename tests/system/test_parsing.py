@@ -26,11 +26,11 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def trained(flags: list[str]) -> str:
-    """What 200 updates of `tiny` on small batches of the sample's trees say."""
+    """What 400 updates of `tiny` on small batches of the sample's trees say."""
     sizes = [
         f"--hparams=deterministic_attention=True,{QUICK}",
-        "--train_steps=200",
-        "--local_eval_frequency=100",
+        "--train_steps=400",
+        "--local_eval_frequency=200",
         "--eval_bleu_sentences=40",
     ]
     return run("t2t-trainer", *flags, "--data_source=sample", *sizes).stderr
