@@ -32,7 +32,7 @@ def flags(place: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def model(place: Path, flags: list[str]) -> Path:
-    """1,000 updates of one layer on small batches of the sample corpus, the last three checkpoints averaged."""
+    """1,000 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
     run(
         "t2t-trainer",
         *flags,
