@@ -12,6 +12,7 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
+QUICK = "batch_size=1024,learning_rate_warmup_steps=300,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +32,13 @@ def flags(place: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def model(place: Path, flags: list[str]) -> Path:
-    """800 updates of `tiny` on the sample corpus, the last three checkpoints averaged."""
+    """1,000 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
     run(
         "t2t-trainer",
         *flags,
         "--data_source=sample",
-        "--train_steps=800",
+        f"--hparams={QUICK}",
+        "--train_steps=1000",
         "--local_eval_frequency=100",
         "--eval_bleu_sentences=0",
     )

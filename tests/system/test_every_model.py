@@ -24,30 +24,32 @@ SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_siz
 STEPS = 3
 BEAM = "beam_size=2,alpha=0.6,extra_length=3"
 BEST_TWO = f"--decode_hparams={BEAM},return_beams=True,write_beam_scores=True"
-PRE_NORM = "layer_preprocess_sequence=n,layer_postprocess_sequence=da"
-TRANSLATION = "translate_ende"
+POST_NORM = "layer_preprocess_sequence=none,layer_postprocess_sequence=dan"  # `tiny` is pre-norm
+TRANSLATION, PARSING = "translate_ende", "parse_wsj"
 NO = "does not support {} attention"
 MODELS = {  # problem, overrides, and the reason why CTranslate2 cannot hold the model
-    "post-norm": (TRANSLATION, "", ""),
-    "pre-norm": (TRANSLATION, PRE_NORM, ""),
+    "post-norm": (TRANSLATION, POST_NORM, ""),
     "unshared embeddings": (TRANSLATION, "shared_embedding_and_softmax_weights=False", ""),
     "learned positions": (TRANSLATION, "pos=emb,max_length=40", ""),
-    "target space": (TRANSLATION, f"use_target_space_embedding=True,pos=timing,{PRE_NORM}", ""),
+    "target space": (TRANSLATION, "use_target_space_embedding=True,pos=timing", ""),
     "restricted attention": (TRANSLATION, "attention_window=6", NO.format("restricted")),
     "unequal channels": (TRANSLATION, "attention_key_channels=8", "needs equal sizes of keys and values"),
+    "parser": (PARSING, "deterministic_attention=True", NO.format("deterministic")),
 }
 LINES = ["the dog sees 3 houses", "", "ein Hund 🦓"]
 SENTENCES = {"en": "the dog sees {} houses", "de": "der Hund sieht {} Häuser"}
+TREE = "(S (NP-SBJ (DT the) (NN dog)) (VP (VBZ sees) (NP (CD {}) (NNS houses))))"
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with sentence pairs; training adds the data of all models beside it."""
+    """A folder with sentence pairs and trees; training adds the data of all models beside it."""
     folder = tmp_path_factory.mktemp("models") / "corpus"
     folder.mkdir()
     for split, count in (("train", 40), ("dev", 4)):
         numbers = [f"{split}{number}" for number in range(count)]
         texts = {f"{split}.{language}": text for language, text in SENTENCES.items()}
+        texts[f"{split}.trees"] = TREE
         for name, text in texts.items():
             lines = [text.format(number) for number in numbers]
             (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -67,7 +69,9 @@ def run(main: Callable[[list[str]], int], *flags: str) -> None:
 
 def log_probs(translator: Translator, source: str, target: str, without_pad: bool = False) -> np.ndarray:
     """Log-probability of each target token and EOS, from the model's logits."""
-    inputs, targets = translator.encode(source), translator.encode(target, preprocessed=True)
+    assert translator.problem is not None
+    written = translator.problem.encode_target(target)
+    inputs, targets = translator.encode(source), translator.encode(written, preprocessed=True)
     ids = {"inputs": np.array([inputs], np.int32), "targets": np.array([targets], np.int32)}
     logits = np.asarray(translator.model(ids), np.float64)[0]
     if without_pad:
@@ -93,8 +97,12 @@ def test_all_ways_to_use_a_model_agree(
     # Train.
     hparams = ",".join(filter(None, (SIZES, changes)))
     flags = [f"--problem={problem}", "--hparams_set=tiny", f"--hparams={hparams}"]
-    flags += ["--vocab_size=310"] if problem == TRANSLATION else []
-    flags += [f"--data_source={corpus}", f"--data_dir={corpus.parent / 'data'}", f"--train_steps={STEPS}"]
+    flags += [
+        "--vocab_size=310",
+        f"--data_source={corpus}",
+        f"--data_dir={corpus.parent / 'data'}",
+        f"--train_steps={STEPS}",
+    ]
     run(trainer.main, *flags, f"--output_dir={out}", "--eval_bleu_sentences=0")
     translator = Translator.load(out, decode_hparams=f"{BEAM},return_beams=True")
     assert translator.checkpoint is not None
@@ -121,11 +129,12 @@ def test_all_ways_to_use_a_model_agree(
     run(exporter.main, f"--output_dir={out}", f"--decode_hparams={BEAM}")
     (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
     server.predict = Servable(problem, version)
+    trees = [f"--problem={PARSING}"] if problem == PARSING else []  # whose outputs are tokens otherwise
     for address in (
         [f"--server={HOST}:{server.grpc_port}", f"--servable_name={problem}"],
         [f"--saved_model={out / 'export'}"],
     ):
-        run(query_server.main, *address, *decode, f"--decode_to_file={tmp_path / 'answered'}")
+        run(query_server.main, *address, *decode, f"--decode_to_file={tmp_path / 'answered'}", *trees)
         answered, answered_scores = fields(tmp_path / "answered")
         assert answered == texts
         for row, expected in zip(answered_scores, scores, strict=True):
