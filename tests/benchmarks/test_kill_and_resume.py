@@ -1,32 +1,18 @@
 """A few of the kills; and that a difference would be seen."""
 
-import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.prepared import Prepared
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-import kill_and_resume  # noqa: E402
 from kill_and_resume import DATA, Training, differences, run  # noqa: E402
 
 
-def started(command, stdout, stderr):
-    """A command line of the benchmark, run by a process that need not import TensorFlow first."""
-    _, option, module, *flags = command
-    assert (option, stderr) == ("-m", stdout)
-    with open(os.devnull, "rb") as nothing, stdout:
-        streams = nothing.fileno(), stdout.fileno(), stdout.fileno()
-        return Prepared(module.removeprefix("t2t_revival.cli."), flags, *streams)
-
-
 @pytest.mark.slow
-def test_a_killed_training_ends_with_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(kill_and_resume, "subprocess", SimpleNamespace(Popen=started))
+def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     outcome = run(tmp_path / "work", kills=4, steps=60, seed=3)
     assert outcome.kills.total() == 4
     assert outcome.kills[DATA] >= 1

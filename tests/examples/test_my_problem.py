@@ -16,7 +16,6 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.cli import datagen, trainer
 from t2t_revival.errors import T2TError
-from tests.support import prepared
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = EXAMPLES / "my_problem"
@@ -49,8 +48,7 @@ def readme_script() -> str:
 @pytest.mark.slow
 def test_the_commands_of_the_readme(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    prepared.write_commands(tmp_path / "bin")
-    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-c", readme_script()],
         cwd=tmp_path,

@@ -6,6 +6,8 @@ import csv
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.prepared import Prepared
 
 pytestmark = pytest.mark.slow
 TIMEOUT = 300
@@ -27,8 +28,15 @@ class Command:
     def __init__(self, log: Path, name: str, *flags: str) -> None:
         self._log = log
         module = name.removeprefix("t2t-").replace("-", "_")
-        with log.open("wb") as file, open(os.devnull, "rb") as nothing:
-            self.process = Prepared(module, flags, nothing.fileno(), file.fileno(), file.fileno())
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"t2t_revival.cli.{module}", *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+                preexec_fn=_hear_interrupts,
+            )
 
     @property
     def said(self) -> str:
@@ -55,6 +63,11 @@ class Command:
         said = self.end(130)
         assert said.splitlines()[-1].endswith(": error: interrupted")
         return said
+
+
+def _hear_interrupts() -> None:
+    """A background job, as a test may run in, has SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.commands import run
+from tests.support.commands import run, run_process
 
 pytestmark = pytest.mark.slow
 QUICK = "batch_size=1024,learning_rate_warmup_steps=300,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
@@ -33,7 +33,7 @@ def flags(place: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def model(place: Path, flags: list[str]) -> Path:
     """1,000 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
-    run(
+    run_process(
         "t2t-trainer",
         *flags,
         "--data_source=sample",
@@ -54,7 +54,7 @@ def model(place: Path, flags: list[str]) -> Path:
 
 @pytest.fixture(scope="module")
 def decoded(model: Path, place: Path, flags: list[str]) -> subprocess.CompletedProcess:
-    return run("t2t-decoder", *flags, "--dataset_split=test", f"--decode_to_file={place / 'test.de'}")
+    return run_process("t2t-decoder", *flags, "--dataset_split=test", f"--decode_to_file={place / 'test.de'}")
 
 
 def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
