@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -22,10 +24,25 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, NoteEvent, SavedEvent, Scores, StepEvent
-from t2t_revival.training.loop import Training, TrainingData
+from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, start, train
+
+pytestmark = pytest.mark.usefixtures("models")
+
+
+@pytest.fixture(scope="module")
+def whole(shards: list[Path], models: dict, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A run of 8 updates without interruption, and its result; a test that changes the run takes `copy`."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, train(shards, HPARAMS, VOCAB, RunConfig(folder))
+
+
+@pytest.fixture
+def copy(whole: tuple[Path, Result], tmp_path: Path) -> Path:
+    """A copy of the whole run."""
+    return shutil.copytree(whole[0], tmp_path / "copy")
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -39,30 +56,33 @@ def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
     assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 501, 50)]
 
 
-def test_a_resumed_run_ends_with_the_same_bits(shards: list[Path], tmp_path: Path) -> None:
-    whole, parts = RunConfig(tmp_path / "whole"), RunConfig(tmp_path / "parts")
-    train(shards, HPARAMS, VOCAB, whole)
+def test_a_resumed_run_ends_with_the_same_bits(
+    shards: list[Path], whole: tuple[Path, Result], models: dict, tmp_path: Path
+) -> None:
+    parts = RunConfig(tmp_path)
     train(shards, HPARAMS.replace(train_steps=3), VOCAB, parts)
+    models.clear()  # nothing but the checkpoint goes on
     result = train(shards, HPARAMS, VOCAB, parts)
-    expected, found = final_arrays(whole.output_dir), final_arrays(parts.output_dir)
+    expected, found = final_arrays(whole[0]), final_arrays(tmp_path)
     assert expected.keys() == found.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     assert result.seen.examples > 0
 
 
-def test_seen_counts_all_sessions(shards: list[Path], tmp_path: Path) -> None:
-    whole = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "whole")).seen
-    train(shards, HPARAMS.replace(train_steps=5), VOCAB, RunConfig(tmp_path / "parts"))
-    parts = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "parts")).seen
-    assert (whole.target_tokens, whole.examples) == (parts.target_tokens, parts.examples)
+def test_seen_counts_all_sessions(shards: list[Path], whole: tuple[Path, Result], tmp_path: Path) -> None:
+    seen = whole[1].seen
+    train(shards, HPARAMS.replace(train_steps=5), VOCAB, RunConfig(tmp_path))
+    parts = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path)).seen
+    assert (seen.target_tokens, seen.examples) == (parts.target_tokens, parts.examples)
 
 
-def test_accumulated_updates_see_the_effective_batch(shards: list[Path], tmp_path: Path) -> None:
-    one = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "one")).seen.target_tokens
-    four = train(
-        shards, HPARAMS.replace(effective_batch_size=1024), VOCAB, RunConfig(tmp_path / "four")
-    ).seen.target_tokens
+def test_accumulated_updates_see_the_effective_batch(
+    shards: list[Path], whole: tuple[Path, Result], tmp_path: Path
+) -> None:
+    one = whole[1].seen.target_tokens
+    accumulated = HPARAMS.replace(effective_batch_size=1024)
+    four = train(shards, accumulated, VOCAB, RunConfig(tmp_path)).seen.target_tokens
     assert 3.5 < four / one < 4.5
 
 
@@ -182,21 +202,19 @@ def test_an_evaluation_that_is_made_up_for_fails_as_any(shards: list[Path], tmp_
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, eval_frequency=3), evaluate)
 
 
-def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+def test_nothing_left_to_do(shards: list[Path], copy: Path) -> None:
     with pytest.raises(T2TError, match="at step 8 already"):
-        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    beyond, config = HPARAMS.replace(train_steps=7), RunConfig(tmp_path, eval_frequency=8)
+        train(shards, HPARAMS, VOCAB, RunConfig(copy))
+    beyond, config = HPARAMS.replace(train_steps=7), RunConfig(copy, eval_frequency=8)
     with pytest.raises(T2TError, match="at step 8 already, and train_steps is 7"):
         train(shards, beyond, VOCAB, config, lambda model: {"loss": 1.0})
 
 
-def test_another_model_in_output_dir(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+def test_another_model_in_output_dir(shards: list[Path], copy: Path) -> None:
     with pytest.raises(
         T2TError, match=r"another model: transformer/target_embedding/embeddings is \(20, 32\)"
     ):
-        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, RunConfig(tmp_path))
+        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, RunConfig(copy))
 
 
 def test_a_damaged_shard_is_named(shards: list[Path], tmp_path: Path) -> None:
@@ -232,12 +250,11 @@ def test_losses_that_are_no_numbers_end_training_and_are_not_saved(
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
 
 
-def test_a_refused_training_writes_nothing(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+def test_a_refused_training_writes_nothing(shards: list[Path], copy: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
     with pytest.raises(T2TError):
-        train(shards, HPARAMS.replace(num_heads=4, train_steps=99), VOCAB, RunConfig(tmp_path))
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+        train(shards, HPARAMS.replace(num_heads=4, train_steps=99), VOCAB, RunConfig(copy))
+    assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == before
 
 
 def test_other_dropout_may_follow(shards: list[Path], tmp_path: Path) -> None:
@@ -267,11 +284,10 @@ def damage_last(folder: Path) -> Path:
 
 
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
-    shards: list[Path], tmp_path: Path
+    shards: list[Path], whole: tuple[Path, Result], tmp_path: Path
 ) -> None:
-    whole, events = RunConfig(tmp_path / "whole"), []
-    train(shards, HPARAMS, VOCAB, whole)
-    config = RunConfig(tmp_path / "parts", eval_frequency=3)
+    events: list = []
+    config = RunConfig(tmp_path, eval_frequency=3)
     train(shards, HPARAMS.replace(train_steps=6), VOCAB, config)
     damaged = damage_last(config.output_dir)
     content = damaged.read_bytes()
@@ -282,19 +298,18 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
     assert "renamed to model.ckpt-6.npz.damaged" in notes[0]
     assert damaged.with_name("model.ckpt-6.npz.damaged").read_bytes() == content
     assert [c.step for c in checkpoints.list_checkpoints(config.output_dir)] == [3, 6, 8]
-    expected, found = final_arrays(whole.output_dir), final_arrays(config.output_dir)
+    expected, found = final_arrays(whole[0]), final_arrays(config.output_dir)
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-def test_no_whole_checkpoint_is_said_once(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    damaged = damage_last(tmp_path)
+def test_no_whole_checkpoint_is_said_once(shards: list[Path], copy: Path) -> None:
+    damaged = damage_last(copy)
     longer = HPARAMS.replace(train_steps=9)
     with pytest.raises(T2TError, match=r"no checkpoint is valid.*put a copy of one back, or start"):
-        train(shards, longer, VOCAB, RunConfig(tmp_path))
+        train(shards, longer, VOCAB, RunConfig(copy))
     assert damaged.with_name(f"{damaged.name}.damaged").exists()
-    assert train(shards, longer, VOCAB, RunConfig(tmp_path)).seen.seconds < 60
+    assert train(shards, longer, VOCAB, RunConfig(copy)).seen.seconds < 60
 
 
 @contextmanager
@@ -335,18 +350,33 @@ def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
     assert {a.dtype.name for n, a in final_arrays(tmp_path).items() if "kernel" in n} == {"float32"}
 
 
+def test_ctrl_c_saves_and_stops(shards: list[Path], tmp_path: Path) -> None:
+    began: list[float] = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, StepEvent) and event.step == 3:
+            began.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    config = RunConfig(tmp_path, log_steps=1)
+    result = train(shards, HPARAMS.replace(train_steps=100_000), VOCAB, config, on_event=on_event)
+    assert time.monotonic() - began[0] < 30
+    assert result.stopped_by == "SIGINT"
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [result.step]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
+def test_sigterm_saves_and_stops(shards: list[Path], tmp_path: Path) -> None:
+    """From another process, at any time."""
     process = start(tmp_path / "run", shards, HPARAMS.replace(train_steps=100_000), 1, "default")
     assert process.stdout is not None
     while not process.stdout.readline().startswith("step 3"):
         assert process.poll() is None
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     began = time.monotonic()
     outcome = json.loads(process.communicate(timeout=60)[0].splitlines()[-1])
     assert time.monotonic() - began < 30
-    assert outcome["stopped_by"] == number.name
+    assert outcome["stopped_by"] == "SIGTERM"
     found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
     assert [c.step for c in found] == [outcome["step"]]
 
