@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.data import records
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import make_strategy
+from t2t_revival.training.distribution import accumulation, make_strategy
 from t2t_revival.training.events import OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
@@ -56,6 +58,9 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
     return paths
 
 
+_strategy = functools.cache(make_strategy)  # a process can make that of several workers only once
+
+
 def train(
     shards: list[Path],
     hparams: HParams,
@@ -65,7 +70,7 @@ def train(
     on_event: OnEvent = ignore_event,
 ) -> Result:
     """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
-    strategy = make_strategy(config.strategy)
+    strategy = _strategy(config.strategy)
     with output_dir_lock(config.output_dir) if Workers(strategy).chief else nullcontext():
         data = TrainingData(shards, vocab_size)
         return Training(data, hparams, config, evaluate, on_event, strategy).run()
@@ -73,7 +78,7 @@ def train(
 
 @contextmanager
 def shared_models() -> Iterator[dict[Any, Any]]:
-    """Inside, trainings on one device whose models are compiled alike have one of them, one after another.
+    """Inside, trainings whose models are compiled alike have one of them, one training after another.
 
     Each training finds all variables, the optimizer's too, as they were when the model was built; only the
     graph is kept, whose making takes five times as long as such a training. Yields the models: a training
@@ -84,10 +89,12 @@ def shared_models() -> Iterator[dict[Any, Any]]:
 
     def shared(self: Training, replicas: int) -> Any:
         config = self._config
-        assert replicas == 1
-        hparams = self._hparams.replace(train_steps=1)  # no graph has them: no such schedule
+        # No graph has these: the first is for schedules that HPARAMS has not, the second makes micro-batches.
+        hparams = self._hparams.replace(train_steps=1, effective_batch_size=0)
         settings = (config.precision, config.xla, config.seed, config.num_parallel_batches)
-        key = (hparams.to_json(), self._data.vocab_size, settings)
+        micro_batches = accumulation(self._hparams, replicas)
+        strategy = tf.distribute.get_strategy()
+        key = (hparams.to_json(), self._data.vocab_size, settings, micro_batches, strategy)
         if key not in models:
             model = build(self, replicas)
             variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
