@@ -1,6 +1,5 @@
 """Loss scaling: an update that overflows float16 is left out, no fault of the training."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,11 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training import loss_scale
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.events import StepEvent
 from t2t_revival.training.loss_scale import FIRST, LossScale, LossScaledAdam
 from t2t_revival.training.optimizer import FusedAdam, make_optimizer
 from t2t_revival.training.run_config import RunConfig
 from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
-from tests.support.copy_task import VOCAB, final_arrays, start, train, write_shards
+from tests.support.copy_task import VOCAB, final_arrays, losses_of, start, train_and_list_losses, write_shards
 
 RNG = np.random.default_rng(11)
 FLOAT16 = {"precision": "mixed_float16"}
@@ -137,21 +135,15 @@ def test_a_run_may_go_on_in_another_precision(shard: Path, tmp_path: Path) -> No
 def test_float16_learns_what_float32_does_on_one_device_and_two(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, shards=1, examples=48)
     hparams = HPARAMS.replace(train_steps=20, max_length=9, min_length_bucket=9, effective_batch_size=9 * 48)
-    losses: dict[str, list[float]] = {"one": [], "half": []}
-    arrays = {}
+    losses, arrays = {}, {}
     plain = hparams.replace(batch_size=9 * 48, layer_prepostprocess_dropout=0.0)
     for way, precision in (("one", "float32"), ("half", "mixed_float16")):
         config = RunConfig(tmp_path / way, precision=precision, log_steps=1)
-
-        def on_event(event: object, found: list[float] = losses[way]) -> None:
-            if isinstance(event, StepEvent):
-                found.append(event.loss)
-
-        train(paths, plain, VOCAB, config, on_event=on_event)
+        losses[way] = train_and_list_losses(paths, plain, VOCAB, config)[0]
         arrays[way] = final_arrays(tmp_path / way)
     half_batch = plain.replace(batch_size=9 * 48 // 2)
     process = start(tmp_path / "two halves", paths, half_batch, 2, "mirrored", **FLOAT16)
-    losses["two halves"] = json.loads(process.communicate(timeout=600)[0].splitlines()[-1])["losses"]
+    (losses["two halves"],) = losses_of(process)
     arrays["two halves"] = final_arrays(tmp_path / "two halves" / "out")
     assert losses["one"][-1] < losses["one"][0] - 0.5
     for way in ("half", "two halves"):
