@@ -89,8 +89,8 @@ def shared_models() -> Iterator[dict[Any, Any]]:
 
     def shared(self: Training, replicas: int) -> Any:
         config = self._config
-        # No graph has these: the first is for schedules that HPARAMS has not, the second makes micro-batches.
-        hparams = self._hparams.replace(train_steps=1, effective_batch_size=0)
+        # No graph has these: the first is for schedules not used here, the others make `micro_batches`.
+        hparams = self._hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512)
         settings = (config.precision, config.xla, config.seed, config.num_parallel_batches)
         micro_batches = accumulation(self._hparams, replicas)
         strategy = tf.distribute.get_strategy()
