@@ -38,7 +38,7 @@ def test_a_beam_as_wide_as_all_prefixes_finds_the_exhaustive_optimum(vocab_size,
 
 @pytest.mark.parametrize(("beams", "window"), [(1, 0), (3, 0), (1, 4), (3, 1), (3, 4)])
 def test_scores_are_those_of_the_whole_model(beams, window):
-    model, search = tiny(11, scale=0.5, hparams=TINY.replace(attention_window=window))
+    model, search = tiny(5, scale=0.5, hparams=TINY.replace(attention_window=window))
     source = [3, 2, 4, 1]
     ids, scores = search([source], beams, 0.6, 6, n=beams)
     np.testing.assert_allclose(scores[0], scores_of(model, source, ids[0], 0.6), rtol=1e-4)
@@ -51,7 +51,7 @@ def test_scores_are_those_of_the_whole_model(beams, window):
 def test_greedy_is_the_whole_models_argmax_step_by_step(pos, sequence):
     before, after = sequence
     hparams = TINY.replace(pos=pos, layer_preprocess_sequence=before, layer_postprocess_sequence=after)
-    model, search = tiny(11, seed=4, hparams=hparams)
+    model, search = tiny(12, seed=4, hparams=hparams)
     source, extra = [3, 9, 4, 1], 6
     output = []
     while len(output) < len(source) + extra and EOS not in output:
@@ -250,7 +250,7 @@ def test_a_model_of_mixed_precision_is_decoded():
 
 
 def test_a_frozen_search_finds_the_same():
-    model, search = tiny(11, seed=6)
+    model, search = tiny(30, seed=6)
     rows = np.array([[5, 3, 1], [7, 1, 0]])
     frozen = BeamSearch(model, constant_weights=True)
     ids, scores = search(rows, 3, 0.6, 4, n=2)
