@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,20 @@ from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
+from tests.support.copy_task import shared_models
+
+pytestmark = pytest.mark.usefixtures("models")
 
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
 )
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[dict]:
+    """Models that the trainings here share."""
+    with shared_models() as models:
+        yield models
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +68,15 @@ def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMAL
 
 
 @pytest.fixture(scope="module")
-def trained(corpus: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(corpus: Path, data: Path, models: dict, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run")
     assert trainer.main(command(corpus, data, out, "--local_eval_frequency=2")) == 0
     return out
+
+
+def copied(trained: Path, out: Path) -> Path:
+    """A copy of the trained run, which a test may change, without averages."""
+    return shutil.copytree(trained, out, ignore=shutil.ignore_patterns("averaged"))
 
 
 def fails(argv: list[str], capsys: pytest.CaptureFixture[str], main: object = trainer.main) -> str:
@@ -95,13 +111,11 @@ def test_progress_can_be_read_in_a_log(
     assert f"next: t2t-avg-all --output_dir={tmp_path}\n" in shown.out
 
 
-def test_a_run_goes_on_with_its_own_hparams(
-    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert trainer.main(command(corpus, data, tmp_path)) == 0
-    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6", hparams="")) == 0
-    assert load_hparams(tmp_path).hidden_size == 16
-    assert checkpoints.list_checkpoints(tmp_path)[-1].step == 6
+def test_a_run_goes_on_with_its_own_hparams(corpus: Path, data: Path, trained: Path, tmp_path: Path) -> None:
+    out = copied(trained, tmp_path / "out")
+    assert trainer.main(command(corpus, data, out, "--train_steps=6", hparams="")) == 0
+    assert load_hparams(out).hidden_size == 16
+    assert checkpoints.list_checkpoints(out)[-1].step == 6
 
 
 def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
@@ -192,15 +206,17 @@ def test_a_refused_command_leaves_the_run_as_it_was(
 
 
 @pytest.fixture(scope="module")
-def moved(corpus: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
+def moved(
+    corpus: Path, data: Path, trained: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str, Path]:
     """A run that was resumed with other settings on other data, its messages, and the new data."""
     root = tmp_path_factory.mktemp("moved")
     shutil.copytree(corpus, root / "corpus")
     for name in ("train.en", "dev.en"):
         path = root / "corpus" / name
         path.write_text(path.read_text(encoding="utf-8").replace("sees", "hears"), encoding="utf-8")
+    copied(trained, root / "out")
     first = command(corpus, data, root / "out", "--local_eval_frequency=2")
-    assert trainer.main(first) == 0
     vocabulary = next((root / "out").glob("vocab.*"))
     again = [flag for flag in first if not flag.startswith(("--vocab_size", "--data_", "--hparams="))]
     again += [f"--data_source={root / 'corpus'}", f"--data_dir={root / 'data'}", f"--vocab_file={vocabulary}"]
@@ -259,21 +275,21 @@ def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
 
 
 def test_a_damaged_checkpoint(
-    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path, data: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert trainer.main(command(corpus, data, tmp_path, "--local_eval_frequency=2")) == 0
-    path = checkpoints.list_checkpoints(tmp_path)[-1].path
+    out = copied(trained, tmp_path / "out")
+    path = checkpoints.list_checkpoints(out)[-1].path
     path.write_bytes(path.read_bytes()[:1000])
-    where = f"--output_dir={tmp_path}"
+    where = f"--output_dir={out}"
     assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
     shown = capsys.readouterr()
     assert f"warning: {path}: corrupt checkpoint" in shown.err
     assert "averaged 1 checkpoint (steps 2)" in shown.out
     assert path.exists()
-    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
+    assert trainer.main(command(corpus, data, out, "--train_steps=6")) == 0
     assert f"warning: {path}: corrupt checkpoint" in capsys.readouterr().err
     assert path.with_name(f"{path.name}.damaged").exists()
-    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 6]
+    assert [c.step for c in checkpoints.list_checkpoints(out)] == [2, 6]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +12,12 @@ from tests.support.tiny_models import EOS, PAD, TINY, logits_of, scores_of, tiny
 
 SOURCE = [3, 2, 4, 1]
 SAMPLES = 4000
+
+
+@functools.cache
+def sampler_of(model, **settings):
+    """One sampler, and so one graph, for all tests that differ in weights and inputs alone."""
+    return Sampler(model, **settings)
 
 
 def first_logits(model, before=()):
@@ -40,7 +48,7 @@ def test_first_tokens_are_distributed_as_the_softmax_at_that_temperature(tempera
     logits[PAD] = -np.inf
     expected = softmax(logits)
     assert expected.max() < 0.9, "a distribution that says something"
-    ids, _ = Sampler(model, temperature)([SOURCE], [1], seed=5, extra_length=0, n=SAMPLES)
+    ids, _ = sampler_of(model, temperature=temperature)([SOURCE], [1], seed=5, extra_length=0, n=SAMPLES)
     found = frequencies(ids[0, :, 0], vocab)
     assert found[PAD] == 0
     assert chi_square(found, expected, SAMPLES) < 24.3  # 7 degrees of freedom: one of 1,000 is above it
@@ -49,7 +57,7 @@ def test_first_tokens_are_distributed_as_the_softmax_at_that_temperature(tempera
 def test_so_are_second_tokens_after_each_first_one_over_many_lines():
     vocab, lines = 6, 60
     model, _ = tiny(vocab, seed=2)
-    ids, _ = Sampler(model)([SOURCE] * lines, range(lines), extra_length=0, n=100)
+    ids, _ = sampler_of(model, temperature=1.0)([SOURCE] * lines, range(lines), extra_length=0, n=100)
     ids = ids.numpy().reshape(lines * 100, -1)
     seen = 0
     for first in range(2, vocab):
@@ -72,7 +80,7 @@ def test_no_token_but_the_k_best_is_drawn_and_these_as_the_model_says(vocab_size
     best = np.argsort(-logits)[:k]
     expected = np.zeros(vocab_size)
     expected[best] = softmax(logits[best])
-    sampler = Sampler(model, keep_top_k=k)
+    sampler = sampler_of(model, keep_top_k=k)
     ids, _ = sampler([SOURCE], [1], seed=5, extra_length=0, n=SAMPLES)
     assert set(ids.numpy()[0, :, 0]) == set(best)
     found = frequencies(ids[0, :, 0], vocab_size)
@@ -93,11 +101,11 @@ def test_at_temperature_0_and_from_the_single_best_it_is_greedy(settings):
         logits = first_logits(model, output)
         logits[PAD] = -np.inf
         output.append(int(logits.argmax()))
-    ids, _ = Sampler(model, **settings)([SOURCE], [1], extra_length=extra, n=3)
+    ids, _ = sampler_of(model, **settings)([SOURCE], [1], extra_length=extra, n=3)
     assert [trimmed(row) for row in ids.numpy()[0]] == [output] * 3
 
 
-@pytest.mark.parametrize("settings", [{}, {"temperature": 2.0}, {"keep_top_k": 2}])
+@pytest.mark.parametrize("settings", [{"temperature": 1.0}, {"temperature": 2.0}, {"keep_top_k": 2}])
 def test_scores_are_those_of_the_whole_model_whatever_the_temperature(settings):
     model, _ = tiny(9, seed=1, scale=1.5)
     ids, scores = Sampler(model, **settings)([SOURCE, [5, 1, 0, 0]], [1, 2], alpha=0.6, n=5)
@@ -111,7 +119,7 @@ def test_scores_are_those_of_the_whole_model_whatever_the_temperature(settings):
 
 def test_a_seed_gives_the_same_again_whatever_else_is_in_the_batch():
     model, _ = tiny(30, seed=6, scale=0.5)
-    sampler = Sampler(model)
+    sampler = sampler_of(model, temperature=1.0)
     rows = np.array([[5, 3, 1, 0, 0, 0, 0], [7, 1, 0, 0, 0, 0, 0], [4, 4, 9, 9, 8, 8, 1]])
     ids, scores = sampler(rows, [1, 2, 3], seed=5, extra_length=4, n=4)
     alone, alone_scores = sampler([[7, 1]], [2], seed=5, extra_length=4, n=4)
@@ -124,7 +132,7 @@ def test_a_seed_gives_the_same_again_whatever_else_is_in_the_batch():
 
 def test_samples_of_a_line_differ():
     model, _ = tiny(30, seed=6, scale=0.5)
-    ids, scores = Sampler(model)([SOURCE], [1], extra_length=4, n=8)
+    ids, scores = sampler_of(model, temperature=1.0)([SOURCE], [1], extra_length=4, n=8)
     assert len({tuple(row) for row in ids.numpy()[0]}) > 4
     assert list(scores.numpy()[0]) != sorted(scores.numpy()[0], reverse=True), "they are as they were drawn"
 
@@ -141,16 +149,16 @@ def test_prefixes_are_kept_and_scored():
     model, _ = tiny(9, seed=1, scale=0.5)
     prefixes = [[7, 7, 2], [0, 0, 0]]
     sources = [SOURCE, [5, 1, 0, 0]]
-    ids, scores = Sampler(model)(sources, [1, 2], extra_length=4, n=6, prefixes=prefixes)
+    ids, scores = sampler_of(model, temperature=1.0)(sources, [1, 2], extra_length=4, n=6, prefixes=prefixes)
     assert (ids.numpy()[0, :, :3] == prefixes[0]).all()
     np.testing.assert_allclose(scores[0], scores_of(model, SOURCE, ids.numpy()[0], 0.6), rtol=1e-4)
-    free, _ = Sampler(model)([[5, 1]], [2], extra_length=4, n=6)
+    free, _ = sampler_of(model, temperature=1.0)([[5, 1]], [2], extra_length=4, n=6)
     assert [trimmed(row) for row in ids.numpy()[1]] == [trimmed(row) for row in free.numpy()[0]]
 
 
 def test_an_empty_sentence_has_no_output():
     model, _ = tiny(6)
-    ids, scores = Sampler(model)([[0, 0], [3, 1]], [1, 2], extra_length=2, n=2)
+    ids, scores = sampler_of(model, temperature=1.0)([[0, 0], [3, 1]], [1, 2], extra_length=2, n=2)
     assert not ids.numpy()[0].any()
     assert np.isneginf(scores[0]).all()
     assert np.isfinite(scores[1]).all()

@@ -1,6 +1,6 @@
 """Training on a copy task some of whose micro-batches are bad: for the tests of skipped updates.
 
-As a script: FOLDER DEVICES ACCUMULATE, on logical CPU devices, which a process can only make first.
+As a script: FOLDER DEVICES, on logical CPU devices, which a process can only make first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -66,12 +67,17 @@ def trained(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray
     return checkpoints.load(checkpoints.list_checkpoints(out)[-1].path)[0], notes, result
 
 
-def main(folder: Path, devices: int, accumulate: int) -> None:
-    import tensorflow as tf
-
+def main(folder: Path, devices: int) -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
     (shard,) = copy_task.write_shards(folder, shards=1, examples=300)
+    for accumulate in (1, 2):
+        with copy_task.shared_models():
+            compare(shard, folder / str(accumulate), devices, accumulate)
+        print(f"the same, of {accumulate} micro-batches")
+
+
+def compare(shard: Path, folder: Path, devices: int, accumulate: int) -> None:
     strategy = "mirrored" if devices > 1 else "default"
     config: dict[str, Any] = {
         "strategy": strategy,
@@ -86,8 +92,7 @@ def main(folder: Path, devices: int, accumulate: int) -> None:
     assert notes[0].startswith("update 3 skipped: loss is nan (1 in a row"), notes
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
-    print("the same")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

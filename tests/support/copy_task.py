@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.data import records
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import Workers, make_strategy
-from t2t_revival.training.events import OnEvent, ignore_event
+from t2t_revival.training.distribution import Workers, accumulation, make_strategy
+from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
@@ -54,6 +57,9 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
     return paths
 
 
+_strategy = functools.cache(make_strategy)  # a process can make that of several workers only once
+
+
 def train(
     shards: list[Path],
     hparams: HParams,
@@ -63,10 +69,45 @@ def train(
     on_event: OnEvent = ignore_event,
 ) -> Result:
     """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
-    strategy = make_strategy(config.strategy)
+    strategy = _strategy(config.strategy)
     with output_dir_lock(config.output_dir) if Workers(strategy).chief else nullcontext():
         data = TrainingData(shards, vocab_size)
         return Training(data, hparams, config, evaluate, on_event, strategy).run()
+
+
+@contextmanager
+def shared_models() -> Iterator[dict[Any, Any]]:
+    """Inside, trainings whose models are compiled alike have one of them, one training after another.
+
+    Each training finds all variables, the optimizer's too, as they were when the model was built; only the
+    graph is kept, whose making takes five times as long as such a training. Yields the models: a training
+    after `clear` builds its own.
+    """
+    build = Training._build_model
+    models: dict[Any, Any] = {}
+
+    def shared(self: Training, replicas: int) -> Any:
+        config = self._config
+        # No graph has these: the first is for schedules not used here, the others make `micro_batches`.
+        hparams = self._hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512)
+        settings = (config.precision, config.xla, config.seed, config.num_parallel_batches)
+        micro_batches = accumulation(self._hparams, replicas)
+        strategy = tf.distribute.get_strategy()
+        key = (hparams.to_json(), self._data.vocab_size, settings, micro_batches, strategy)
+        if key not in models:
+            model = build(self, replicas)
+            variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
+            models[key] = model, [(variable, np.array(variable)) for variable in variables]
+        model, at_first = models[key]
+        for variable, value in at_first:
+            variable.assign(value)
+        return model
+
+    Training._build_model = shared  # type: ignore[method-assign]
+    try:
+        yield models
+    finally:
+        Training._build_model = build  # type: ignore[method-assign]
 
 
 def final_arrays(folder: Path) -> dict[str, np.ndarray]:
@@ -79,22 +120,37 @@ import json, sys
 import keras, tensorflow as tf
 from pathlib import Path
 from t2t_revival.hparams import HParams
-from t2t_revival.training.events import StepEvent
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import train
+from tests.support.copy_task import train_and_list_losses
 
-job = json.load(open(sys.argv[1]))
 cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job["devices"])
-losses = []
-def on_event(event):
-    if isinstance(event, StepEvent):
-        losses.append(event.loss)
-        print("step", event.step, flush=True)
-result = train([Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
-               RunConfig(Path(job["out"]), log_steps=1, **job["config"]), on_event=on_event)
-print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * int(sys.argv[1]))
+for path in sys.argv[2:]:
+    job = json.load(open(path))
+    losses, result = train_and_list_losses(
+        [Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
+        RunConfig(Path(job["out"]), log_steps=1, **job["config"]),
+        lambda step: print("step", step, flush=True))
+    print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
 """
+
+
+def train_and_list_losses(
+    shards: list[Path],
+    hparams: HParams,
+    vocab_size: int,
+    config: RunConfig,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> tuple[list[float], Result]:
+    """The losses of all updates of a training, and its result."""
+    losses: list[float] = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, StepEvent):
+            losses.append(event.loss)
+            on_step(event.step)
+
+    return losses, train(shards, hparams, vocab_size, config, on_event=on_event)
 
 
 def start(
@@ -109,11 +165,19 @@ def start_workers(
     folder: Path, shards: list[Path], hparams: HParams, count: int, **config: Any
 ) -> list[subprocess.Popen]:
     """A training with output_dir `folder/out` in several processes, the chief's first."""
+    return start_workers_on([(folder / "out", shards, hparams)], folder, count, **config)
+
+
+def start_workers_on(
+    trainings: list[tuple[Path, list[Path], HParams]], folder: Path, count: int, **config: Any
+) -> list[subprocess.Popen]:
+    """Trainings, each an output_dir, shards and hparams, one after another in several processes."""
     config["strategy"] = "multi_worker"
     processes = []
     for tf_config in tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)]):
         own = Path(tempfile.mkdtemp(dir=folder))
-        processes.append(start_in(own, folder / "out", shards, hparams, 1, config, TF_CONFIG=tf_config))
+        jobs = [(*training, config) for training in trainings]
+        processes.append(start_all(own, 1, jobs, TF_CONFIG=tf_config))
     return processes
 
 
@@ -133,19 +197,38 @@ def start_in(
     **environment: str,
 ) -> subprocess.Popen:
     """A training in a process of its own; `folder` gets its job and its stderr."""
-    job = {
-        "shards": [str(path) for path in shards],
-        "hparams": json.loads(hparams.to_json()),
-        "vocab": VOCAB,
-        "out": str(output_dir),
-        "devices": devices,
-        "config": config,
-    }
-    (folder / "job.json").write_text(json.dumps(job))
+    return start_all(folder, devices, [(output_dir, shards, hparams, config)], **environment)
+
+
+def start_all(
+    folder: Path,
+    devices: int,
+    trainings: list[tuple[Path, list[Path], HParams, dict[str, Any]]],
+    **environment: str,
+) -> subprocess.Popen:
+    """Trainings one after another in a process of its own, which has so many logical CPU devices."""
+    jobs = []
+    for number, (output_dir, shards, hparams, config) in enumerate(trainings):
+        job = {
+            "shards": [str(path) for path in shards],
+            "hparams": json.loads(hparams.to_json()),
+            "vocab": VOCAB,
+            "out": str(output_dir),
+            "config": config,
+        }
+        jobs.append(folder / f"job{number}.json")
+        jobs[-1].write_text(json.dumps(job))
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder / "job.json")],
+        [sys.executable, "-c", SCRIPT, str(devices), *map(str, jobs)],
         stdout=subprocess.PIPE,
         stderr=(folder / "stderr").open("w"),
         text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
     )
+
+
+def losses_of(process: subprocess.Popen) -> list[list[float]]:
+    """Waits for a process of trainings: the losses of each."""
+    said = process.communicate(timeout=300)[0]
+    assert process.returncode == 0
+    return [json.loads(line)["losses"] for line in said.splitlines() if line.startswith("{")]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.t2t_import.importer import ImportResult, ImportSource, import_checkpoint
 from tests.support.numpy_transformer import feed_forward, layer_norm, multi_head
 
@@ -181,3 +182,12 @@ def logits(
 def imported(tmp_path: Path, **changes: Any) -> ImportResult:
     """Imports the folder t2t into the folder out."""
     return import_checkpoint(ImportSource(tmp_path / "t2t", **changes), tmp_path / "out")
+
+
+def import_one(folder: Path, subwords_file: Path) -> Path:
+    """An output_dir made of one of T2T's, both in `folder`; its vocabulary is padded."""
+    settings = {**SETTINGS, "vocab_divisor": 32, "max_length": 40}
+    arrays = variables(settings, SubwordVocabulary(subwords_file).size)
+    write(folder / "t2t", settings, arrays, subwords_file.read_bytes())
+    import_checkpoint(ImportSource(folder / "t2t"), folder / "out")
+    return folder / "out"

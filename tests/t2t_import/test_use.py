@@ -20,6 +20,7 @@ from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.run import Run
+from tests.support.t2t_model import import_one
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
 ASK = """
@@ -33,6 +34,13 @@ print(json.dumps([row[0].decode() for row in found["outputs"].numpy()]))
 """
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory, subwords_file):
+    """An imported model for the tests that do not change its folder, and a translator of short outputs."""
+    out = import_one(tmp_path_factory.mktemp("imported"), subwords_file)
+    return out, Translator.load(out, decode_hparams="extra_length=3")
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=2))
 def check_any_text(translator, module, lines):
@@ -41,8 +49,8 @@ def check_any_text(translator, module, lines):
 
 
 @pytest.mark.filterwarnings("ignore:line")
-def test_the_graph_gives_what_the_translator_gives(out):
-    translator = Translator.load(out, decode_hparams="extra_length=3")
+def test_the_graph_gives_what_the_translator_gives(imported):
+    translator = imported[1]
     module = ServingModule(translator)
     found = module.translate(tf.constant(LINES))["outputs"].numpy()
     assert [row[0].decode() for row in found] == translator.translate(LINES)
@@ -51,13 +59,13 @@ def test_the_graph_gives_what_the_translator_gives(out):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line")
-def test_another_process_gets_strings_for_strings(out, capsys):
+def test_another_process_gets_strings_for_strings(imported, out, capsys):
     assert exporter.main(["t2t-exporter", f"--output_dir={out}", "--decode_hparams=extra_length=3"]) == 0
     (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
     command = [sys.executable, "-c", ASK, str(version), json.dumps(LINES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == Translator.load(out, decode_hparams="extra_length=3").translate(LINES)
+    assert json.loads(done.stdout) == imported[1].translate(LINES)
 
 
 @pytest.mark.slow
@@ -69,9 +77,9 @@ def test_in_fewer_bits(out, quantize, capsys):
     assert loaded.signatures["serving_default"](inputs=tf.constant(LINES))["outputs"].shape == (len(LINES), 1)
 
 
-def test_ctranslate2_has_its_pieces_and_its_target_space(out, tmp_path):
+def test_ctranslate2_has_its_pieces_and_its_target_space(imported, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
-    translator = Translator.load(out)
+    translator = imported[1]
     write_ctranslate2(translator, tmp_path / "model")
     vocabulary = translator.vocabulary
     assert (tmp_path / "model" / f"{VOCABULARY}.subwords").read_bytes() == vocabulary.content
@@ -110,7 +118,7 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys, monkeypa
     assert "another vocabulary" in capsys.readouterr().err
 
 
-def test_the_command(out, tmp_path, capsys):
+def test_the_command(imported, out, tmp_path, capsys):
     command = ["t2t-import-checkpoint", f"--checkpoint={tmp_path / 't2t'}"]
     assert import_checkpoint.main([*command, f"--output_dir={tmp_path / 'second'}"]) == 0
     said = capsys.readouterr().out
@@ -118,9 +126,8 @@ def test_the_command(out, tmp_path, capsys):
     assert "not imported: the optimizer's state" in said
     assert "hparams_set: transformer_base, but with encoder_layers=2, decoder_layers=2, hidden_size=8" in said
     assert f"next: t2t-decoder --output_dir={tmp_path / 'second'} --decode_interactive\n" in said
-    assert Translator.load(tmp_path / "second").translate("the dog") == Translator.load(out).translate(
-        "the dog"
-    )
+    second = Translator.load(tmp_path / "second", decode_hparams="extra_length=3")
+    assert second.translate("the dog") == imported[1].translate("the dog")
 
 
 def pasted(main, command, *more):

@@ -1,6 +1,8 @@
 """Fixtures of the tests of training."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,3 +13,10 @@ from tests.support import copy_task
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A copy task."""
     return copy_task.write_shards(tmp_path_factory.mktemp("copy"), shards=2, examples=300)
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[dict[Any, Any]]:
+    """Models that trainings of a module share; see `shared_models`."""
+    with copy_task.shared_models() as models:
+        yield models

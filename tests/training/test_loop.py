@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -16,10 +17,25 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
-from t2t_revival.training.loop import Training, TrainingData
+from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+
+pytestmark = pytest.mark.usefixtures("models")
+
+
+@pytest.fixture(scope="module")
+def whole(shards: list[Path], models: dict, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A run of 8 updates without interruption, and its result; a test that changes the run takes `copy`."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, train(shards, HPARAMS, VOCAB, RunConfig(folder))
+
+
+@pytest.fixture
+def copy(whole: tuple[Path, Result], tmp_path: Path) -> Path:
+    """A copy of the whole run."""
+    return shutil.copytree(whole[0], tmp_path / "copy")
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -33,30 +49,33 @@ def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
     assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 501, 50)]
 
 
-def test_a_resumed_run_ends_with_the_same_bits(shards: list[Path], tmp_path: Path) -> None:
-    whole, parts = RunConfig(tmp_path / "whole"), RunConfig(tmp_path / "parts")
-    train(shards, HPARAMS, VOCAB, whole)
+def test_a_resumed_run_ends_with_the_same_bits(
+    shards: list[Path], whole: tuple[Path, Result], models: dict, tmp_path: Path
+) -> None:
+    parts = RunConfig(tmp_path)
     train(shards, HPARAMS.replace(train_steps=3), VOCAB, parts)
+    models.clear()  # nothing but the checkpoint goes on
     result = train(shards, HPARAMS, VOCAB, parts)
-    expected, found = final_arrays(whole.output_dir), final_arrays(parts.output_dir)
+    expected, found = final_arrays(whole[0]), final_arrays(tmp_path)
     assert expected.keys() == found.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     assert result.seen.examples > 0
 
 
-def test_seen_counts_all_sessions(shards: list[Path], tmp_path: Path) -> None:
-    whole = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "whole")).seen
-    train(shards, HPARAMS.replace(train_steps=5), VOCAB, RunConfig(tmp_path / "parts"))
-    parts = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "parts")).seen
-    assert (whole.target_tokens, whole.examples) == (parts.target_tokens, parts.examples)
+def test_seen_counts_all_sessions(shards: list[Path], whole: tuple[Path, Result], tmp_path: Path) -> None:
+    seen = whole[1].seen
+    train(shards, HPARAMS.replace(train_steps=5), VOCAB, RunConfig(tmp_path))
+    parts = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path)).seen
+    assert (seen.target_tokens, seen.examples) == (parts.target_tokens, parts.examples)
 
 
-def test_accumulated_updates_see_the_effective_batch(shards: list[Path], tmp_path: Path) -> None:
-    one = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path / "one")).seen.target_tokens
-    four = train(
-        shards, HPARAMS.replace(effective_batch_size=1024), VOCAB, RunConfig(tmp_path / "four")
-    ).seen.target_tokens
+def test_accumulated_updates_see_the_effective_batch(
+    shards: list[Path], whole: tuple[Path, Result], tmp_path: Path
+) -> None:
+    one = whole[1].seen.target_tokens
+    accumulated = HPARAMS.replace(effective_batch_size=1024)
+    four = train(shards, accumulated, VOCAB, RunConfig(tmp_path)).seen.target_tokens
     assert 3.5 < four / one < 4.5
 
 
@@ -176,21 +195,19 @@ def test_an_evaluation_that_is_made_up_for_fails_as_any(shards: list[Path], tmp_
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, eval_frequency=3), evaluate)
 
 
-def test_nothing_left_to_do(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+def test_nothing_left_to_do(shards: list[Path], copy: Path) -> None:
     with pytest.raises(T2TError, match="already at step 8"):
-        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    beyond, config = HPARAMS.replace(train_steps=7), RunConfig(tmp_path, eval_frequency=8)
+        train(shards, HPARAMS, VOCAB, RunConfig(copy))
+    beyond, config = HPARAMS.replace(train_steps=7), RunConfig(copy, eval_frequency=8)
     with pytest.raises(T2TError, match="already at step 8, and train_steps is 7"):
         train(shards, beyond, VOCAB, config, lambda model: {"loss": 1.0})
 
 
-def test_another_model_in_output_dir(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
+def test_another_model_in_output_dir(shards: list[Path], copy: Path) -> None:
     with pytest.raises(
         T2TError, match=r"another model: its transformer/target_embedding/embeddings has the shape \(20, 32\)"
     ):
-        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, RunConfig(tmp_path))
+        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, RunConfig(copy))
 
 
 def test_other_dropout_may_follow(shards: list[Path], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Loss scaling: an update that overflows float16 is skipped, and is no fault of the training."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,14 @@ from t2t_revival.training.optimizer import (
     LossScaledAdam,
     make_optimizer,
 )
+from t2t_revival.training.run_config import RunConfig
 from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
-from tests.support.copy_task import final_arrays, start, write_shards
+from tests.support.copy_task import VOCAB, final_arrays, losses_of, start, train_and_list_losses, write_shards
 
 RNG = np.random.default_rng(11)
 FLOAT16 = {"precision": "mixed_float16"}
+
+pytestmark = pytest.mark.usefixtures("models")
 
 
 @pytest.fixture(scope="module")
@@ -141,16 +143,18 @@ def test_a_run_may_go_on_in_another_precision(shard: Path, tmp_path: Path) -> No
 def test_float16_learns_what_float32_does_on_one_device_and_two(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, shards=1, examples=48)
     hparams = HPARAMS.replace(train_steps=20, max_length=9, min_length_bucket=9, effective_batch_size=9 * 48)
-    ways = {"one": (1, "default", "float32"), "half": (1, "default", "mixed_float16")}
-    ways["two halves"] = (2, "mirrored", "mixed_float16")
     losses, arrays = {}, {}
-    for way, (devices, strategy, precision) in ways.items():
-        own = hparams.replace(batch_size=9 * 48 // devices, layer_prepostprocess_dropout=0.0)
-        process = start(tmp_path / way, paths, own, devices, strategy, precision=precision)
-        losses[way] = json.loads(process.communicate(timeout=600)[0].splitlines()[-1])["losses"]
-        arrays[way] = final_arrays(tmp_path / way / "out")
+    plain = hparams.replace(batch_size=9 * 48, layer_prepostprocess_dropout=0.0)
+    for way, precision in (("one", "float32"), ("half", "mixed_float16")):
+        config = RunConfig(tmp_path / way, precision=precision, log_steps=1)
+        losses[way] = train_and_list_losses(paths, plain, VOCAB, config)[0]
+        arrays[way] = final_arrays(tmp_path / way)
+    half_batch = plain.replace(batch_size=9 * 48 // 2)
+    process = start(tmp_path / "two halves", paths, half_batch, 2, "mirrored", **FLOAT16)
+    (losses["two halves"],) = losses_of(process)
+    arrays["two halves"] = final_arrays(tmp_path / "two halves" / "out")
     assert losses["one"][-1] < losses["one"][0] - 0.5
-    for way in list(ways)[1:]:
+    for way in ("half", "two halves"):
         np.testing.assert_allclose(losses[way], losses["one"], rtol=5e-3)
         for name, array in arrays["one"].items():
             if array.dtype.kind == "f" and name.startswith("model/"):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.events import StepEvent
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, start_in, train, write_shards
+from tests.support.copy_task import HPARAMS, VOCAB, start_in, train_and_list_losses, write_shards
 
 
 @pytest.mark.slow
@@ -30,10 +29,10 @@ def test_losses_are_those_without_xla(window: int, precision: str, tolerance: fl
         min_length_bucket=6,
         length_bucket_step=1.5,
     )
-    losses: dict[bool, list[float]] = {False: [], True: []}
-    for xla, found in losses.items():
+    losses = {}
+    for xla in (False, True):
         config = RunConfig(tmp_path / f"xla-{xla}", xla=xla, precision=precision, log_steps=1)
-        train(shards, hparams, VOCAB, config, None, lambda n, to=found: _note(n, to))
+        losses[xla] = train_and_list_losses(shards, hparams, VOCAB, config)[0]
     assert len(losses[True]) == 10
     np.testing.assert_allclose(losses[True], losses[False], rtol=tolerance)
     assert losses[True][-1] < losses[True][0]
@@ -47,7 +46,7 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
         batch_size=60, max_length=9, min_length_bucket=4, length_bucket_step=1.5, train_steps=65
     )
     config = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
-    dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none"
+    dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none --xla_backend_optimization_level=0"
     training = start_in(tmp_path, tmp_path / "out", shards, hparams, 1, config, XLA_FLAGS=dump)
     found = json.loads(training.communicate(timeout=900)[0].splitlines()[-1])
     assert found["step"] == 65
@@ -60,8 +59,3 @@ def test_several_replicas_are_refused(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match=r"--xla works on one device, .* has 2: leave it out"):
         Training(TrainingData([], VOCAB), HPARAMS, RunConfig(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
-
-
-def _note(event: object, losses: list[float]) -> None:
-    if isinstance(event, StepEvent):
-        losses.append(event.loss)
