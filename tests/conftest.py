@@ -43,12 +43,16 @@ def free_memory() -> Iterator[None]:
     from tensorflow.python.framework import ops
 
     gradients = ops.gradient_registry._registry  # a custom gradient in it keeps its whole graph alive
-    for name in [name for name in gradients if name.startswith("CustomGradient-")]:
+    names = [name for name in gradients if name.startswith("CustomGradient-")]
+    if not names:
+        return
+    for name in names:
         del gradients[name]
-    keras.backend.clear_session()
     gc.collect()
-    keras.backend.clear_session()  # of kernels, which held what has become free
+    keras.backend.clear_session(free_memory=False)  # of kernels, which hold what has become free
     ctypes.CDLL(None).malloc_trim(0)
+    if not gc.get_freeze_count():
+        gc.freeze()  # a collection of all that TensorFlow's import leaves takes a second
 
 
 @pytest.fixture

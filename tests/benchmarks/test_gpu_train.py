@@ -162,6 +162,7 @@ def test_under_tensorflow(tmp_path):
     assert "TensorFlow" in run["versions"]
 
 
+@pytest.mark.slow
 @needs_jax
 def test_no_gpu(tmp_path):
     done, runs = run(tmp_path, **IN_JAX)

@@ -7,6 +7,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 from input_pipeline import main  # noqa: E402
 
 
+@pytest.mark.slow
 def test_it_measures_generation_reading_and_padding(tmp_path, capsys):
     for split, count in (("train", 300), ("dev", 3)):
         for side, word in (("en", "dog"), ("de", "Hund")):

@@ -25,6 +25,7 @@ child.communicate(b"\\n")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("leaks", "flat"), [(False, True), (True, False)])
 def test_growth_from_update_to_update_is_seen(tmp_path, monkeypatch, leaks, flat):
     monkeypatch.setattr(memory, "SECONDS", 0.01)

@@ -31,6 +31,7 @@ def test_names_are_t2ts():
     assert Shard(1, 3).joining(Path("my out")) == "cat 'my out'{000..002} > 'my out'"
 
 
+@pytest.mark.slow
 def test_outputs_of_all_workers_are_those_of_one(out, tmp_path, capsys):
     (tmp_path / "in").write_text(LINES)
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}"]
@@ -65,6 +66,7 @@ def test_a_part_that_is_there_already_is_read_as_t2t_does(out, tmp_path, capsys)
     assert f"{tmp_path / 'in'}: No such file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_split_is_shared_too(out, capsys):
     for worker in range(2):
         assert decode(out, "--decode_shards=2", f"--worker_id={worker}", "--log_examples=0") == 0

@@ -83,6 +83,7 @@ def test_a_line_of_nbest_has_as_many_outputs_as_the_others(out, tmp_path, capsys
         assert capsys.readouterr().out == expected
 
 
+@pytest.mark.slow
 def test_nbest_is_not_proposed_to_t2t_bleu(out, tmp_path, capsys):
     (tmp_path / "in").write_text("the dog\n")
     for more in ("return_beams=True", "write_beam_scores=True"):
@@ -144,6 +145,7 @@ def test_test_split(out, tmp_path, flag, capsys):
     assert "on test, 4 sentences" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_average_is_decoded_where_it_is_made(out, tmp_path, capsys):
     checkpoints.average(checkpoints.list_checkpoints(out), out)
     (tmp_path / "in").write_text("the dog\n")

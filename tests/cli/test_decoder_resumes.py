@@ -116,6 +116,7 @@ def test_a_split_is_resumed_with_its_bleu(out, tmp_path, capsys, once, stop):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
+@pytest.mark.slow
 def test_other_text_options_or_weights_start_again(out, tmp_path, capsys, once, stop, write_checkpoint):
     (tmp_path / "in").write_text(SOURCE)
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}"]

@@ -112,6 +112,7 @@ def test_fewer_bits(out):
     assert tf.int8 in reader.get_variable_to_dtype_map().values()
 
 
+@pytest.mark.slow
 def test_for_ctranslate2(out, capsys):
     ctranslate2 = pytest.importorskip("ctranslate2")
     assert run(f"--output_dir={out}", "--format=ctranslate2") == 0

@@ -155,6 +155,7 @@ def test_missing_flag(files: list[Path], capsys: pytest.CaptureFixture, missing:
     assert f"--{missing}=FILE is missing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_tensorflow(files: list[Path]) -> None:
     program = (
         "import sys; from t2t_revival.cli import parseval; status = parseval.main(sys.argv)\n"

@@ -20,6 +20,8 @@ from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 
+pytestmark = pytest.mark.slow
+
 SMALL = HParams(
     num_hidden_layers=1,
     hidden_size=8,

@@ -3,6 +3,8 @@
 import io
 import sys
 
+import pytest
+
 from t2t_revival.cli import decoder, exporter, query_server
 
 HPARAMS = "beam_size=3,extra_length=3"
@@ -13,6 +15,7 @@ def decode(out, *arguments, hparams=HPARAMS):
     return decoder.main(["t2t-decoder", *flags])
 
 
+@pytest.mark.slow
 def test_outputs_begin_with_what_stands_behind_the_tab(out, tmp_path, capsys):
     (tmp_path / "in").write_text("the dog\tder Hund\n\nsees 3 houses\nthe\tHäuser\n", encoding="utf-8")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets") == 0
@@ -42,6 +45,7 @@ def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch
     assert "error: line 2: a prefix without a source" in captured.err
 
 
+@pytest.mark.slow
 def test_drawn_outputs_come_again_with_their_seed(out, tmp_path, capsys):
     (tmp_path / "in").write_text("the dog\nthe dog\n")
     found = []

@@ -76,6 +76,7 @@ def run(place, trained):
     return shutil.copytree(trained / "out", place / "a run")
 
 
+@pytest.mark.slow
 def test_from_data_to_a_score_with_a_users_problem(place, packages, shell):
     package = place / "usr_hinted"
     package.mkdir()
@@ -112,6 +113,7 @@ def test_a_file_is_decoded_and_scored(run, place, shell):
     assert "BLEU_cased = " in shell.out
 
 
+@pytest.mark.slow
 def test_checkpoints_are_evaluated_and_the_best_is_used(run, shell):
     flags = [f"--output_dir={run}", "--eval_use_test_set", "--eval_bleu_sentences=0"]
     (decode,) = shell.run("t2t-eval", *flags)
@@ -154,6 +156,7 @@ def test_data_with_another_vocabulary(run, place, shell):
     shell.run(*evaluate, f"--data_dir={run / 'data'}")
 
 
+@pytest.mark.slow
 def test_a_shard_that_is_damaged_or_missing_is_made_again(run, place, trained, shell):
     data = shutil.copytree(trained / "data", place / "da ta")
     shard = data / records.shard_name("translate_ende", "dev", 0, 1)

@@ -22,7 +22,7 @@ from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
 from tests.support.copy_task import shared_models
 
-pytestmark = pytest.mark.usefixtures("models")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"

@@ -11,6 +11,8 @@ from t2t_revival.cli import trainer
 from t2t_revival.training.loop import Result
 from t2t_revival.training.state import Seen
 
+pytestmark = pytest.mark.slow
+
 
 def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert trainer.main(["t2t-trainer", "--registry_help"]) == 0

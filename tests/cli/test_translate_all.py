@@ -49,6 +49,7 @@ def failure(capsys, status):
     return line
 
 
+@pytest.mark.slow
 def test_outputs_are_the_decoders(out, source, tmp_path, capsys, write_checkpoint):
     """Compares the second checkpoint, whose weights the first one's model was given."""
     write_checkpoint(out, 12)

@@ -93,6 +93,7 @@ def assert_same(ours: list[tuple], theirs: list[tuple]) -> None:
         tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 
+@pytest.mark.slow
 class TestTraining:
     @pytest.mark.parametrize("chunk", [40, 1000])
     def test_every_short_enough_example_once_per_epoch(self, corpus: tuple, chunk: int) -> None:

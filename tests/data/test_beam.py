@@ -317,6 +317,7 @@ def test_dataflow_without_its_packages_is_refused_with_what_to_install():
         BeamShardRunner("dataflow")
 
 
+@pytest.mark.slow
 def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -21,6 +21,7 @@ from tests.support.tiny_models import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.6, 0.0, 2.0, -1.0])
 @pytest.mark.parametrize(
     ("vocab_size", "source", "extra", "beams"), [(4, [2, 3, 1], 2, 32), (6, [5, 1], 2, 128)]
@@ -36,6 +37,7 @@ def test_a_beam_as_wide_as_all_prefixes_finds_the_exhaustive_optimum(vocab_size,
         assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beams", "window"), [(1, 0), (3, 0), (1, 4), (3, 1), (3, 4)])
 def test_scores_are_those_of_the_whole_model(beams, window):
     model, search = tiny(5, scale=0.5, hparams=TINY.replace(attention_window=window))
@@ -46,6 +48,7 @@ def test_scores_are_those_of_the_whole_model(beams, window):
     assert len({tuple(row) for row in ids[0].numpy()}) == beams
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pos", ["sinusoid", "emb"])
 @pytest.mark.parametrize("sequence", [("none", "dan"), ("n", "da")])
 def test_greedy_is_the_whole_models_argmax_step_by_step(pos, sequence):
@@ -86,6 +89,7 @@ def reference_search(model, source, beams, alpha, limit):
     return (finished or [(ids, s / ((5 + limit) / 6) ** alpha) for ids, s in alive])[0]
 
 
+@pytest.mark.slow
 def test_each_sentence_may_have_settings_of_its_own():
     """A sentence has the same outputs among sentences of other settings as alone."""
     _, search = tiny(9, seed=2, scale=0.5)
@@ -104,6 +108,7 @@ def test_each_sentence_may_have_settings_of_its_own():
         assert (scores[row, n:].numpy() == -np.inf).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("beams", "alpha"), [(1, 0.0), (2, 1.0), (4, 0.6), (3, -0.5)])
 def test_the_result_is_that_of_the_plain_algorithm(seed, beams, alpha):
@@ -115,6 +120,7 @@ def test_the_result_is_that_of_the_plain_algorithm(seed, beams, alpha):
     assert float(scores[0, 0]) == pytest.approx(score, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_sentence_does_not_depend_on_its_batch():
     _, search = tiny(11, seed=5)
     sentences = [[5, 1], [3, 4, 10, 1], [9, 9, 2, 7, 6, 5, 1], [], [8, 2, 1]]
@@ -130,6 +136,7 @@ def test_a_sentence_does_not_depend_on_its_batch():
         np.testing.assert_allclose(scores[index], alone_scores[0], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 1, 5])
 def test_each_sentence_has_its_own_limit(window):
     model, search = tiny(11, seed=5, hparams=TINY.replace(attention_window=window))
@@ -152,6 +159,7 @@ def never_ends(model):
     model.target_embedding.embeddings.assign(embeddings)
 
 
+@pytest.mark.slow
 def test_restricted_attention_forgets_what_has_left_the_neighbourhood():
     model, _ = tiny(9, hparams=TINY.replace(attention_window=5))
     targets = np.random.default_rng(3).integers(2, 9, [1, 2, 8])
@@ -224,6 +232,7 @@ def test_length_penalty_is_t2ts():
     assert float(length_penalty(9, 0.0)) == 1.0
 
 
+@pytest.mark.slow
 def test_new_weights_and_settings_are_seen_without_a_new_trace():
     model, search = tiny(9, seed=7)
     expected = float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0])
@@ -235,6 +244,7 @@ def test_new_weights_and_settings_are_seen_without_a_new_trace():
     assert search.loop._compiled.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_a_model_of_mixed_precision_is_decoded():
     _, search = tiny(9)
     expected = search([[3, 7, 5, 1]], alpha=0.0)[1]
@@ -249,6 +259,7 @@ def test_a_model_of_mixed_precision_is_decoded():
     assert float(scores[0, 0]) == pytest.approx(float(expected[0, 0]), abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_frozen_search_finds_the_same():
     model, search = tiny(30, seed=6)
     rows = np.array([[5, 3, 1], [7, 1, 0]])
@@ -259,6 +270,7 @@ def test_a_frozen_search_finds_the_same():
     np.testing.assert_allclose(scores, same, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [-10.0, 10.0])
 def test_the_largest_exponents_give_scores(alpha):
     _, search = tiny(9, seed=1, scale=0.5)

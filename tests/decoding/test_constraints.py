@@ -105,6 +105,7 @@ def names(row):
     return [PIECES[token].strip("▁") for token in row if token]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beam_size", "shown"), [(1, False), (4, False), (4, True)])
 def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size, shown):
     sources = [[A, SPACE_B, C, SPACE_B, EOS], [C, EOS, 0, 0, 0], [A, SPACE_B, EOS, 0, 0]]
@@ -117,6 +118,7 @@ def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(beam_size, sho
             assert all(is_tree(names(row), words) for row in rows[there])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic_attention", [False, True])
 def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees(deterministic_attention):
     constraint, limit, alpha = TreeConstraint(PIECES), 7, 0.3
@@ -136,6 +138,7 @@ def test_the_best_tree_is_found_with_its_probability_among_the_tokens_of_trees(d
         np.testing.assert_allclose(scores[0, 0], expected.max(), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", [[2], [3, 2], [4, 4, 4], [2, 3, 4, 2]])
 @pytest.mark.parametrize("alpha", [0.6, 0.0, -1.0])
 def test_the_outputs_are_the_best_of_all_that_begin_so(prefix, alpha):
@@ -150,6 +153,7 @@ def test_the_outputs_are_the_best_of_all_that_begin_so(prefix, alpha):
         assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beams", [1, 3])
 def test_sentences_have_prefixes_of_their_own_or_none(beams):
     _, search = tiny(9, seed=2, scale=0.5)
@@ -168,6 +172,7 @@ def test_sentences_have_prefixes_of_their_own_or_none(beams):
             assert trimmed(row)[: len(prefix)] == prefix
 
 
+@pytest.mark.slow
 def test_empty_prefixes_change_nothing():
     _, search = tiny(11, seed=5)
     rows = np.array([[5, 1, 0], [3, 4, 1], [0, 0, 0]])

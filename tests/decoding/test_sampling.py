@@ -40,6 +40,7 @@ def chi_square(found, expected, samples):
     return samples * ((found - expected)[there] ** 2 / expected[there]).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_first_tokens_are_distributed_as_the_softmax_at_that_temperature(temperature):
     vocab = 9
@@ -54,6 +55,7 @@ def test_first_tokens_are_distributed_as_the_softmax_at_that_temperature(tempera
     assert chi_square(found, expected, SAMPLES) < 24.3  # 7 degrees of freedom: one of 1,000 is above it
 
 
+@pytest.mark.slow
 def test_so_are_second_tokens_after_each_first_one_over_many_lines():
     vocab, lines = 6, 60
     model, _ = tiny(vocab, seed=2)
@@ -71,6 +73,7 @@ def test_so_are_second_tokens_after_each_first_one_over_many_lines():
     assert seen >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocab_size", [12, 1030])
 def test_no_token_but_the_k_best_is_drawn_and_these_as_the_model_says(vocab_size):
     k = 3
@@ -93,6 +96,7 @@ def test_no_token_but_the_k_best_is_drawn_and_these_as_the_model_says(vocab_size
             assert token in np.argsort(-after)[:k]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"temperature": 0.001}, {"keep_top_k": 1}])
 def test_at_temperature_0_and_from_the_single_best_it_is_greedy(settings):
     model, _ = tiny(12, seed=4)
@@ -105,6 +109,7 @@ def test_at_temperature_0_and_from_the_single_best_it_is_greedy(settings):
     assert [trimmed(row) for row in ids.numpy()[0]] == [output] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"temperature": 1.0}, {"temperature": 2.0}, {"keep_top_k": 2}])
 def test_scores_are_those_of_the_whole_model_whatever_the_temperature(settings):
     model, _ = tiny(9, seed=1, scale=1.5)
@@ -117,6 +122,7 @@ def test_scores_are_those_of_the_whole_model_whatever_the_temperature(settings):
             assert not output[len(trimmed(output)) :].any()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_again_whatever_else_is_in_the_batch():
     model, _ = tiny(30, seed=6, scale=0.5)
     sampler = sampler_of(model, temperature=1.0)
@@ -130,6 +136,7 @@ def test_a_seed_gives_the_same_again_whatever_else_is_in_the_batch():
         assert [trimmed(row) for row in other[0]] != [trimmed(row) for row in alone.numpy()[0]]
 
 
+@pytest.mark.slow
 def test_samples_of_a_line_differ():
     model, _ = tiny(30, seed=6, scale=0.5)
     ids, scores = sampler_of(model, temperature=1.0)([SOURCE], [1], extra_length=4, n=8)
@@ -145,6 +152,7 @@ def test_random_numbers_of_a_position_do_not_depend_on_how_many_there_are():
     assert not np.array_equal(few[0], few[1])
 
 
+@pytest.mark.slow
 def test_prefixes_are_kept_and_scored():
     model, _ = tiny(9, seed=1, scale=0.5)
     prefixes = [[7, 7, 2], [0, 0, 0]]
@@ -156,6 +164,7 @@ def test_prefixes_are_kept_and_scored():
     assert [trimmed(row) for row in ids.numpy()[1]] == [trimmed(row) for row in free.numpy()[0]]
 
 
+@pytest.mark.slow
 def test_an_empty_sentence_has_no_output():
     model, _ = tiny(6)
     ids, scores = sampler_of(model, temperature=1.0)([[0, 0], [3, 1]], [1, 2], extra_length=2, n=2)
@@ -170,6 +179,7 @@ def test_weights_that_are_no_numbers_give_no_output():
     assert np.isneginf(Sampler(model)([[3, 1]], [1], n=2)[1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic_attention", [False, True])
 def test_trees_are_drawn_by_their_probability_among_trees(deterministic_attention):
     """For one word and room for one tree too many, all trees can be counted."""

@@ -20,6 +20,7 @@ def test_scores_are_sums_of_the_log_softmax_of_the_models_logits(seed):
     np.testing.assert_allclose(Scorer(model)(SOURCES, TARGETS), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_search_without_length_penalty_scores_its_outputs_so():
     model, search = tiny(9, seed=3)
     ids, scores = search(SOURCES, 16, 0.0, 5, 4)

@@ -209,6 +209,7 @@ def test_a_source_that_is_cut_is_scored_as_it_is_decoded(translator):
     assert [cut.number for cut in cuts] == [1]
 
 
+@pytest.mark.slow
 def test_drawn_outputs_depend_on_seed_and_line_only(translator):
     sampler = sampling(translator, random_seed=4)
     found = sampler.nbest(LINES, n=3)
@@ -222,6 +223,7 @@ def test_drawn_outputs_depend_on_seed_and_line_only(translator):
     assert found[1] == [Translation("", 0.0)]
 
 
+@pytest.mark.slow
 def test_drawn_outputs_may_begin_as_they_are_told(translator):
     for outputs in sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"]):
         assert len({output.text for output in outputs}) == 3

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "in_keras.md"
 
 
+@pytest.mark.slow
 def test_its_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keras.utils.set_random_seed(1)

@@ -38,6 +38,7 @@ def poems(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_the_package_makes_data_and_trains(package, poems, tmp_path, capsys):
     flags = [f"--t2t_usr_dir={package}", "--problem=poetry_lines", f"--data_dir={tmp_path / 'data'}"]
     assert datagen.main(["t2t-datagen", *flags, f"--data_source={poems}"]) == 0

@@ -35,6 +35,8 @@ from tests.support.evalb_rules import (
     untagged,
 )
 
+pytestmark = pytest.mark.slow
+
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "treebanks"
 TREEBANKS = Path(os.environ.get("T2T_TREEBANKS", BESIDE))
 SUFFIXES = {".mrg", ".tree", ".ptb"}

@@ -52,6 +52,7 @@ def test_imports_only_keras_and_itself(file: Path) -> None:
     assert {module for module in imported_modules(file) if not is_allowed(module, allowed)} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_layer_in_tensorflow(name: str, tmp_path: Path) -> None:
     check_layer(CASES[name], tmp_path)
@@ -62,6 +63,7 @@ def test_every_public_layer_is_checked() -> None:
     assert checked | {"Transformer", "DecoderState", "AttentionWeights"} >= set(t2t_revival.model.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_every_layer_and_the_model_in_another_backend(
     backend: str, tmp_path: Path, tiny_hparams: HParams

@@ -67,6 +67,7 @@ def test_calls_differ_and_a_seed_repeats_them() -> None:
     assert (dropped(0.5, 9, 9, seed=7) == first).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_any_shape(shape: list[int]) -> None:

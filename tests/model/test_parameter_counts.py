@@ -102,6 +102,7 @@ def test_counts_beside_table_3() -> None:
         assert abs(ours / 1e6 / PAPER[name] - 1) < 0.07, name
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_tensor2tensor() -> None:
     assert T2T["vocab"] == VOCAB
     for name, known in T2T["params"].items():

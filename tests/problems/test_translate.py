@@ -24,6 +24,7 @@ def test_a_misspelt_problem_is_an_error_with_the_near_names():
         registry.problem("translate_endee")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["translate_ende", "translate_enfr"])
 def test_the_sample_makes_data_with_the_default_vocabulary(name, tmp_path):
     problem = registry.problem(name, data_source="sample")

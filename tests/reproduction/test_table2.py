@@ -16,6 +16,8 @@ from t2t_revival.reproduction.training_flops import device_name, training_flops
 from t2t_revival.training.checkpoints.file import save
 from t2t_revival.training.run import Run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tiny_runs):

@@ -7,6 +7,8 @@ import pytest
 from t2t_revival.reproduction import table3
 from t2t_revival.reproduction.table3 import ROWS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tiny_runs):

@@ -5,6 +5,8 @@ import pytest
 from t2t_revival.reproduction import table4
 from t2t_revival.reproduction.runs import Runs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tiny_runs, tmp_path_factory):

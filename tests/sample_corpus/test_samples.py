@@ -13,6 +13,8 @@ from t2t_revival.sample_corpus.clauses import DIRECT, NOUNS_OF, SUITING
 from t2t_revival.sample_corpus.compose import Composer
 from t2t_revival.sample_corpus.lexicon import NOUNS, VERBS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def corpus():

@@ -39,6 +39,7 @@ def log_probs(model, source, target):
     return logits[range(len(targets)), targets]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -58,6 +59,7 @@ def test_probabilities(vocabulary, tmp_path, changes):
     np.testing.assert_allclose(found.log_probs, log_probs(ours.model, SOURCE, TARGET), atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_outputs(vocabulary, tmp_path, beam_size):
     """Compares without a length penalty, since CTranslate2's differs."""

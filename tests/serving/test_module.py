@@ -50,6 +50,7 @@ def check(found, row, expected):
     assert set(texts[len(expected) :]) <= {""}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 5")
 def test_all_lines_as_the_translator_has_them(translator, module):
     found = module.translate(tf.constant(LINES))
@@ -58,6 +59,7 @@ def test_all_lines_as_the_translator_has_them(translator, module):
         check(found, row, expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
 def test_any_text(translator, module, text):
@@ -78,6 +80,7 @@ def test_blank_is_what_python_strips():
     ]
 
 
+@pytest.mark.slow
 def test_options_of_the_call(translator, module):
     """Options have a value per line or one for all; a line's outputs do not depend on the others."""
     lines, beams, alphas, extras, n = LINES[:3], [4, 2, 1], [0.0, 0.6, 1.0], [2, 3, 6], [3, 1, 1]

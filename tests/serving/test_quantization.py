@@ -52,6 +52,7 @@ def vocabulary(vocabulary_file):
     return Vocabulary(vocabulary_file)
 
 
+@pytest.mark.slow
 def test_int8_computes_with_the_multiples(vocabulary):
     """Outputs are those of a model whose weights are the multiples."""
     expected, source = (translator(vocabulary, PRECISIONS["int8"]) for _ in range(2))

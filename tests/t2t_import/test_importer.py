@@ -19,6 +19,7 @@ SOURCE = np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]])
 TARGETS = np.array([[4, 6, 1, 0, 0, 0], [2, 3, 10, 4, 11, 1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

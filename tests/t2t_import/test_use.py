@@ -48,6 +48,7 @@ def check_any_text(translator, module, lines):
     assert [row[0].decode() for row in found] == translator.translate(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line")
 def test_the_graph_gives_what_the_translator_gives(imported):
     translator = imported[1]
@@ -118,6 +119,7 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys, monkeypa
     assert "another vocabulary" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command(imported, out, tmp_path, capsys):
     command = ["t2t-import-checkpoint", f"--checkpoint={tmp_path / 't2t'}"]
     assert import_checkpoint.main([*command, f"--output_dir={tmp_path / 'second'}"]) == 0
@@ -135,6 +137,7 @@ def pasted(main, command, *more):
     return main([*shlex.split(command), *more])
 
 
+@pytest.mark.slow
 def test_the_commands_that_are_proposed_work(out, tmp_path, capsys, monkeypatch):
     place = tmp_path / "it's a place"
     corpus = place / "corpus"

@@ -19,7 +19,7 @@ from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
 from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, start, train
 
-pytestmark = pytest.mark.usefixtures("models")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 def test_a_damaged_shard_is_named(shards: list[Path], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
 
-pytestmark = pytest.mark.usefixtures("models")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from tests.support.copy_task import VOCAB, final_arrays, losses_of, start, train
 RNG = np.random.default_rng(11)
 FLOAT16 = {"precision": "mixed_float16"}
 
-pytestmark = pytest.mark.usefixtures("models")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 @pytest.fixture(scope="module")

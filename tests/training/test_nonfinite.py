@@ -18,7 +18,7 @@ from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
 from tests.support.copy_task import write_shards
 
-pytestmark = pytest.mark.usefixtures("models")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,7 @@ class DenseAdam(keras.optimizers.Adam):
         super().update_step(tf.convert_to_tensor(gradient), variable, learning_rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
     """Updates in a graph, with the sparse gradients of an embedding, are those of Keras."""
@@ -122,6 +123,7 @@ def test_config_round_trip(tiny_hparams: HParams) -> None:
     assert again.get_config() == optimizer.get_config()
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp_path: Path) -> None:
     model = Transformer(tiny_hparams, 11)
     model.compile(optimizer=make_optimizer(tiny_hparams), loss=TokenCrossEntropy(0.1), jit_compile=False)
@@ -136,6 +138,7 @@ def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp
         np.testing.assert_array_equal(np.array(a), np.array(b))
 
 
+@pytest.mark.slow
 def test_two_devices_take_the_step_of_one() -> None:
     """MirroredStrategy over two logical CPU devices, which a process can only make before it starts."""
     done = subprocess.run([sys.executable, str(MIRRORED)], capture_output=True, text=True, timeout=300)

@@ -55,6 +55,7 @@ def test_loss_and_gradients_are_those_of_the_logits(
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
     """Trains, with dropout, and stays finite."""
     model = TrainingTransformer(
@@ -72,6 +73,7 @@ def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
     assert any((now != then).any() for now, then in zip(model.get_weights(), before, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_parallel_batches", [1, 2])
 def test_fit_and_evaluate(tiny_hparams: HParams, num_parallel_batches: int) -> None:
     """Steps of `fit`, and the loss that `evaluate` returns, are those of the plain model."""
@@ -85,6 +87,7 @@ def test_fit_and_evaluate(tiny_hparams: HParams, num_parallel_batches: int) -> N
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_parallel_batches", [1, 2])
 def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
     tiny_hparams: HParams, num_parallel_batches: int
@@ -119,6 +122,7 @@ def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -
     assert (loaded(IDS).numpy() == plain(IDS).numpy()).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_parallel_batches", [1, 2])
 def test_compiled_metrics_see_logits(tiny_hparams: HParams, num_parallel_batches: int) -> None:
     """Both models report the same accuracy, while training and while evaluating."""

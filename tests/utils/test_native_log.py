@@ -57,6 +57,7 @@ def test_nothing_is_dropped_before_an_exception(capfd, monkeypatch):
     assert sorted(capfd.readouterr().err.encode().splitlines(keepends=True)) == sorted(CHATTER + ERRORS)
 
 
+@pytest.mark.slow
 def test_the_imports_of_the_readme_are_silent(tmp_path: Path) -> None:
     Vocabulary.train(["the dog sees the houses"] * 9, tmp_path / "v.spm", 280)
     script = (

@@ -58,6 +58,7 @@ def check_lossless_in_python_and_graph(vocabulary, lines):
     assert all(token > 2 for line in ids for token in line)  # neither PAD nor EOS nor UNK
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(LINES, min_size=1, max_size=3))
 def test_any_line_is_lossless_with_the_same_ids_in_python_and_graph(vocabulary, lines):

@@ -75,6 +75,7 @@ def check_python_and_graph(vocabulary, lines):
     assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_any_text_is_lossless_with_the_same_ids_in_python_and_graph(vocabulary, lines):
@@ -85,6 +86,7 @@ def test_odd_lines(vocabulary):
     check_python_and_graph(vocabulary, ODD_LINES)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_ids_decode_alike_in_python_and_graph(vocabulary, data):
@@ -132,6 +134,7 @@ def test_bounds_are_those_of_the_categories():
         assert kind == is_alphanumeric(chr(code)), code
 
 
+@pytest.mark.slow
 def test_the_graph_side_can_be_first_used_inside_a_function(subwords_file):
     fresh = SubwordVocabulary(subwords_file)
 

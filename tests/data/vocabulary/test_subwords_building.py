@@ -89,6 +89,7 @@ def test_a_small_vocabulary_has_all_characters():
     assert set(FOX) - {" "} <= vocabulary.alphabet & set(vocabulary.subtokens)
 
 
+@pytest.mark.slow
 def test_long_runs_take_no_time_where_pieces_are_short():
     draw = random.Random(0)
     runs = ["".join(draw.choices(string.ascii_uppercase, k=4000)) for _ in range(50)]

@@ -88,6 +88,7 @@ def test_a_checkpoint_that_somebody_else_removes_meanwhile(
     assert [path.name for path in tmp_path.glob("model*")] == ["model.ckpt-3.npz"]
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
     path = write(tmp_path, 1, 1.0)
     content, before = path.read_bytes(), checkpoints.load(path)
