@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 from input_pipeline import main  # noqa: E402
 
