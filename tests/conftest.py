@@ -48,6 +48,8 @@ def free_memory() -> Iterator[None]:
         return
     for name in names:
         del gradients[name]
+    if tiny_models := sys.modules.get("tests.support.tiny_models"):
+        tiny_models.forget()
     gc.collect()
     keras.backend.clear_session(free_memory=False)  # of kernels, which hold what has become free
     ctypes.CDLL(None).malloc_trim(0)

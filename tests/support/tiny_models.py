@@ -47,6 +47,12 @@ def _graph(model):
     )
 
 
+def forget():
+    """Drops the models and graphs that are cached here."""
+    for cached in (compiled, _random_weights, _graph):
+        cached.cache_clear()
+
+
 def logits_of(model, sources, targets):
     """Logits of the whole model, float64 [batch, target, vocab], in NumPy."""
     ids = [np.asarray(x, np.int32) for x in (sources, targets)]
