@@ -1,5 +1,5 @@
 # make demo    trains, decodes and scores a small translator on the built-in sample corpus
-# make quick   unit tests alone
+# make quick   unit tests alone, 90 seconds
 # make test    format, lint, types, tests
 # make docs    the documentation site, in build/site; a broken link is an error
 # make wheel   sdist and wheel, in dist/
@@ -35,8 +35,9 @@ $(DEMO)/.trained: $(VENV)/.installed
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile
 
-test: lint
-	$(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
+# The slow tests get new processes, so that none grows beyond what a laptop has.
+test: lint quick
+	$(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .
