@@ -1,4 +1,4 @@
-"""The README's Python example runs as it is printed, but for fewer updates."""
+"""The README's Python example runs as it is printed."""
 
 import re
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parents[2] / "README.md"
-UPDATES = "train_steps=400"
 
 
 def example() -> str:
@@ -25,9 +24,7 @@ def test_it_is_ten_lines_at_most_besides_imports() -> None:
 @pytest.mark.slow
 def test_it_runs(tmp_path: Path) -> None:
     script = tmp_path / "example.py"
-    code = example()
-    assert code.count(UPDATES) == 1
-    script.write_text(code.replace(UPDATES, "train_steps=4"), encoding="utf-8")
+    script.write_text(example(), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
