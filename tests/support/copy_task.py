@@ -77,7 +77,7 @@ def train(
 
 @contextmanager
 def shared_models() -> Iterator[dict[Any, Any]]:
-    """Inside, trainings whose models are compiled alike have one of them, one training after another.
+    """Lends one compiled model to all trainings in the block that are compiled alike, one after another.
 
     Each training finds all variables, the optimizer's too, as they were when the model was built; only the
     graph is kept, whose making takes five times as long as such a training. Yields the models: a training

@@ -26,7 +26,7 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def trained(flags: list[str]) -> str:
-    """What 400 updates of `tiny` on small batches of the sample's trees say."""
+    """Messages of 400 updates of `tiny` on small batches of the sample's trees."""
     sizes = [
         f"--hparams=deterministic_attention=True,{QUICK}",
         "--train_steps=400",

@@ -35,7 +35,7 @@ WAYS = {  # parts of an update, devices
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What trainings on several devices, and on one, came to.
+    """Results of trainings on several devices and on one.
 
     Attributes:
         updates: by way, of 20 updates: losses, and what is in the last checkpoint.
