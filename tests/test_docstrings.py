@@ -31,3 +31,14 @@ def first_words(path: Path) -> Iterator[tuple[int, str]]:
 def test_first_words(path: Path) -> None:
     wrong = [f"line {line}: {word}" for line, word in first_words(path) if NO_BEGINNING.fullmatch(word)]
     assert not wrong
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "examples"])
+def test_first_words_outside_the_package(folder: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}, line {line}: {word}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, word in first_words(path)
+        if word in ("What", "Who", "Of", "Where", "Inside")
+    ]
+    assert not wrong

@@ -1,4 +1,4 @@
-"""What benchmarks/decode_speed.py gives to OpenNMT-tf and tensor2tensor; each itself where it is installed.
+"""Inputs of OpenNMT-tf and tensor2tensor in benchmarks/decode_speed.py; each itself where it is installed.
 
 T2T_PYTHON and ONMT_PYTHON name interpreters that have them.
 """

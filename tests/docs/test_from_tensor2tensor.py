@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def spans(text: str) -> list[str]:
-    """What stands between backquotes."""
+    """Text between backquotes."""
     return re.findall(r"`([^`]+)`", text)
 
 
@@ -178,7 +178,7 @@ def check_command(text: str) -> None:
 
 
 def check_span(span: str, title: str) -> None:
-    """What is ours by its shape exists."""
+    """Each name that is ours by its shape exists."""
     if span.startswith("t2t-"):
         check_command(span)
     elif span.startswith("--"):

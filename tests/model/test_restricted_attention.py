@@ -81,7 +81,7 @@ def test_who_sees_whom(window: int, masked: bool, least: int) -> None:
 def test_equals_full_attention_of_which_a_band_is_seen(
     length: int, window: int, masked: bool, least: int, data: st.DataObject
 ) -> None:
-    """Of any length, so of any last block; where a position sees nothing but padding, nobody looks."""
+    """Sentences of any length; positions that see nothing but padding are not compared."""
     layer = built(window, masked, key_channels=6)
     matrices = self_matrices({w.path: np.array(w, "float64") for w in layer.weights}, "a", layer)
     x = normal(2, length, 8)
@@ -149,7 +149,7 @@ def test_one_graph_serves_all_lengths() -> None:
 
 
 def elements(layer: RestrictedSelfAttention, length: int) -> list[int]:
-    """Of each tensor in the graph of a layer and its gradient."""
+    """Number of elements of each tensor in the graph of a layer and its gradient."""
 
     def loss(x: tf.Tensor) -> tf.Tensor:
         return tf.gradients(tf.reduce_sum(layer(x) ** 2), [x])[0]

@@ -26,7 +26,7 @@ NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weigh
 
 @contextmanager
 def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
-    """Inside, `change` makes another of each element of the first epoch, counted from 1, or None of it."""
+    """Lets `change` replace, in the block, each element of the first epoch, counted from 1, or None of it."""
     elements = TrainingBatches._elements
 
     def other(self: TrainingBatches) -> Iterator[Any]:
