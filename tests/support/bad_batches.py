@@ -1,11 +1,7 @@
-"""Training on a copy task some of whose micro-batches are bad: for the tests of skipped updates.
-
-As a script: FOLDER DEVICES, on logical CPU devices, which a process can only make first.
-"""
+"""Training on a copy task some of whose micro-batches are bad: for the tests of skipped updates."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +64,7 @@ def trained(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray
 
 
 def main(folder: Path, devices: int) -> None:
+    """Compares on logical CPU devices, which only a new process can have."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
     (shard,) = copy_task.write_shards(folder, shards=1, examples=300)
@@ -92,7 +89,3 @@ def compare(shard: Path, folder: Path, devices: int, accumulate: int) -> None:
     assert notes[0].startswith("update 3 skipped: loss is nan (1 in a row"), notes
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
+from tests.support.processes import TIMEOUT, Process
 
 VOCAB, EOS = 20, 1
 HPARAMS = HParams(
@@ -115,26 +113,6 @@ def final_arrays(folder: Path) -> dict[str, np.ndarray]:
     return checkpoints.load(checkpoints.list_checkpoints(folder)[-1].path)[0]
 
 
-SCRIPT = """
-import json, sys
-import keras, tensorflow as tf
-from pathlib import Path
-from t2t_revival.hparams import HParams
-from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import train_and_list_losses
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * int(sys.argv[1]))
-for path in sys.argv[2:]:
-    job = json.load(open(path))
-    losses, result = train_and_list_losses(
-        [Path(p) for p in job["shards"]], HParams(**job["hparams"]), job["vocab"],
-        RunConfig(Path(job["out"]), log_steps=1, **job["config"]),
-        lambda step: print("step", step, flush=True))
-    print(json.dumps({"losses": losses, "step": result.step, "stopped_by": result.stopped_by}))
-"""
-
-
 def train_and_list_losses(
     shards: list[Path],
     hparams: HParams,
@@ -153,32 +131,51 @@ def train_and_list_losses(
     return losses, train(shards, hparams, vocab_size, config, on_event=on_event)
 
 
-def start(
-    folder: Path, shards: list[Path], hparams: HParams, devices: int, strategy: str, **config: Any
-) -> subprocess.Popen:
-    """A training with output_dir `folder/out` in a process that has so many logical CPU devices."""
-    folder.mkdir()
-    return start_in(folder, folder / "out", shards, hparams, devices, {"strategy": strategy, **config})
+@dataclass(frozen=True)
+class Job:
+    """What a process is to train.
+
+    Attributes:
+        output_dir: gets the checkpoints.
+        shards: the data.
+        hparams: for example, the number of updates.
+        config: other arguments of `RunConfig`.
+    """
+
+    output_dir: Path
+    shards: list[Path]
+    hparams: HParams
+    config: dict[str, Any] = field(default_factory=dict)
 
 
-def start_workers(
-    folder: Path, shards: list[Path], hparams: HParams, count: int, **config: Any
-) -> list[subprocess.Popen]:
-    """A training with output_dir `folder/out` in several processes, the chief's first."""
-    return start_workers_on([(folder / "out", shards, hparams)], folder, count, **config)
+def run_jobs(devices: int, jobs: list[Job]) -> None:
+    """Trains with so many logical CPU devices, which only a new process can have, and prints JSON of each."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
+    for job in jobs:
+        losses, result = train_and_list_losses(
+            job.shards,
+            job.hparams,
+            VOCAB,
+            RunConfig(job.output_dir, log_steps=1, **job.config),
+            lambda step: print("step", step, flush=True),
+        )
+        outcome = {"losses": losses, "step": result.step, "stopped_by": result.stopped_by}
+        print(json.dumps(outcome), flush=True)
 
 
-def start_workers_on(
-    trainings: list[tuple[Path, list[Path], HParams]], folder: Path, count: int, **config: Any
-) -> list[subprocess.Popen]:
-    """Trainings, each an output_dir, shards and hparams, one after another in several processes."""
-    config["strategy"] = "multi_worker"
-    processes = []
-    for tf_config in tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)]):
-        own = Path(tempfile.mkdtemp(dir=folder))
-        jobs = [(*training, config) for training in trainings]
-        processes.append(start_all(own, 1, jobs, TF_CONFIG=tf_config))
-    return processes
+def start(folder: Path, devices: int, jobs: list[Job], **environment: str | None) -> Process:
+    """Trainings one after another in a process that has so many logical CPU devices."""
+    return Process(folder, run_jobs, [devices, jobs], environment)
+
+
+def start_workers(folder: Path, count: int, jobs: list[Job]) -> list[Process]:
+    """Trainings one after another in several processes, the chief's first."""
+    jobs = [replace(job, config={**job.config, "strategy": "multi_worker"}) for job in jobs]
+    configs = tf_configs([f"127.0.0.1:{_free_port()}" for _ in range(count)])
+    return [
+        start(folder / f"worker {number}", 1, jobs, TF_CONFIG=config) for number, config in enumerate(configs)
+    ]
 
 
 def _free_port() -> int:
@@ -187,48 +184,7 @@ def _free_port() -> int:
         return server.getsockname()[1]
 
 
-def start_in(
-    folder: Path,
-    output_dir: Path,
-    shards: list[Path],
-    hparams: HParams,
-    devices: int,
-    config: dict[str, Any],
-    **environment: str,
-) -> subprocess.Popen:
-    """A training in a process of its own; `folder` gets its job and its stderr."""
-    return start_all(folder, devices, [(output_dir, shards, hparams, config)], **environment)
-
-
-def start_all(
-    folder: Path,
-    devices: int,
-    trainings: list[tuple[Path, list[Path], HParams, dict[str, Any]]],
-    **environment: str,
-) -> subprocess.Popen:
-    """Trainings one after another in a process of its own, which has so many logical CPU devices."""
-    jobs = []
-    for number, (output_dir, shards, hparams, config) in enumerate(trainings):
-        job = {
-            "shards": [str(path) for path in shards],
-            "hparams": json.loads(hparams.to_json()),
-            "vocab": VOCAB,
-            "out": str(output_dir),
-            "config": config,
-        }
-        jobs.append(folder / f"job{number}.json")
-        jobs[-1].write_text(json.dumps(job))
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(devices), *map(str, jobs)],
-        stdout=subprocess.PIPE,
-        stderr=(folder / "stderr").open("w"),
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
-    )
-
-
-def losses_of(process: subprocess.Popen) -> list[list[float]]:
-    """Waits for a process of trainings: the losses of each."""
-    said = process.communicate(timeout=300)[0]
-    assert process.returncode == 0
-    return [json.loads(line)["losses"] for line in said.splitlines() if line.startswith("{")]
+def finished(process: Process, timeout: float = TIMEOUT) -> list[dict[str, Any]]:
+    """Waits for a process of trainings: what it printed of each."""
+    assert process.wait(timeout) == 0, process.said
+    return [json.loads(line) for line in process.out.splitlines() if line.startswith("{")]

@@ -3,71 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from t2t_revival.training.checkpoints import directory as checkpoints
+from tests.support.processes import Process, start_command
 
 pytestmark = pytest.mark.slow
-TIMEOUT = 300
 SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=512,max_length=64"
 SENTENCES = 8
-
-
-class Command:
-    """A command in a process of its own, whose output is read while it runs."""
-
-    def __init__(self, log: Path, name: str, *flags: str) -> None:
-        self._log = log
-        module = name.removeprefix("t2t-").replace("-", "_")
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", f"t2t_revival.cli.{module}", *flags],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-                preexec_fn=_hear_interrupts,
-            )
-
-    @property
-    def said(self) -> str:
-        """On both streams, so far."""
-        return self._log.read_text(encoding="utf-8")
-
-    def wait_for(self, pattern: str, times: int = 1) -> None:
-        """Until it has said something so often."""
-        until = time.monotonic() + TIMEOUT
-        while len(re.findall(pattern, self.said, re.MULTILINE)) < times:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < until, self.said
-            time.sleep(0.05)
-
-    def end(self, status: int = 0) -> str:
-        """Waits until it ends, as it should, and gives what it has said."""
-        assert self.process.wait(TIMEOUT) == status, self.said
-        assert "Traceback" not in self.said
-        return self.said
-
-    def interrupt(self) -> str:
-        """Ctrl-C, which it has to say in its last line."""
-        self.process.send_signal(signal.SIGINT)
-        said = self.end(130)
-        assert said.splitlines()[-1].endswith(": error: interrupted")
-        return said
-
-
-def _hear_interrupts() -> None:
-    """A background job, as a test may run in, has SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -81,10 +29,10 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def training(place: Path) -> Iterator[Command]:
+def training(place: Path) -> Iterator[Process]:
     """One that goes on, writes a checkpoint each second or so, and keeps two."""
-    command = Command(
-        place / "trainer.log",
+    process = start_command(
+        place / "trainer",
         "t2t-trainer",
         "--problem=translate_ende",
         "--hparams_set=tiny",
@@ -99,9 +47,8 @@ def training(place: Path) -> Iterator[Command]:
         "--keep_checkpoint_max=2",
         "--log_step_count_steps=1000",
     )
-    yield command
-    command.process.kill()
-    command.process.wait()
+    yield process
+    process.kill()
 
 
 def beside(place: Path, wait: int) -> dict[str, tuple[str, ...]]:
@@ -125,10 +72,10 @@ def beside(place: Path, wait: int) -> dict[str, tuple[str, ...]]:
     }
 
 
-def decode(place: Path, source: str) -> Command:
+def decode(place: Path, source: str) -> Process:
     """A decoder that has the newest checkpoint."""
-    return Command(
-        place / "decoder.log",
+    return start_command(
+        place / f"decoder of {source}",
         "t2t-decoder",
         f"--output_dir={place / 'model'}",
         f"--decode_from_file={place / source}",
@@ -154,11 +101,11 @@ def steps_there(place: Path) -> list[int]:
     return [checkpoint.step for checkpoint in checkpoints.list_checkpoints(place / "model")]
 
 
-def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, training: Command) -> None:
+def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, training: Process) -> None:
     training.wait_for(r"^step \d+  saved ")
     first = steps_there(place)
     running = {
-        name: Command(place / f"{name}.log", name, *flags) for name, flags in beside(place, wait=5).items()
+        name: start_command(place / name, name, *flags) for name, flags in beside(place, wait=5).items()
     }
     for name, command in running.items():
         command.wait_for(HANDLED[name], times=2)
@@ -171,14 +118,14 @@ def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, tr
     before = {name: handled(name, command.interrupt()) for name, command in running.items()}
     assert f"{SENTENCES} sentences" in decoder.end()
     assert len((place / "decoded").read_text(encoding="utf-8").splitlines()) == SENTENCES
-    training.process.send_signal(signal.SIGINT)
+    training.send_signal(signal.SIGINT)
     assert "next: the same command resumes from here" in training.end(130)
     there = steps_there(place)
     assert len(there) == 2
     assert not set(first) & set(there), "the training has removed the first ones meanwhile"
 
     after = {
-        name: handled(name, Command(place / f"{name}.log", name, *flags).end())
+        name: handled(name, start_command(place / f"{name} again", name, *flags).end())
         for name, flags in beside(place, wait=0).items()
     }
     for name, steps in before.items():

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +10,10 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.training.checkpoints import directory as checkpoints
+from tests.support.processes import start_command
 
 pytestmark = pytest.mark.slow
 SIZES = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=512,max_length=64"
-TIMEOUT = 300
 CHIEF, OTHER = 0, 1
 
 
@@ -32,19 +29,16 @@ def _train(data_dir: Path, output_dir: Path, workers: int) -> list[tuple[int, st
         "eval_bleu_sentences": 0,
         "strategy": "multi_worker",
     }
-    command = [sys.executable, "-m", "t2t_revival.cli.trainer", *(f"--{k}={v}" for k, v in flags.items())]
     processes = [
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CONFIG": config},
+        start_command(
+            output_dir.parent / f"worker {number}",
+            "t2t-trainer",
+            *(f"--{name}={value}" for name, value in flags.items()),
+            environment={"TF_CONFIG": config},
         )
-        for config in tf_configs(_addresses(workers))
+        for number, config in enumerate(tf_configs(_addresses(workers)))
     ]
-    said = [process.communicate(timeout=TIMEOUT)[0] for process in processes]
-    return [(process.returncode, text) for process, text in zip(processes, said, strict=True)]
+    return [(process.wait(), process.said) for process in processes]
 
 
 def _addresses(count: int) -> list[str]:

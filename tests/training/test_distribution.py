@@ -15,7 +15,7 @@ from t2t_revival.training import loop
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.distribution import VARIABLE, Workers, make_strategy
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, start_workers, train
+from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
 
@@ -77,28 +77,21 @@ def test_a_loss_while_the_model_is_built_is_one_line(
 @pytest.mark.slow
 def test_workers_stop_together_go_on_and_notice_a_loss(shards: list[Path], tmp_path: Path) -> None:
     hparams = HPARAMS.replace(train_steps=100_000)
-    chief, other = start_workers(tmp_path, shards, hparams, 2, eval_frequency=3)
-    assert chief.stdout is not None
-    while not chief.stdout.readline().startswith("step 3"):
-        assert chief.poll() is None
+    job = Job(tmp_path / "out", shards, hparams, {"eval_frequency": 3})
+    chief, other = start_workers(tmp_path / "first", 2, [job])
+    chief.wait_for("^step 3$")
     other.send_signal(signal.SIGTERM)
-    outcomes = [
-        json.loads(process.communicate(timeout=120)[0].splitlines()[-1]) for process in (chief, other)
-    ]
+    outcomes = [outcome for process in (chief, other) for outcome in finished(process, timeout=120)]
     assert [outcome["stopped_by"] for outcome in outcomes] == ["SIGTERM", "SIGTERM"]
     last = checkpoints.list_checkpoints(tmp_path / "out")[-1].step
     assert last == outcomes[0]["step"] == outcomes[1]["step"]
 
-    chief, other = start_workers(tmp_path, shards, hparams, 2, eval_frequency=3)
-    assert chief.stdout is not None
-    assert chief.stdout.readline() == f"step {last + 1}\n"
-    while not chief.stdout.readline().startswith(f"step {last + 4}"):
-        assert chief.poll() is None
+    chief, other = start_workers(tmp_path / "second", 2, [job])
+    chief.wait_for(f"^step {last + 4}$")
+    assert chief.out.startswith(f"step {last + 1}\n")
     other.kill()
     began = time.monotonic()
-    chief.communicate(timeout=120)
+    assert chief.wait(timeout=120) == 1
     assert time.monotonic() - began < 60
-    assert chief.returncode == 1
-    errors = [path.read_text() for path in tmp_path.glob("*/stderr")]
-    assert any("lost another worker: start the same command again on all machines" in text for text in errors)
+    assert "lost another worker: start the same command again on all machines" in chief.err
     assert checkpoints.list_checkpoints(tmp_path / "out")[-1].step > last

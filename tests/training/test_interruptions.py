@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import signal
 import time
@@ -17,7 +16,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, start, train
+from tests.support.copy_task import HPARAMS, VOCAB, Job, final_arrays, finished, start, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
@@ -132,16 +131,15 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], t
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
-    process = start(tmp_path / "run", shards, HPARAMS.replace(train_steps=100_000), 1, "default")
-    assert process.stdout is not None
-    while not process.stdout.readline().startswith("step 3"):
-        assert process.poll() is None
+    job = Job(tmp_path / "out", shards, HPARAMS.replace(train_steps=100_000), {"strategy": "default"})
+    process = start(tmp_path / "run", 1, [job])
+    process.wait_for("^step 3$")
     process.send_signal(number)
     began = time.monotonic()
-    outcome = json.loads(process.communicate(timeout=60)[0].splitlines()[-1])
+    (outcome,) = finished(process, timeout=60)
     assert time.monotonic() - began < 30
     assert outcome["stopped_by"] == number.name
-    found = checkpoints.list_checkpoints(tmp_path / "run" / "out")
+    found = checkpoints.list_checkpoints(tmp_path / "out")
     assert [c.step for c in found] == [outcome["step"]]
 
 

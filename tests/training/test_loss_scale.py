@@ -19,7 +19,15 @@ from t2t_revival.training.optimizer import (
 )
 from t2t_revival.training.run_config import RunConfig
 from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
-from tests.support.copy_task import VOCAB, final_arrays, losses_of, start, train_and_list_losses, write_shards
+from tests.support.copy_task import (
+    VOCAB,
+    Job,
+    final_arrays,
+    finished,
+    start,
+    train_and_list_losses,
+    write_shards,
+)
 
 RNG = np.random.default_rng(11)
 FLOAT16 = {"precision": "mixed_float16"}
@@ -150,9 +158,10 @@ def test_float16_learns_what_float32_does_on_one_device_and_two(tmp_path: Path) 
         losses[way] = train_and_list_losses(paths, plain, VOCAB, config)[0]
         arrays[way] = final_arrays(tmp_path / way)
     half_batch = plain.replace(batch_size=9 * 48 // 2)
-    process = start(tmp_path / "two halves", paths, half_batch, 2, "mirrored", **FLOAT16)
-    (losses["two halves"],) = losses_of(process)
-    arrays["two halves"] = final_arrays(tmp_path / "two halves" / "out")
+    job = Job(tmp_path / "two halves", paths, half_batch, {"strategy": "mirrored", **FLOAT16})
+    (outcome,) = finished(start(tmp_path / "process", 2, [job]))
+    losses["two halves"] = outcome["losses"]
+    arrays["two halves"] = final_arrays(tmp_path / "two halves")
     assert losses["one"][-1] < losses["one"][0] - 0.5
     for way in ("half", "two halves"):
         np.testing.assert_allclose(losses[way], losses["one"], rtol=5e-3)

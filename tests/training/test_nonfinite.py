@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from t2t_revival.training.optimizer import make_optimizer
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
 from tests.support.copy_task import write_shards
+from tests.support.processes import Process
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
@@ -117,7 +116,5 @@ def test_bfloat16_leaves_out_too(shard: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_replicas_decide_the_same(tmp_path: Path) -> None:
     """With and without accumulation."""
-    command = [sys.executable, "-m", bad_batches.__name__, str(tmp_path), "2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("the same") == 2
+    said = Process(tmp_path / "process", bad_batches.main, [tmp_path, 2]).end()
+    assert said.count("the same") == 2

@@ -1,7 +1,5 @@
 """Section 5.3: Adam."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import keras
@@ -15,7 +13,6 @@ from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.optimizer import FusedAdam, make_optimizer
 
 RNG = np.random.default_rng(10)
-MIRRORED = Path(__file__).parents[1] / "support" / "adam_on_two_devices.py"
 
 
 def plain_adam(start: np.ndarray, gradients: np.ndarray, h: HParams) -> np.ndarray:
@@ -136,11 +133,3 @@ def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp
     assert int(loaded.optimizer.iterations) == 1
     for a, b in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(np.array(a), np.array(b))
-
-
-@pytest.mark.slow
-def test_two_devices_take_the_step_of_one() -> None:
-    """MirroredStrategy over two logical CPU devices, which a process can only make before it starts."""
-    done = subprocess.run([sys.executable, str(MIRRORED)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "replicas 2" in done.stdout

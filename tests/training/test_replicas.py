@@ -14,13 +14,15 @@ from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_task import (
     HPARAMS,
     VOCAB,
+    Job,
     final_arrays,
-    losses_of,
-    start_all,
-    start_workers_on,
+    finished,
+    start,
+    start_workers,
     train_and_list_losses,
     write_shards,
 )
+from tests.support.processes import Process
 
 ROWS = 12  # of the smallest part of an update
 WHOLE = 4 * ROWS  # of an update: all examples there are, so that only the way they are shared differs
@@ -65,35 +67,34 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     )
 
     updates, first_losses = {}, {}
-    mirrored: dict[int, list] = {2: [], 4: []}
+    mirrored: dict[int, list[Job]] = {2: [], 4: []}
     for way, (parts, devices) in WAYS.items():
         hparams = plain.replace(batch_size=9 * WHOLE // parts)
         if devices == 1:
             updates[way] = losses_here(folder / way, paths, hparams), final_arrays(folder / way)
         else:
-            mirrored[devices].append((folder / way, paths, hparams, {"strategy": "mirrored"}))
+            mirrored[devices].append(Job(folder / way, paths, hparams, {"strategy": "mirrored"}))
     first_losses["one device"] = losses_here(folder / "dropout", [equal], dropout)[0]
 
-    mirrored[2].append((folder / "2 replicas, dropout", [equal], dropout, {"strategy": "mirrored"}))
-    for devices, trainings in mirrored.items():
-        own = folder / f"process of {devices}"
-        own.mkdir()
-        for (output_dir, *_), losses in zip(
-            trainings, losses_of(start_all(own, devices, trainings)), strict=True
-        ):
-            updates[output_dir.name] = losses, final_arrays(output_dir)
+    mirrored[2].append(Job(folder / "2 replicas, dropout", [equal], dropout, {"strategy": "mirrored"}))
+    for devices, jobs in mirrored.items():
+        process = start(folder / f"process of {devices}", devices, jobs)
+        for job, losses in zip(jobs, losses_of(process), strict=True):
+            updates[job.output_dir.name] = losses, final_arrays(job.output_dir)
     (first_losses["2 replicas"],) = updates["2 replicas, dropout"][0]
 
     whole = plain.replace(batch_size=9 * WHOLE // 2)
-    of_workers = [
-        (folder / "2 workers", paths, whole),
-        (folder / "dropout, workers", [equal], dropout),
-    ]
-    processes = start_workers_on(of_workers, folder, 2)
+    jobs = [Job(folder / "2 workers", paths, whole), Job(folder / "dropout, workers", [equal], dropout)]
+    processes = start_workers(folder, 2, jobs)
     (losses, (first_losses["2 workers"],)), (others, _) = (losses_of(process) for process in processes)
     assert losses == others
     updates["2 workers"] = losses, final_arrays(folder / "2 workers")
     return Outcomes(updates, first_losses)
+
+
+def losses_of(process: Process) -> list[list[float]]:
+    """The losses of each training of a process."""
+    return [outcome["losses"] for outcome in finished(process)]
 
 
 def losses_here(output_dir: Path, shards: list[Path], hparams: HParams) -> list[float]:

@@ -1,6 +1,5 @@
 """XLA computes what TensorFlow does without it, and compiles a shape once."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, start_in, train_and_list_losses, write_shards
+from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start, train_and_list_losses, write_shards
 
 
 @pytest.mark.slow
@@ -46,10 +45,10 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
         batch_size=60, max_length=9, min_length_bucket=4, length_bucket_step=1.5, train_steps=65
     )
     config = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
+    job = Job(tmp_path / "out", shards, hparams, config)
     dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none --xla_backend_optimization_level=0"
-    training = start_in(tmp_path, tmp_path / "out", shards, hparams, 1, config, XLA_FLAGS=dump)
-    found = json.loads(training.communicate(timeout=900)[0].splitlines()[-1])
-    assert found["step"] == 65
+    (outcome,) = finished(start(tmp_path / "process", 1, [job], XLA_FLAGS=dump))
+    assert outcome["step"] == 65
     steps = list((tmp_path / "dump").glob("*one_step_on_data*before_optimizations.txt"))
     assert len(steps) == 3, "buckets of up to 4, 6 and 9 tokens"
 
