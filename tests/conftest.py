@@ -13,6 +13,7 @@ from t2t_revival.hparams import HParams
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # oneDNN's own returns no memory
+gc.disable()  # until all is imported
 TESTS = Path(__file__).parent
 SUBTOKENS = [
     "<pad>_",
@@ -31,6 +32,12 @@ SUBTOKENS = [
     "ü",
     "é_",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Begins to collect garbage, among what is made from now on: all that is imported takes a second each time."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,8 +60,6 @@ def free_memory() -> Iterator[None]:
     gc.collect()
     keras.backend.clear_session(free_memory=False)  # of kernels, which hold what has become free
     ctypes.CDLL(None).malloc_trim(0)
-    if not gc.get_freeze_count():
-        gc.freeze()  # a collection of all that TensorFlow's import leaves takes a second
 
 
 @pytest.fixture
