@@ -35,9 +35,10 @@ $(DEMO)/.trained: $(VENV)/.installed
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile
 
-# The slow tests get new processes, so that none grows beyond what a laptop has.
+# The slow tests get new processes, so that none grows beyond what a laptop has; files with one long test come
+# in their folder's place, not at the end, where one core would wait for the other.
 test: lint quick
-	$(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile
+	$(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .
