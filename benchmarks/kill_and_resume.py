@@ -37,7 +37,7 @@ CORPUS = {"train": 4000, "dev": 40}  # pairs
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 ZAHLEN = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 ANY_TIME, DATA, WRITING, EVALUATING = "any time", "making data", "writing a checkpoint", "evaluating"
-POLL_SECONDS = 0.0005
+POLL_SECONDS = 0.002  # writing a checkpoint takes ten times as long
 CLOCK = "seconds"  # the only value that may differ
 
 
@@ -58,11 +58,13 @@ class Training:
         corpus: the data source.
         folder: holds data_dir and output_dir.
         steps: number of updates.
+        decoded_sentences: dev sentences that an evaluation decodes.
     """
 
     corpus: Path
     folder: Path
     steps: int
+    decoded_sentences: int = 10
 
     @property
     def data(self) -> Path:
@@ -74,9 +76,9 @@ class Training:
         """The output_dir."""
         return self.folder / "model"
 
-    def start(self) -> subprocess.Popen:
-        """Starts or resumes the training."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+    @property
+    def flags(self) -> list[str]:
+        """The flags of `t2t-trainer`."""
         flags = {
             "problem": "translate_ende",
             "hparams_set": "tiny",
@@ -88,9 +90,14 @@ class Training:
             "train_steps": self.steps,
             "local_eval_frequency": 20,
             "save_checkpoints_secs": 1,
-            "eval_bleu_sentences": 10,
+            "eval_bleu_sentences": self.decoded_sentences,
         }
-        command = [sys.executable, "-m", "t2t_revival.cli.trainer", *(f"--{k}={v}" for k, v in flags.items())]
+        return [f"--{name}={value}" for name, value in flags.items()]
+
+    def start(self) -> subprocess.Popen:
+        """Starts or resumes the training."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "t2t_revival.cli.trainer", *self.flags]
         log = (self.folder / "log").open("ab")
         return subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -225,6 +232,7 @@ def run(
     steps: int,
     seed: int,
     on_message: Callable[[str], None] = print,
+    decoded_sentences: int = 10,
 ) -> Outcome:
     """Trains undisturbed, then with so many kills; see the top of this file.
 
@@ -234,16 +242,18 @@ def run(
         steps: updates of a training.
         seed: of the moments.
         on_message: called with each line of progress.
+        decoded_sentences: dev sentences that an evaluation decodes.
     """
     draw, outcome = random.Random(seed), Outcome()
     corpus = write_corpus(folder / "corpus")
-    undisturbed = Training(corpus, folder / "undisturbed", steps)
+    undisturbed = Training(corpus, folder / "undisturbed", steps, decoded_sentences)
     begun = time.monotonic()
     undisturbed.finish()
     session = time.monotonic() - begun
     on_message(f"undisturbed: {steps} steps in {session:.0f} s")
     while outcome.kills.total() < kills:
-        training = Training(corpus, folder / f"killed-{outcome.trainings + 1}", steps)
+        number = outcome.trainings + 1
+        training = Training(corpus, folder / f"killed-{number}", steps, decoded_sentences)
         for kind in kinds(training):
             complete = outcome.kills.total() == kills or training.is_done
             if complete or not disturb(training, kind, session, draw):

@@ -44,6 +44,7 @@ GENERATION_BOUND = 50  # MB by which ten times the pairs may need more
 READING_BOUND = 50  # MB by which the later half of reading may hold more than the first
 SYLLABLES = [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "er", "il")]
 WORDS = 30_000
+TRAIN_PAIRS, DEV_PAIRS = 15_000, 60
 VOCAB_SIZE = 2000
 PARTS = ("training", "generation", "reading")
 STEP = re.compile(r"step +(\d+)/")
@@ -155,7 +156,7 @@ def write_corpus(folder: Path, pairs: int, lengths: Callable[[random.Random], in
 
     Args:
         folder: a new folder.
-        pairs: of train; dev has 60.
+        pairs: of train; dev has `DEV_PAIRS`.
         lengths: draws the number of words of a sentence.
     """
     draw = random.Random(1)
@@ -163,7 +164,7 @@ def write_corpus(folder: Path, pairs: int, lengths: Callable[[random.Random], in
     draw.shuffle(words)
     weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(words))))
     folder.mkdir(parents=True)
-    for split, count in (("train", pairs), ("dev", 60)):
+    for split, count in (("train", pairs), ("dev", DEV_PAIRS)):
         with (folder / f"{split}.en").open("w") as source, (folder / f"{split}.de").open("w") as target:
             for _ in range(count):
                 line = draw.choices(words, cum_weights=weights, k=lengths(draw))
@@ -172,9 +173,11 @@ def write_corpus(folder: Path, pairs: int, lengths: Callable[[random.Random], in
     return folder
 
 
-def measure_training(folder: Path, steps: int, on_message: OnMessage) -> bool:
-    """Trains, and returns whether the bound holds."""
-    corpus = write_corpus(folder / "mixed", 15_000, lambda draw: round(2 ** draw.uniform(0, 7.2)))
+def measure_training(
+    folder: Path, steps: int, on_message: OnMessage, pairs: int = TRAIN_PAIRS, decoded: int = DEV_PAIRS
+) -> bool:
+    """Trains on so many pairs, and returns whether the bound holds; an evaluation decodes some of dev."""
+    corpus = write_corpus(folder / "mixed", pairs, lambda draw: round(2 ** draw.uniform(0, 7.2)))
     flags = {
         "problem": "translate_ende",
         "hparams_set": "tiny",
@@ -188,7 +191,7 @@ def measure_training(folder: Path, steps: int, on_message: OnMessage) -> bool:
         "save_checkpoints_secs": 10,
         "keep_checkpoint_max": 3,
         "log_step_count_steps": max(1, steps // 200),
-        "eval_bleu_sentences": 60,
+        "eval_bleu_sentences": decoded,
     }
     samples = watched(command("trainer", flags), folder / "trainer.log")
     seen, buckets = buckets_seen(folder / "mixed_data", steps // 4)
@@ -308,7 +311,9 @@ def main(argv: list[str] | None = None) -> int:
         "--parts", default=",".join(PARTS), help="comma list of parts; reading needs generation"
     )
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--pairs", type=int, default=2_000_000)
+    parser.add_argument("--train_pairs", type=int, default=TRAIN_PAIRS, help="of the training")
+    parser.add_argument("--decoded", type=int, default=DEV_PAIRS, help="dev sentences of an evaluation")
+    parser.add_argument("--pairs", type=int, default=2_000_000, help="of the generation")
     parser.add_argument("--work_dir", type=Path, help="a new folder to keep; default: a temporary one")
     values = parser.parse_args(argv)
     flat = []
@@ -316,7 +321,7 @@ def main(argv: list[str] | None = None) -> int:
         folder = values.work_dir or Path(temporary)
         folder.mkdir(exist_ok=True)
         if "training" in values.parts:
-            flat.append(measure_training(folder, values.steps, _print))
+            flat.append(measure_training(folder, values.steps, _print, values.train_pairs, values.decoded))
         if "generation" in values.parts:
             flat.append(measure_generation(folder, values.pairs, _print))
         if "reading" in values.parts:

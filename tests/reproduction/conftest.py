@@ -1,20 +1,24 @@
 """A reproduction that is small enough for a test."""
 
 import importlib
+from pathlib import Path
 
 import pytest
 
 from t2t_revival.reproduction.runs import Runs
 from t2t_revival.reproduction.scales import Scale
+from t2t_revival.sample_corpus import generate
+
+SPLITS = {"train": slice(400), "dev": slice(400, 420), "test": slice(420, 440)}
 
 
 @pytest.fixture(scope="session")
 def tiny_scale() -> Scale:
-    """Two layers of 16 channels, 20 updates."""
+    """One layer of 4 channels for each head, 20 updates."""
 
     def tiny(hparams):
         return hparams.replace(
-            num_hidden_layers=2,
+            num_hidden_layers=1,
             hidden_size=4 * hparams.num_heads,
             filter_size=32,
             train_steps=20,
@@ -28,7 +32,7 @@ def tiny_scale() -> Scale:
         name="cpu",
         description="Tiny.",
         data_source="sample",
-        vocab_size=400,
+        vocab_size=500,
         adapt=tiny,
         checkpoints=2,
         parsing=("parsing_small", "parsing_small"),
@@ -39,8 +43,19 @@ def tiny_scale() -> Scale:
 
 @pytest.fixture(scope="session")
 def tiny_runs(tiny_scale, tmp_path_factory) -> Runs:
-    """Runs whose commands run in this process."""
-    return Runs(tmp_path_factory.mktemp("reproduction"), tiny_scale, run_here, "sample")
+    """Runs on a part of the sample corpus, whose commands run in this process."""
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"))
+    return Runs(tmp_path_factory.mktemp("reproduction"), tiny_scale, run_here, str(corpus))
+
+
+def write_corpus(folder: Path) -> Path:
+    """Writes few sentences of the sample corpus, in three languages."""
+    sentences = list(generate("train", SPLITS["test"].stop))
+    for split, part in SPLITS.items():
+        for suffix, language in (("en", "english"), ("de", "german"), ("fr", "french")):
+            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
+            (folder / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
+    return folder
 
 
 def run_here(name: str, flags) -> None:

@@ -50,7 +50,7 @@ def test_the_table_has_measured_columns_beside_the_papers(made) -> None:
     assert [row["to base, paper"] for row in cells] == ["", "-0.9", "-0.1"]
     assert cells[1]["trained as"] == "hidden_size 4, num_heads 1"
     for row in cells:
-        assert 1 < float(row["PPL"]) < 400  # pieces of the vocabulary
+        assert 1 < float(row["PPL"]) < 500  # pieces of the vocabulary
         assert 0 <= float(row["BLEU"]) <= 100
     assert float(cells[1]["to base"]) == pytest.approx(
         float(cells[1]["BLEU"]) - float(cells[0]["BLEU"]), abs=0.011
@@ -60,9 +60,9 @@ def test_the_table_has_measured_columns_beside_the_papers(made) -> None:
 
 def test_parameters_are_counted(made) -> None:
     cells = [dict(zip(made[0].columns, row, strict=True)) for row in made[0].rows]
-    layers = 4 * (4 * 32 * 32 + 2 * 32 * 32 + 32 + 32) + 2 * 4 * 32 * 32  # projections, networks and biases
-    norms = 2 * 32 * (2 * 2 + 2 * 3)
-    assert float(cells[0]["parameters (M)"]) == pytest.approx((400 * 32 + layers + norms) / 1e6, abs=0.006)
+    layers = 2 * (4 * 32 * 32 + 2 * 32 * 32 + 32 + 32) + 4 * 32 * 32  # projections, networks and biases
+    norms = 2 * 32 * (2 + 3)
+    assert float(cells[0]["parameters (M)"]) == pytest.approx((500 * 32 + layers + norms) / 1e6, abs=0.006)
     learned = float(cells[2]["parameters (M)"]) - float(cells[0]["parameters (M)"])
     assert learned == pytest.approx(2 * 128 * 32 / 1e6, abs=0.011)
 

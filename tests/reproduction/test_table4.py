@@ -4,6 +4,7 @@ import pytest
 
 from t2t_revival.reproduction import table4
 from t2t_revival.reproduction.runs import Runs
+from tests.support.copy_task import shared_models
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +17,8 @@ def made(tiny_runs, tmp_path_factory):
     for name, count in (("train", 20), ("dev", 5), ("auto", 40)):
         (folder / f"{name}.trees").write_text(tree * count)
     runs = Runs(tiny_runs.folder / "parsing", tiny_runs.scale, tiny_runs.command, str(folder))
-    return runs, table4.make_table(runs, str(folder / "auto.trees"), 0.5, _silent)
+    with shared_models():
+        return runs, table4.make_table(runs, str(folder / "auto.trees"), 0.5, _silent)
 
 
 def test_the_paper_stands_beside_what_was_measured(made) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -78,7 +79,7 @@ def shared_models() -> Iterator[dict[Any, Any]]:
     """Lends one compiled model to all trainings in the block that are compiled alike, one after another.
 
     Each training finds all variables, the optimizer's too, as they were when the model was built; only the
-    graph is kept, whose making takes five times as long as such a training. Yields the models: a training
+    graph is kept, whose making takes ten times as long as such a training. Yields the models: a training
     after `clear` builds its own.
     """
     build = Training._build_model
@@ -101,11 +102,9 @@ def shared_models() -> Iterator[dict[Any, Any]]:
             variable.assign(value)
         return model
 
-    Training._build_model = shared  # type: ignore[method-assign]
-    try:
+    # TensorFlow's own seed, from which nothing is drawn here, drops what it has prepared of all graphs.
+    with mock.patch.object(Training, "_build_model", shared), mock.patch.object(tf.random, "set_seed"):
         yield models
-    finally:
-        Training._build_model = build  # type: ignore[method-assign]
 
 
 def final_arrays(folder: Path) -> dict[str, np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, Job, final_arrays, finished, start, train
+from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
@@ -128,19 +127,17 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], t
     assert train(shards, HPARAMS, VOCAB, config).step == 8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
-    job = Job(tmp_path / "out", shards, HPARAMS.replace(train_steps=100_000), {"strategy": "default"})
-    process = start(tmp_path / "run", 1, [job])
-    process.wait_for("^step 3$")
-    process.send_signal(number)
-    began = time.monotonic()
-    (outcome,) = finished(process, timeout=60)
-    assert time.monotonic() - began < 30
-    assert outcome["stopped_by"] == number.name
-    found = checkpoints.list_checkpoints(tmp_path / "out")
-    assert [c.step for c in found] == [outcome["step"]]
+    """This process sends it to itself; test_beside_a_training and test_distribution send it to another."""
+
+    def on_event(event: object) -> None:
+        if isinstance(event, StepEvent) and event.step == 3:
+            signal.raise_signal(number)
+
+    result = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, log_steps=1), on_event=on_event)
+    assert (result.step, result.stopped_by) == (3, number.name)
+    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
 
 
 def test_two_trainers_in_one_output_dir(shards: list[Path], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Loss scaling: an update that overflows float16 is skipped, and is no fault of the training."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,20 +18,12 @@ from t2t_revival.training.optimizer import (
     LossScaledAdam,
     make_optimizer,
 )
-from t2t_revival.training.run_config import RunConfig
-from tests.support.bad_batches import HPARAMS, HUGE, NAN, trained, weighted
-from tests.support.copy_task import (
-    VOCAB,
-    Job,
-    final_arrays,
-    finished,
-    start,
-    train_and_list_losses,
-    write_shards,
-)
+from tests.support import bad_batches
+from tests.support.bad_batches import HUGE, NAN, trained, weighted
+from tests.support.copy_task import write_shards
 
 RNG = np.random.default_rng(11)
-FLOAT16 = {"precision": "mixed_float16"}
+HPARAMS = bad_batches.HPARAMS.replace(layer_prepostprocess_dropout=0.2)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
@@ -38,6 +31,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
+
+
+def trained_in_float16(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray], list[str], Any]:
+    """Arrays, notes and result of a training with dropout."""
+    return trained(shard, out, **{"hparams": HPARAMS, "precision": "mixed_float16", **config})
 
 
 def scaled(hparams: HParams, accumulate: int = 1) -> tuple[LossScaledAdam, list[tf.Variable]]:
@@ -109,7 +107,7 @@ def test_others_have_no_scale() -> None:
 def test_an_overflow_is_not_counted_as_not_finite(shard: Path, tmp_path: Path) -> None:
     """The weight of a token makes gradients overflow, while the loss is finite."""
     with weighted({3: HUGE, 4: HUGE}):
-        _, notes, result = trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
+        _, notes, result = trained_in_float16(shard, tmp_path, max_nonfinite_steps=1)
     fault = "update 3 skipped: scaled gradients overflow float16; loss scale lowered to"
     assert notes == [f"{fault} 16384", f"{fault} 8192"]
     assert (result.step, result.skipped_updates, result.overflows) == (4, 0, 2)
@@ -122,49 +120,24 @@ def test_a_loss_that_is_not_finite_is(shard: Path, tmp_path: Path) -> None:
         weighted({2: NAN}),
         pytest.raises(T2TError, match="training diverged at update 2: loss is nan, 1 times in a row"),
     ):
-        trained(shard, tmp_path, max_nonfinite_steps=1, **FLOAT16)
+        trained_in_float16(shard, tmp_path, max_nonfinite_steps=1)
 
 
-@pytest.mark.parametrize("stop", [2, 3])
-def test_a_run_resumed_around_an_overflow_ends_with_the_same_bits(
-    shard: Path, tmp_path: Path, stop: int
-) -> None:
-    hparams = HPARAMS.replace(layer_prepostprocess_dropout=0.2, train_steps=5)
+def test_a_run_resumed_around_an_overflow_ends_with_the_same_bits(shard: Path, tmp_path: Path) -> None:
     with weighted({3: HUGE}):
-        whole, _, result = trained(shard, tmp_path / "whole", hparams=hparams, **FLOAT16)
-        trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=stop), **FLOAT16)
-        parts, _, resumed = trained(shard, tmp_path / "parts", hparams=hparams, **FLOAT16)
-    assert parts.keys() == whole.keys()
-    for name, array in whole.items():
-        np.testing.assert_array_equal(parts[name], array, err_msg=name)
-    assert result.overflows == resumed.overflows == 1
-    assert result.seen.examples == resumed.seen.examples
+        whole, _, result = trained_in_float16(shard, tmp_path / "whole")
+        for stop in (2, 3):
+            out = tmp_path / f"stopped at {stop}"
+            trained_in_float16(shard, out, hparams=HPARAMS.replace(train_steps=stop))
+            parts, _, resumed = trained_in_float16(shard, out)
+            assert parts.keys() == whole.keys()
+            for name, array in whole.items():
+                np.testing.assert_array_equal(parts[name], array, err_msg=name)
+            assert result.overflows == resumed.overflows == 1
+            assert result.seen.examples == resumed.seen.examples
 
 
 def test_a_run_may_go_on_in_another_precision(shard: Path, tmp_path: Path) -> None:
     for steps, precision in ((2, "mixed_float16"), (3, "float32"), (4, "mixed_float16")):
         hparams = HPARAMS.replace(train_steps=steps)
         assert trained(shard, tmp_path, hparams=hparams, precision=precision)[2].step == steps
-
-
-@pytest.mark.slow
-def test_float16_learns_what_float32_does_on_one_device_and_two(tmp_path: Path) -> None:
-    paths = write_shards(tmp_path, shards=1, examples=48)
-    hparams = HPARAMS.replace(train_steps=20, max_length=9, min_length_bucket=9, effective_batch_size=9 * 48)
-    losses, arrays = {}, {}
-    plain = hparams.replace(batch_size=9 * 48, layer_prepostprocess_dropout=0.0)
-    for way, precision in (("one", "float32"), ("half", "mixed_float16")):
-        config = RunConfig(tmp_path / way, precision=precision, log_steps=1)
-        losses[way] = train_and_list_losses(paths, plain, VOCAB, config)[0]
-        arrays[way] = final_arrays(tmp_path / way)
-    half_batch = plain.replace(batch_size=9 * 48 // 2)
-    job = Job(tmp_path / "two halves", paths, half_batch, {"strategy": "mirrored", **FLOAT16})
-    (outcome,) = finished(start(tmp_path / "process", 2, [job]))
-    losses["two halves"] = outcome["losses"]
-    arrays["two halves"] = final_arrays(tmp_path / "two halves")
-    assert losses["one"][-1] < losses["one"][0] - 0.5
-    for way in ("half", "two halves"):
-        np.testing.assert_allclose(losses[way], losses["one"], rtol=5e-3)
-        for name, array in arrays["one"].items():
-            if array.dtype.kind == "f" and name.startswith("model/"):
-                assert np.abs(arrays[way][name] - array).mean() < 5e-3, name

@@ -1,4 +1,4 @@
-"""N devices compute the same as one."""
+"""N devices compute the same as one, in float32 and in float16."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ from tests.support.processes import Process
 
 ROWS = 12  # of the smallest part of an update
 WHOLE = 4 * ROWS  # of an update: all examples there are, so that only the way they are shared differs
-WAYS = {  # parts of an update, devices
-    "one device": (1, 1),
-    "accumulation": (4, 1),
-    "2 replicas": (2, 2),
-    "4 replicas": (4, 4),
-    "2 replicas, accumulation": (4, 2),
+FLOAT16 = "mixed_float16"
+WAYS = {  # parts of an update, devices, precision
+    "one device": (1, 1, "float32"),
+    "accumulation": (4, 1, "float32"),
+    "2 replicas": (2, 2, "float32"),
+    "4 replicas": (4, 4, "float32"),
+    "2 replicas, accumulation": (4, 2, "float32"),
+    "one device, float16": (1, 1, FLOAT16),
+    "2 replicas, float16": (2, 2, FLOAT16),
 }
+HALF = [way for way, (*_, precision) in WAYS.items() if precision == FLOAT16]
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
 
     updates, first_losses = {}, {}
     mirrored: dict[int, list[Job]] = {2: [], 4: []}
-    for way, (parts, devices) in WAYS.items():
+    for way, (parts, devices, precision) in WAYS.items():
         hparams = plain.replace(batch_size=9 * WHOLE // parts)
         if devices == 1:
-            updates[way] = losses_here(folder / way, paths, hparams), final_arrays(folder / way)
+            losses = losses_here(folder / way, paths, hparams, precision)
+            updates[way] = losses, final_arrays(folder / way)
         else:
-            mirrored[devices].append(Job(folder / way, paths, hparams, {"strategy": "mirrored"}))
+            config = {"strategy": "mirrored", "precision": precision}
+            mirrored[devices].append(Job(folder / way, paths, hparams, config))
     first_losses["one device"] = losses_here(folder / "dropout", [equal], dropout)[0]
 
     mirrored[2].append(Job(folder / "2 replicas, dropout", [equal], dropout, {"strategy": "mirrored"}))
@@ -97,14 +103,16 @@ def losses_of(process: Process) -> list[list[float]]:
     return [outcome["losses"] for outcome in finished(process)]
 
 
-def losses_here(output_dir: Path, shards: list[Path], hparams: HParams) -> list[float]:
+def losses_here(
+    output_dir: Path, shards: list[Path], hparams: HParams, precision: str = "float32"
+) -> list[float]:
     """The losses of a training in this process, on one device."""
-    config = RunConfig(output_dir, strategy="default", log_steps=1)
+    config = RunConfig(output_dir, strategy="default", precision=precision, log_steps=1)
     return train_and_list_losses(shards, hparams, VOCAB, config)[0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [*list(WAYS)[1:], "2 workers"])
+@pytest.mark.parametrize("way", [way for way in [*WAYS, "2 workers"] if way not in ("one device", *HALF)])
 def test_losses_and_weights_are_those_of_one_device(outcomes: Outcomes, way: str) -> None:
     """The parts have unequal numbers of tokens; no dropout."""
     (expected, arrays), (losses, others) = outcomes.updates["one device"], outcomes.updates[way]
@@ -114,6 +122,18 @@ def test_losses_and_weights_are_those_of_one_device(outcomes: Outcomes, way: str
     for name, array in arrays.items():
         if array.dtype.kind == "f":
             np.testing.assert_allclose(others[name], array, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", HALF)
+def test_float16_learns_what_float32_does(outcomes: Outcomes, way: str) -> None:
+    (expected, arrays), (losses, others) = outcomes.updates["one device"], outcomes.updates[way]
+    assert len(losses) == 20
+    assert losses[-1] < losses[0] - 0.5, "it learned"
+    np.testing.assert_allclose(losses, expected, rtol=5e-3)
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and name.startswith("model/"):
+            assert np.abs(others[name] - array).mean() < 5e-3, name
 
 
 @pytest.mark.slow

@@ -21,17 +21,15 @@ IDS = {
 WEIGHTS = ((IDS["targets"] != 0) / np.float32(5)).astype("float32")
 
 
-def twins(hparams: HParams, num_parallel_batches: int = 1) -> tuple[Transformer, TrainingTransformer]:
-    """Two models of the same weights, compiled alike."""
+def siblings(hparams: HParams, *num_parallel_batches: int) -> list[Any]:
+    """A plain model and a fused one for each number of parts, of the same weights and compiled alike."""
     hparams = hparams.replace(layer_prepostprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0)
-    plain, fused = (
-        Transformer(hparams, VOCAB),
-        TrainingTransformer(hparams, VOCAB, num_parallel_batches=num_parallel_batches),
-    )
-    fused.set_weights(plain.get_weights())
-    for model in (plain, fused):
+    plain = Transformer(hparams, VOCAB)
+    models = [plain, *(TrainingTransformer(hparams, VOCAB, parts) for parts in num_parallel_batches)]
+    for model in models:
+        model.set_weights(plain.get_weights())
         model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
-    return plain, fused
+    return models
 
 
 def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
@@ -45,9 +43,8 @@ def test_loss_and_gradients_are_those_of_the_logits(
     tiny_hparams: HParams, shared: bool, num_parallel_batches: int
 ) -> None:
     """Batches with fewer sentences than parts are included."""
-    plain, fused = twins(
-        tiny_hparams.replace(shared_embedding_and_softmax_weights=shared), num_parallel_batches
-    )
+    hparams = tiny_hparams.replace(shared_embedding_and_softmax_weights=shared)
+    plain, fused = siblings(hparams, num_parallel_batches)
     assert [w.path for w in fused.weights] == [w.path for w in plain.weights]
     (loss, gradients), (fused_loss, fused_gradients) = loss_and_gradients(plain), loss_and_gradients(fused)
     assert float(fused_loss) == pytest.approx(float(loss), rel=1e-6)
@@ -59,7 +56,9 @@ def test_loss_and_gradients_are_those_of_the_logits(
 def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
     """Trains, with dropout, and stays finite."""
     model = TrainingTransformer(
-        tiny_hparams.replace(layer_prepostprocess_dropout=0.1), VOCAB, num_parallel_batches=3
+        tiny_hparams.replace(num_hidden_layers=1, layer_prepostprocess_dropout=0.1),
+        VOCAB,
+        num_parallel_batches=3,
     )
     model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
     ids = np.array([[3, 4, 5, 6, 7, 8, 1]], "int32")
@@ -73,45 +72,46 @@ def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
     assert any((now != then).any() for now, then in zip(model.get_weights(), before, strict=True))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_parallel_batches", [1, 2])
-def test_fit_and_evaluate(tiny_hparams: HParams, num_parallel_batches: int) -> None:
-    """Steps of `fit`, and the loss that `evaluate` returns, are those of the plain model."""
-    plain, fused = twins(tiny_hparams, num_parallel_batches)
-    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(3)
-    histories = [model.fit(data, shuffle=False, verbose=0).history["loss"] for model in (plain, fused)]
-    np.testing.assert_allclose(*histories, rtol=1e-6)
-    for weight, expected in zip(fused.get_weights(), plain.get_weights(), strict=True):
-        np.testing.assert_allclose(weight, expected, atol=1e-5)
-    losses = [model.evaluate(data, verbose=0, return_dict=True)["loss"] for model in (plain, fused)]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
+def plain_cross_entropy(model: Transformer) -> float:
+    """The sum of weighted losses without label smoothing, in NumPy."""
+    logits = model(IDS).numpy().astype("float64")
+    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    right = np.take_along_axis(log_probabilities, IDS["targets"][..., None], -1)[..., 0]
+    return -(right * WEIGHTS).sum()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_parallel_batches", [1, 2])
-def test_plain_cross_entropy_is_measured_beside_the_smoothed_loss(
-    tiny_hparams: HParams, num_parallel_batches: int
-) -> None:
-    """NumPy computes both: while training, of the weights before the update, and by `evaluate`."""
-    plain, fused = twins(tiny_hparams, num_parallel_batches)
+def test_fit_and_evaluate(tiny_hparams: HParams) -> None:
+    """Steps of `fit`, and the loss that `evaluate` returns, are those of the plain model.
+
+    Plain cross-entropy is measured beside the smoothed loss: by `fit`, of the weights before the update, and
+    by `evaluate`.
+    """
+    models = siblings(tiny_hparams.replace(num_hidden_layers=1), 1, 2)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS))
-    measures = (
-        lambda: fused.fit(data, shuffle=False, verbose=0).history,
-        lambda: fused.evaluate(data, verbose=0, return_dict=True),
-    )
-    for measure in measures:
-        logits = plain(IDS).numpy().astype("float64")
-        log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        right = np.take_along_axis(log_probabilities, IDS["targets"][..., None], -1)[..., 0]
-        expected = -(right * WEIGHTS).sum()
-        scores = {name: np.ravel(value)[0] for name, value in measure().items()}
-        assert scores["cross_entropy"] == pytest.approx(expected, rel=1e-5)
-        assert scores["loss"] != pytest.approx(expected, rel=1e-2)
-        plain.set_weights(fused.get_weights())
+
+    def fit(model: Transformer) -> dict[str, Any]:
+        history = model.fit(data, shuffle=False, verbose=0).history
+        return {name: values[0] for name, values in history.items()}
+
+    def evaluate(model: Transformer) -> dict[str, Any]:
+        return model.evaluate(data, verbose=0, return_dict=True)
+
+    for measure, tolerance in ((fit, 1e-6), (fit, 1e-6), (fit, 1e-6), (evaluate, 1e-5)):
+        cross_entropy = plain_cross_entropy(models[0])
+        expected, *found = map(measure, models)
+        for scores in found:
+            assert scores["loss"] == pytest.approx(expected["loss"], rel=tolerance)
+            assert scores["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-5)
+            assert scores["loss"] != pytest.approx(cross_entropy, rel=1e-2)
+    plain, *fused = models
+    for model in fused:
+        for weight, expected_weight in zip(model.get_weights(), plain.get_weights(), strict=True):
+            np.testing.assert_allclose(weight, expected_weight, atol=1e-5)
 
 
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
-    plain, fused = twins(tiny_hparams, num_parallel_batches=2)
+    plain, fused = siblings(tiny_hparams, 2)
     assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
     parts, _ = fused(IDS, training=True)
     assert [part.shape for part in parts] == [(1, 3, tiny_hparams.hidden_size)] * 2
@@ -123,10 +123,9 @@ def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_parallel_batches", [1, 2])
-def test_compiled_metrics_see_logits(tiny_hparams: HParams, num_parallel_batches: int) -> None:
-    """Both models report the same accuracy, while training and while evaluating."""
-    models = twins(tiny_hparams, num_parallel_batches)
+def test_compiled_metrics_see_logits(tiny_hparams: HParams) -> None:
+    """All models report the same accuracy, while training and while evaluating."""
+    models = siblings(tiny_hparams.replace(num_hidden_layers=1), 1, 2)
     data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(2)
     logs = []
     for model in models:
@@ -139,10 +138,11 @@ def test_compiled_metrics_see_logits(tiny_hparams: HParams, num_parallel_batches
         trained = model.fit(data, shuffle=False, verbose=0).history
         evaluated = model.evaluate(data, verbose=0, return_dict=True)
         logs.append({name: (np.ravel(trained[name])[0], evaluated[name]) for name in trained})
-    plain, fused = logs
-    assert set(fused) - set(plain) == {"cross_entropy"}
-    for name, values in plain.items():
-        assert fused[name] == pytest.approx(values, rel=1e-5)
+    plain, *fused = logs
+    for found in fused:
+        assert set(found) - set(plain) == {"cross_entropy"}
+        for name, values in plain.items():
+            assert found[name] == pytest.approx(values, rel=1e-5)
 
 
 def test_its_config_keeps_precision_and_parts(tiny_hparams: HParams) -> None:
@@ -153,7 +153,7 @@ def test_its_config_keeps_precision_and_parts(tiny_hparams: HParams) -> None:
 
 
 def test_without_weights_each_token_counts(tiny_hparams: HParams) -> None:
-    plain, fused = twins(tiny_hparams)
+    plain, fused = siblings(tiny_hparams, 1)
     losses = [
         float(model.compute_loss(IDS, IDS["targets"], model(IDS, training=True))) for model in (plain, fused)
     ]
@@ -161,7 +161,7 @@ def test_without_weights_each_token_counts(tiny_hparams: HParams) -> None:
 
 
 def test_another_loss_is_refused(tiny_hparams: HParams) -> None:
-    _, fused = twins(tiny_hparams)
+    _, fused = siblings(tiny_hparams, 1)
     fused.compile(optimizer="sgd", loss="mse")
     with pytest.raises(TypeError, match="TokenCrossEntropy"):
         fused.compute_loss(IDS, IDS["targets"], fused(IDS, training=True), WEIGHTS)
