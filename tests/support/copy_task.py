@@ -132,7 +132,7 @@ def train_and_list_losses(
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to train.
+    """A training for another process.
 
     Attributes:
         output_dir: gets the checkpoints.
