@@ -23,6 +23,7 @@ from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_
 from t2t_revival.data.records import ReversedShards, read_shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.utils.host_memory import keep_freed_memory
 
 CHUNK = 2**19  # examples held and shuffled together
 PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
@@ -280,9 +281,12 @@ def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> 
 def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
     """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and a target token's weight, float32 []."""
     ids = tf.TensorSpec([None, None], tf.int32)
-    data = tf.data.Dataset.from_generator(
-        lambda: _until_exit(elements()), output_signature=(ids, ids, tf.TensorSpec([], tf.float32))
-    )
+
+    def begin() -> Iterator[Element]:
+        keep_freed_memory()  # which TensorFlow has just turned off
+        return _until_exit(elements())
+
+    data = tf.data.Dataset.from_generator(begin, output_signature=(ids, ids, tf.TensorSpec([], tf.float32)))
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return data.map(_with_weights).with_options(options)

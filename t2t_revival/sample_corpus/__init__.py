@@ -61,10 +61,9 @@ def generate(split: str, size: int | None = None, seed: int = 1) -> Iterator[Sam
     return islice(_sentences(split, seed), size)
 
 
-@lru_cache(maxsize=len(SPLITS))
 def cached_sentences(split: str) -> list[SampleSentence]:
     """Returns the sentences of a split by default, cached for all shards of a process."""
-    return list(generate(split))
+    return _cached(split, seed=1)
 
 
 def is_held_out(pair: tuple[str, str]) -> bool:
@@ -108,7 +107,11 @@ def words(sample: SampleSentence) -> set[str]:
     return {f"{side} {word.strip(',.?')}" for side, text in sides for word in text.lower().split()}
 
 
+@lru_cache(maxsize=len(SPLITS))
+def _cached(split: str, seed: int) -> list[SampleSentence]:
+    return list(generate(split, seed=seed))
+
+
 @lru_cache(maxsize=4)
 def _training_words(seed: int) -> frozenset[str]:
-    training = islice(_sentences("train", seed), DEFAULT_SIZES["train"])
-    return frozenset(word for sample in training for word in words(sample))
+    return frozenset(word for sample in _cached("train", seed=seed) for word in words(sample))

@@ -19,6 +19,7 @@ from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
+from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +53,8 @@ def trained(tmp_path_factory):
     vocabulary = problem.vocabulary(root / "data")
     options = {**problem.decode_hparams(), "beam_size": 2, "extra_length": 8}
     name = vocabulary.path.name
-    run = Run("parse_wsj", "parsing_small", str(root / "data"), name, vocabulary.fingerprint, options)
-    save_run(root / "out", run, SMALL, vocabulary.path)
+    settings = Run("parse_wsj", "parsing_small", str(root / "data"), name, vocabulary.fingerprint, options)
+    save_run(root / "out", settings, SMALL, vocabulary.path)
     keras.utils.set_random_seed(1)
     model = Transformer(SMALL, vocabulary.size)
     assert model.deterministic_attention is not None
@@ -64,11 +65,16 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exported(trained):
-    """An exported folder."""
+def export(trained):
+    """An exported folder, and what the exporter says."""
     folder = trained.parent / "export"
-    assert exporter.main(["t2t-exporter", f"--output_dir={trained}", f"--export_dir={folder}"]) == 0
-    return folder
+    return folder, run("t2t-exporter", f"--output_dir={trained}", f"--export_dir={folder}").stdout
+
+
+@pytest.fixture(scope="module")
+def exported(export):
+    """An exported folder."""
+    return export[0]
 
 
 def decode(out, *arguments):
@@ -132,9 +138,9 @@ def test_a_split_is_not_drawn(trained, capsys):
     assert "--pretty and a split cannot be combined" in capsys.readouterr().err
 
 
-def test_the_exporter_ends_with_the_command_that_makes_trees(trained, tmp_path, capsys):
-    assert exporter.main(["t2t-exporter", f"--output_dir={trained}", f"--export_dir={tmp_path}"]) == 0
-    assert f"next: t2t-query-server --problem=parse_wsj --saved_model={tmp_path}\n" in capsys.readouterr().out
+def test_the_exporter_ends_with_the_command_that_makes_trees(export):
+    folder, said = export
+    assert f"next: t2t-query-server --problem=parse_wsj --saved_model={folder}\n" in said
 
 
 def query(exported, *arguments):

@@ -32,13 +32,13 @@ def flags(place: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def model(place: Path, flags: list[str]) -> Path:
-    """1,000 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
-    run_process(
+    """900 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
+    run(
         "t2t-trainer",
         *flags,
         "--data_source=sample",
         f"--hparams={QUICK}",
-        "--train_steps=1000",
+        "--train_steps=900",
         "--local_eval_frequency=100",
         "--eval_bleu_sentences=0",
     )

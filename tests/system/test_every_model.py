@@ -1,4 +1,4 @@
-"""One scenario for every kind of model: train, decode, score, export, serve, query, convert.
+"""One scenario for models with every kind of layer: train, decode, score, export, serve, query, convert.
 
 The file decoder, the Python API, a served SavedModel, a SavedModel in a folder and CTranslate2 must agree;
 scores must be those of the model's logits, by a softmax in NumPy.
@@ -25,16 +25,18 @@ STEPS = 3
 BEAM = "beam_size=2,alpha=0.6,extra_length=3"
 BEST_TWO = f"--decode_hparams={BEAM},return_beams=True,write_beam_scores=True"
 POST_NORM = "layer_preprocess_sequence=none,layer_postprocess_sequence=dan"  # `tiny` is pre-norm
+UNSHARED = "shared_embedding_and_softmax_weights=False"
+TARGET_SPACE = "use_target_space_embedding=True,pos=timing"
 TRANSLATION, PARSING = "translate_ende", "parse_wsj"
-NO = "does not support {} attention"
 MODELS = {  # problem, overrides, and the reason why CTranslate2 cannot hold the model
-    "post-norm": (TRANSLATION, POST_NORM, ""),
-    "unshared embeddings": (TRANSLATION, "shared_embedding_and_softmax_weights=False", ""),
-    "learned positions": (TRANSLATION, "pos=emb,max_length=40", ""),
-    "target space": (TRANSLATION, "use_target_space_embedding=True,pos=timing", ""),
-    "restricted attention": (TRANSLATION, "attention_window=6", NO.format("restricted")),
-    "unequal channels": (TRANSLATION, "attention_key_channels=8", "needs equal sizes of keys and values"),
-    "parser": (PARSING, "deterministic_attention=True", NO.format("deterministic")),
+    "post-norm, target space": (TRANSLATION, f"{POST_NORM},{TARGET_SPACE}", ""),
+    "unshared embeddings, learned positions": (TRANSLATION, f"{UNSHARED},pos=emb,max_length=40", ""),
+    "restricted attention, unequal channels": (
+        TRANSLATION,
+        "attention_window=6,attention_key_channels=8",
+        "needs equal sizes of keys and values",
+    ),
+    "parser": (PARSING, "deterministic_attention=True", "does not support deterministic attention"),
 }
 LINES = ["the dog sees 3 houses", "", "ein Hund 🦓"]
 SENTENCES = {"en": "the dog sees {} houses", "de": "der Hund sieht {} Häuser"}

@@ -10,7 +10,7 @@ import pytest
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
-QUICK = "batch_size=1024,learning_rate_warmup_steps=150,layer_prepostprocess_dropout=0.0"
+QUICK = "batch_size=1024,learning_rate_warmup_steps=100,layer_prepostprocess_dropout=0.0"
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,11 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def trained(flags: list[str]) -> str:
-    """Messages of 400 updates of `tiny` on small batches of the sample's trees."""
+    """Messages of 200 updates of `tiny` on small batches of the sample's trees."""
     sizes = [
         f"--hparams=deterministic_attention=True,{QUICK}",
-        "--train_steps=400",
-        "--local_eval_frequency=200",
+        "--train_steps=200",
+        "--local_eval_frequency=100",
         "--eval_bleu_sentences=40",
     ]
     return run("t2t-trainer", *flags, "--data_source=sample", *sizes).stderr

@@ -41,6 +41,14 @@ def imported(tmp_path_factory, subwords_file):
     return out, Translator.load(out, decode_hparams="extra_length=3")
 
 
+def exported(imported, export_dir, flag):
+    """The only version in `export_dir`, which the exporter has just made."""
+    flags = [f"--output_dir={imported[0]}", f"--export_dir={export_dir}", flag]
+    assert exporter.main(["t2t-exporter", *flags]) == 0
+    (version,) = (path for path in export_dir.iterdir() if path.is_dir())
+    return version
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=2))
 def check_any_text(translator, module, lines):
@@ -60,9 +68,8 @@ def test_the_graph_gives_what_the_translator_gives(imported):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line")
-def test_another_process_gets_strings_for_strings(imported, out, capsys):
-    assert exporter.main(["t2t-exporter", f"--output_dir={out}", "--decode_hparams=extra_length=3"]) == 0
-    (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
+def test_another_process_gets_strings_for_strings(imported, tmp_path):
+    version = exported(imported, tmp_path, "--decode_hparams=extra_length=3")
     command = [sys.executable, "-c", ASK, str(version), json.dumps(LINES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -71,10 +78,8 @@ def test_another_process_gets_strings_for_strings(imported, out, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["bfloat16", "int8"])
-def test_in_fewer_bits(out, quantize, capsys):
-    assert exporter.main(["t2t-exporter", f"--output_dir={out}", f"--quantize={quantize}"]) == 0
-    (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
-    loaded = tf.saved_model.load(version)
+def test_in_fewer_bits(imported, quantize, tmp_path):
+    loaded = tf.saved_model.load(exported(imported, tmp_path, f"--quantize={quantize}"))
     assert loaded.signatures["serving_default"](inputs=tf.constant(LINES))["outputs"].shape == (len(LINES), 1)
 
 
