@@ -35,7 +35,7 @@ SUBTOKENS = [
 
 
 def pytest_collection_finish() -> None:
-    """Begins to collect garbage, among what is made from now on: all imports would take a second each time."""
+    """Begins to collect garbage, but not among imports, which would take a second each time."""
     gc.freeze()
     gc.enable()
 
