@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 SMALL = (
     "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64,train_steps=4"
 )
+BLEU = "--eval_bleu_sentences=3"  # compiles a search, which takes 2 s
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMAL
         f"--output_dir={out}",
         f"--hparams={hparams}",
         "--vocab_size=300",
-        "--eval_bleu_sentences=3",
+        "--eval_bleu_sentences=0",
         *more,
     ]
 
@@ -100,7 +101,7 @@ def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(trained: Path,
 def test_progress_can_be_read_in_a_log(
     corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert trainer.main(command(corpus, data, tmp_path, "--log_step_count_steps=2")) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--log_step_count_steps=2", BLEU)) == 0
     shown = capsys.readouterr()
     line = (
         r"step 2/4  loss +\d+\.\d+ \(smoothed \d+\.\d+\) +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
@@ -137,7 +138,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
         "def half_rate(step, hparams):\n"
         "    return 0.5\n"
     )
-    flags = ["--eval_bleu_sentences=0", "--log_step_count_steps=1"]
+    flags = ["--log_step_count_steps=1"]
     flat = SMALL + ",learning_rate_schedule=constant*half_rate,learning_rate_constant=0.002"
     own = command(corpus, data, tmp_path / "out", *flags, hparams=flat)
     try:
@@ -260,8 +261,8 @@ def test_scores_and_checkpoints_name_their_data(
 
 
 def test_bleu_may_be_turned_on_later(corpus: Path, data: Path, tmp_path: Path) -> None:
-    assert trainer.main([*command(corpus, data, tmp_path), "--eval_bleu_sentences=0"]) == 0
-    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
+    assert trainer.main(command(corpus, data, tmp_path)) == 0
+    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6", BLEU)) == 0
     assert ["bleu" in row for row in read_curve(tmp_path, DEV)] == [False, True]
 
 
