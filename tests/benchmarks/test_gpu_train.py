@@ -32,7 +32,8 @@ TINY = [
     "--rounds=2",
     "--matmul_size=64",
 ]
-IN_JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+# What JAX compiles runs a few times here: it would be optimized in vain.
+IN_JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed: pip install t2t_revival[jax]"
 )

@@ -11,7 +11,13 @@ import pytest
 from t2t_revival.decoding import translator
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import DECODE, decode, refused, run
+from tests.support.decoder_command import DECODE, decode, refused, run, shared_search
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once():
+    with shared_search():
+        yield
 
 
 def test_file_to_file_line_by_line(out, tmp_path, capsys):

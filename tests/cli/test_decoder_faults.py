@@ -8,7 +8,13 @@ import pytest
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import decode, refused, run
+from tests.support.decoder_command import decode, refused, run, shared_search
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once():
+    with shared_search():
+        yield
 
 
 def test_no_run(tmp_path, capsys):

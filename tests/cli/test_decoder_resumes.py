@@ -150,9 +150,9 @@ def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysb
 
 
 @pytest.mark.slow
-def test_a_kill_loses_nothing_that_was_done(out, tmp_path, capsys):
+def test_a_kill_loses_nothing_that_was_done(out, tmp_path, capsys, once):
     """Uses one core, so that the process decodes batch by batch, as this one does."""
-    (tmp_path / "in").write_text(SOURCE * 20)
+    (tmp_path / "in").write_text(SOURCE * 8)
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_hparams={SMALL},write_beam_scores=True"]
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'whole'}") == 0
     flags.append(f"--decode_to_file={tmp_path / 'o'}")

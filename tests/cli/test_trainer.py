@@ -62,7 +62,7 @@ def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMAL
         f"--output_dir={out}",
         f"--hparams={hparams}",
         "--vocab_size=300",
-        "--eval_bleu_sentences=3",
+        "--eval_bleu_sentences=0",
         *more,
     ]
 
@@ -97,25 +97,21 @@ def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(trained: Path,
     assert (trained / "learning_curve.png").stat().st_size > 5000
 
 
-def test_progress_can_be_read_in_a_log(
-    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_progress_can_be_read_in_a_log_and_bleu_may_be_turned_on_later(
+    corpus: Path, data: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert trainer.main(command(corpus, data, tmp_path, "--log_step_count_steps=2")) == 0
+    out = copied(trained, tmp_path / "out")
+    flags = ["--train_steps=8", "--log_step_count_steps=2", "--eval_bleu_sentences=3"]
+    assert trainer.main(command(corpus, data, out, *flags)) == 0
     shown = capsys.readouterr()
     line = (
-        r"step 2/4  loss +\d+\.\d+ \(smoothed \d+\.\d+\) +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
+        r"step 6/8  loss +\d+\.\d+ \(smoothed \d+\.\d+\) +[\d,]+ tokens/s  lr \d\.\d\de-\d\d  \d+:\d\d left"
     )
     assert re.search(line, shown.err)
-    assert re.search(r"step 4  dev: loss .* perplexity .* accuracy .* bleu", shown.err)
+    assert re.search(r"step 8  dev: loss .* perplexity .* accuracy .* bleu", shown.err)
     assert "\r" not in shown.err
-    assert f"next: t2t-avg-all --output_dir={tmp_path}\n" in shown.out
-
-
-def test_a_run_goes_on_with_its_own_hparams(corpus: Path, data: Path, trained: Path, tmp_path: Path) -> None:
-    out = copied(trained, tmp_path / "out")
-    assert trainer.main(command(corpus, data, out, "--train_steps=6", hparams="")) == 0
-    assert load_hparams(out).hidden_size == 16
-    assert checkpoints.list_checkpoints(out)[-1].step == 6
+    assert f"next: t2t-avg-all --output_dir={out}\n" in shown.out
+    assert ["bleu" in row for row in read_curve(out, DEV)] == [False, False, True]
 
 
 def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
@@ -137,7 +133,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
         "def half_rate(step, hparams):\n"
         "    return 0.5\n"
     )
-    flags = ["--eval_bleu_sentences=0", "--log_step_count_steps=1"]
+    flags = ["--log_step_count_steps=1"]
     flat = SMALL + ",learning_rate_schedule=constant*half_rate,learning_rate_constant=0.002"
     own = command(corpus, data, tmp_path / "out", *flags, hparams=flat)
     try:
@@ -259,12 +255,6 @@ def test_scores_and_checkpoints_name_their_data(
     assert f"trained on other data ({data[8]}): step 4 ({data[4]}); --mix_data averages them too" in shown.err
 
 
-def test_bleu_may_be_turned_on_later(corpus: Path, data: Path, tmp_path: Path) -> None:
-    assert trainer.main([*command(corpus, data, tmp_path), "--eval_bleu_sentences=0"]) == 0
-    assert trainer.main(command(corpus, data, tmp_path, "--train_steps=6")) == 0
-    assert ["bleu" in row for row in read_curve(tmp_path, DEV)] == [False, True]
-
-
 def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,7 +264,7 @@ def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_damaged_checkpoint(
+def test_a_run_goes_on_with_its_own_hparams_before_a_damaged_checkpoint(
     corpus: Path, data: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = copied(trained, tmp_path / "out")
@@ -286,10 +276,11 @@ def test_a_damaged_checkpoint(
     assert f"warning: {path}: corrupt checkpoint" in shown.err
     assert "averaged 1 checkpoint (steps 2)" in shown.out
     assert path.exists()
-    assert trainer.main(command(corpus, data, out, "--train_steps=6")) == 0
+    assert trainer.main(command(corpus, data, out, "--train_steps=6", hparams="")) == 0
     assert f"warning: {path}: corrupt checkpoint" in capsys.readouterr().err
     assert path.with_name(f"{path.name}.damaged").exists()
     assert [c.step for c in checkpoints.list_checkpoints(out)] == [2, 6]
+    assert load_hparams(out).hidden_size == 16
 
 
 @pytest.mark.parametrize(

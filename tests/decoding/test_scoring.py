@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -10,29 +11,35 @@ SOURCES = [[3, 2, 4, 1], [5, 1, 0, 0], [6, 7, 1, 0]]
 TARGETS = [[4, 2, 6, 5, 1], [1, 0, 0, 0, 0], [2, 2, 1, 0, 0]]
 
 
+@pytest.fixture(scope="module")
+def scorer_of():
+    """One scorer, and so one graph, for each model."""
+    return functools.cache(Scorer)
+
+
 @pytest.mark.parametrize("seed", range(2))
-def test_scores_are_sums_of_the_log_softmax_of_the_models_logits(seed):
+def test_scores_are_sums_of_the_log_softmax_of_the_models_logits(scorer_of, seed):
     model, _ = tiny(9, seed)
     expected = [
         (log_probs_of(model, [id for id in source if id], [target]) * (np.array(target) != 0)).sum()
         for source, target in zip(SOURCES, TARGETS, strict=True)
     ]
-    np.testing.assert_allclose(Scorer(model)(SOURCES, TARGETS), expected, rtol=1e-5)
+    np.testing.assert_allclose(scorer_of(model)(SOURCES, TARGETS), expected, rtol=1e-5)
 
 
 @pytest.mark.slow
-def test_a_search_without_length_penalty_scores_its_outputs_so():
+def test_a_search_without_length_penalty_scores_its_outputs_so(scorer_of):
     model, search = tiny(9, seed=3)
     ids, scores = search(SOURCES, 16, 0.0, 5, 4)
     there = np.isfinite(scores)
     assert there.sum() > 6
-    again = np.stack([Scorer(model)(SOURCES, ids[:, rank]) for rank in range(4)], axis=1)
+    again = np.stack([scorer_of(model)(SOURCES, ids[:, rank]) for rank in range(4)], axis=1)
     np.testing.assert_allclose(again[there], scores.numpy()[there], rtol=1e-4)
 
 
-def test_new_weights_are_seen():
+def test_new_weights_are_seen(scorer_of):
     model, _ = tiny(9, seed=3)
-    scorer = Scorer(model)
+    scorer = scorer_of(model)
     before = scorer(SOURCES, TARGETS)
     tiny(9, seed=4)
     assert not np.allclose(scorer(SOURCES, TARGETS), before)

@@ -11,6 +11,7 @@ from keras import ops
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from tests.support.numpy_transformer import NumpyTransformer, neighbourhoods
+from tests.support.tiny_models import TINY
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 VOCAB = 11
@@ -31,9 +32,16 @@ TARGETS = np.array([[9, 2, 10, 1], [3, 1, 0, 0]], "int32")
 IDS = {"inputs": SOURCE, "targets": TARGETS}
 
 
-@pytest.fixture(params=VARIANTS.values(), ids=VARIANTS.keys())
-def model(request: pytest.FixtureRequest, tiny_hparams: HParams) -> Transformer:
-    return make(tiny_hparams.replace(**request.param))
+@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS.keys())
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """A model of each kind for all tests, which change none of its weights."""
+    return make(TINY.replace(**request.param))
+
+
+@pytest.fixture(scope="module")
+def expected(model: Transformer) -> np.ndarray:
+    """Logits of `SOURCE` and `TARGETS` by the model."""
+    return logits(model, SOURCE, TARGETS)
 
 
 def make(hparams: HParams, dtype: str = "float32") -> Transformer:
@@ -53,16 +61,20 @@ def logits(model: Transformer, source: np.ndarray, targets: np.ndarray) -> np.nd
     return ops.convert_to_numpy(model({"inputs": source, "targets": targets}))
 
 
-def test_forward_equals_numpy(model: Transformer) -> None:
-    got = logits(model, SOURCE, TARGETS)
-    assert got.shape == (2, 4, VOCAB)
+def test_forward_equals_numpy(model: Transformer, expected: np.ndarray) -> None:
+    assert expected.shape == (2, 4, VOCAB)
     numpy_model = NumpyTransformer(model)
     for b in range(2):
-        np.testing.assert_allclose(got[b], numpy_model(SOURCE[b], TARGETS[b]), atol=3e-5)
+        np.testing.assert_allclose(expected[b], numpy_model(SOURCE[b], TARGETS[b]), atol=3e-5)
 
 
-def test_attention_weights_equal_numpy(model: Transformer) -> None:
-    weights = [ops.convert_to_numpy(stack) for stack in model.attention_weights(IDS)]
+@pytest.fixture(scope="module")
+def weights(model: Transformer) -> list[np.ndarray]:
+    """Attention weights of `SOURCE` and `TARGETS` by the model."""
+    return [ops.convert_to_numpy(stack) for stack in model.attention_weights(IDS)]
+
+
+def test_attention_weights_equal_numpy(model: Transformer, weights: list[np.ndarray]) -> None:
     assert [stack.shape for stack in weights] == [(2, 2, 2, 5, 5), (2, 2, 2, 4, 4), (2, 2, 2, 4, 5)]
     numpy_model = NumpyTransformer(model)
     for b in range(2):
@@ -72,7 +84,9 @@ def test_attention_weights_equal_numpy(model: Transformer) -> None:
             np.testing.assert_allclose(stack[b], numpy_model.attended[name], atol=1e-5)
 
 
-def test_attention_weights_sum_to_1_and_leave_out_what_cannot_be_seen(model: Transformer) -> None:
+def test_attention_weights_sum_to_1_and_leave_out_what_cannot_be_seen(
+    model: Transformer, weights: list[np.ndarray]
+) -> None:
     """That is padding, what is later, and what is no neighbour."""
     window = model.hparams.attention_window
     real = SOURCE[:, None, :] != 0
@@ -81,9 +95,9 @@ def test_attention_weights_sum_to_1_and_leave_out_what_cannot_be_seen(model: Tra
         neighbourhoods(4, window, masked=True)[None],
         np.broadcast_to(real, (2, 4, 5)),
     )
-    for weights, seen in zip(map(ops.convert_to_numpy, model.attention_weights(IDS)), visible, strict=True):
-        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
-        np.testing.assert_array_equal(weights > 0, np.broadcast_to(seen[:, None, None], weights.shape))
+    for stack, seen in zip(weights, visible, strict=True):
+        np.testing.assert_allclose(stack.sum(-1), 1, atol=1e-5)
+        np.testing.assert_array_equal(stack > 0, np.broadcast_to(seen[:, None, None], stack.shape))
 
 
 def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hparams: HParams) -> None:
@@ -98,31 +112,28 @@ def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hpar
         np.testing.assert_allclose(ops.convert_to_numpy(one), ops.convert_to_numpy(other), atol=0.05)
 
 
-def test_later_targets_cannot_be_seen(model: Transformer) -> None:
+def test_later_targets_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
     """Position t has seen the targets before t, not t itself."""
-    before = logits(model, SOURCE, TARGETS)
     for t in range(4):
         changed = TARGETS.copy()
         changed[:, t:] = np.random.default_rng(t).integers(2, VOCAB, changed[:, t:].shape)
         after = logits(model, SOURCE, changed)
-        np.testing.assert_array_equal(after[:, : t + 1], before[:, : t + 1])
+        np.testing.assert_array_equal(after[:, : t + 1], expected[:, : t + 1])
         if t < 3:
-            assert (np.abs(after - before)[:, t + 1] > 1e-3).any()
+            assert (np.abs(after - expected)[:, t + 1] > 1e-3).any()
 
 
-def test_padding_of_the_source_cannot_be_seen(model: Transformer) -> None:
-    before = logits(model, SOURCE, TARGETS)
+def test_padding_of_the_source_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
     longer = np.concatenate([SOURCE, np.zeros((2, 6), "int32")], axis=1)
-    np.testing.assert_allclose(logits(model, longer, TARGETS), before, atol=1e-5)
+    np.testing.assert_allclose(logits(model, longer, TARGETS), expected, atol=1e-5)
     for b in range(2):
         alone = SOURCE[b : b + 1, : np.count_nonzero(SOURCE[b])]
-        np.testing.assert_allclose(logits(model, alone, TARGETS[b : b + 1])[0], before[b], atol=1e-5)
+        np.testing.assert_allclose(logits(model, alone, TARGETS[b : b + 1])[0], expected[b], atol=1e-5)
 
 
-def test_padding_of_the_targets_cannot_be_seen(model: Transformer) -> None:
-    before = logits(model, SOURCE, TARGETS)
+def test_padding_of_the_targets_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
     longer = np.concatenate([TARGETS, np.zeros((2, 5), "int32")], axis=1)
-    np.testing.assert_allclose(logits(model, SOURCE, longer)[:, :4], before, atol=1e-5)
+    np.testing.assert_allclose(logits(model, SOURCE, longer)[:, :4], expected, atol=1e-5)
 
 
 def test_the_vector_of_padding_in_the_source_is_never_used(tiny_hparams: HParams) -> None:
@@ -161,10 +172,9 @@ def test_steps_equal_the_teacher_forced_pass(model: Transformer, beams: int) -> 
         assert scores.shape == (2, beams, VOCAB)
         steps.append(ops.convert_to_numpy(scores))
         last = targets[:, :, t]
-    for beam in range(beams):
-        expected = logits(model, SOURCE, targets[:, beam])
-        got = np.stack([step[:, beam] for step in steps], axis=1)
-        np.testing.assert_allclose(got, expected, atol=1e-5)
+    teacher_forced = logits(model, np.repeat(SOURCE, beams, axis=0), targets.reshape(2 * beams, 6))
+    got = np.stack(steps, axis=2)  # [batch, beams, target, vocab]
+    np.testing.assert_allclose(got, teacher_forced.reshape(got.shape), atol=1e-5)
 
 
 def test_the_vector_of_the_target_space_is_added_at_each_source_position(tiny_hparams: HParams) -> None:
@@ -181,12 +191,12 @@ def test_the_vector_of_the_target_space_is_added_at_each_source_position(tiny_hp
     np.testing.assert_allclose(logits(model, SOURCE, TARGETS), after, atol=1e-5)
 
 
-def test_save_and_load_round_trip(model: Transformer, tmp_path: Path) -> None:
+def test_save_and_load_round_trip(model: Transformer, expected: np.ndarray, tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(loaded, Transformer)
     assert loaded.hparams == model.hparams
-    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), logits(model, SOURCE, TARGETS))
+    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), expected)
 
 
 def test_config_round_trip(model: Transformer) -> None:

@@ -1,6 +1,14 @@
 """t2t-decoder, called by tests in their own process."""
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
 from t2t_revival.cli import decoder
+from t2t_revival.decoding import translator
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.model import Transformer
 
 DECODE = "beam_size=2,extra_length=3"
 
@@ -11,6 +19,21 @@ def run(*arguments):
 
 def decode(out, *arguments):
     return run(f"--output_dir={out}", f"--decode_hparams={DECODE}", *arguments)
+
+
+@contextmanager
+def shared_search() -> Iterator[None]:
+    """Lends one model and its search to all decoders in the block, each of which loads its weights into it.
+
+    The search, which takes a second to compile, reads the weights at each call.
+    """
+
+    @functools.cache
+    def search(model, constant_weights, constraint):
+        return BeamSearch(model, constraint=constraint)
+
+    with mock.patch.multiple(translator, Transformer=functools.cache(Transformer), BeamSearch=search):
+        yield
 
 
 def refused(capsys, status, *parts):

@@ -1,5 +1,6 @@
 """Weights are those that the model computed, with the labels of their tokens."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import keras
@@ -12,7 +13,6 @@ from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.visualization.attention import (
     CROSS,
@@ -23,15 +23,17 @@ from t2t_revival.visualization.attention import (
     compute_attention,
     labels,
 )
+from tests.support.tiny_models import TINY
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # one token
 
 
-@pytest.fixture
-def translator(tiny_hparams: HParams, subwords_file) -> Translator:
+@pytest.fixture(scope="module")
+def translator(subwords_file) -> Translator:
+    """One for all tests, which leave it as it was."""
     keras.utils.set_random_seed(2)
     vocabulary = SubwordVocabulary(subwords_file)
-    hparams = tiny_hparams.replace(num_encoder_layers=3, num_decoder_layers=2, max_length=40)
+    hparams = TINY.replace(num_encoder_layers=3, num_decoder_layers=2, max_length=40)
     options = DecodeHParams(beam_size=2, extra_length=4)
     return Translator(Transformer(hparams, vocabulary.size), vocabulary, options)
 
@@ -95,10 +97,10 @@ def test_no_input(translator, line: str) -> None:
         compute_attention(translator, line)
 
 
-def test_what_is_too_long_is_an_error_that_says_how_long_it_may_be(translator) -> None:
+def test_what_is_too_long_is_an_error_that_says_how_long_it_may_be(translator, monkeypatch) -> None:
     with pytest.raises(T2TError, match="the input has 41 tokens, the limit is 40: give"):
         compute_attention(translator, tokens(40), "dog")
-    translator.max_length = 1000
+    monkeypatch.setattr(translator, "max_length", 1000)
     with pytest.raises(T2TError, match=f"the target has {MAX_TOKENS + 1} tokens, the limit is {MAX_TOKENS}"):
         compute_attention(translator, "dog", tokens(MAX_TOKENS))
     longest = compute_attention(translator, "dog", tokens(MAX_TOKENS - 1)).kinds[1]
@@ -111,10 +113,18 @@ def test_an_output_that_is_too_long(translator, monkeypatch) -> None:
         compute_attention(translator, "dog")
 
 
+@pytest.fixture
+def without_numbers(translator) -> Iterator[None]:
+    """Makes all weights NaN for a test."""
+    weights = translator.model.get_weights()
+    translator.model.set_weights([np.full_like(weight, np.nan) for weight in weights])
+    yield
+    translator.model.set_weights(weights)
+
+
+@pytest.mark.usefixtures("without_numbers")
 @pytest.mark.parametrize("target", [None, "dog"])
 def test_weights_with_nan(translator, target) -> None:
-    for weight in translator.model.trainable_weights:
-        weight.assign(ops.full_like(weight, float("nan")))
     with pytest.raises(T2TError, match="contain NaN: use an earlier checkpoint"):
         compute_attention(translator, "the dog", target)
 
