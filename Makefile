@@ -35,10 +35,16 @@ $(DEMO)/.trained: $(VENV)/.installed
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile
 
-# The slow tests get new processes, so that none grows beyond what a laptop has; files with one long test come
-# in their folder's place, not at the end, where one core would wait for the other.
+# The slow tests get new processes three times, so that none grows beyond what a laptop has; files with one long test
+# come first or in their folder's place, not at the end, where one core would wait for the other.
+SLOW := $(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
+COMMANDS := tests/system tests/examples tests/cli
+MODELS := tests/training tests/serving tests/t2t_import
+
 test: lint quick
-	$(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
+	$(SLOW) $(COMMANDS)
+	$(SLOW) $(MODELS)
+	$(SLOW) $(patsubst %,--ignore=%,$(COMMANDS) $(MODELS))
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .

@@ -34,10 +34,13 @@ SUBTOKENS = [
 ]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Begins to collect garbage, but not among imports, which would take a second each time."""
     gc.freeze()
     gc.enable()
+    processes = sys.modules.get("tests.support.processes")
+    if processes and any(item.get_closest_marker("slow") for item in session.items):
+        processes.start_server()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import re
 import signal
@@ -15,7 +16,13 @@ from typing import Any
 
 TIMEOUT = 300  # seconds
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(["t2t_revival.experiment", "t2t_revival.decoding.translator"])
+IMPORTED = ["t2t_revival.experiment", "t2t_revival.decoding.translator"]
+
+
+def start_server() -> None:
+    """Starts the process to fork from, before the package starts one without TensorFlow to make data."""
+    _FORKING.set_forkserver_preload(IMPORTED)
+    multiprocessing.forkserver.ensure_running()
 
 
 class Process:
@@ -44,6 +51,7 @@ class Process:
         self._process = _FORKING.Process(
             target=_call, args=(function, tuple(arguments), os.getcwd(), known, self._files), daemon=True
         )
+        start_server()
         self._process.start()
 
     @property

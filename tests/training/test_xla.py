@@ -9,7 +9,7 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start, train_and_list_losses, write_shards
+from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start, write_shards
 
 
 @pytest.mark.slow
@@ -20,7 +20,10 @@ from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start, train_
 def test_losses_are_those_without_xla(
     window: int, precision: str, tolerance: float, shortest_bucket: int, tmp_path: Path
 ) -> None:
-    """Compiles two shapes of the plain model, for two buckets; the last batch of an epoch is filled up."""
+    """Compiles two shapes of the plain model, for two buckets; the last batch of an epoch is filled up.
+
+    The process that trains takes along, when it ends, what XLA has taken of memory.
+    """
     shards = write_shards(tmp_path, shards=1, examples=200)
     hparams = HPARAMS.replace(
         layer_prepostprocess_dropout=0.0,
@@ -30,10 +33,10 @@ def test_losses_are_those_without_xla(
         min_length_bucket=shortest_bucket,
         length_bucket_step=1.5,
     )
-    losses = {}
-    for xla in (False, True):
-        config = RunConfig(tmp_path / f"xla-{xla}", xla=xla, precision=precision, log_steps=1)
-        losses[xla] = train_and_list_losses(shards, hparams, VOCAB, config)[0]
+    configs = {xla: {"strategy": "default", "xla": xla, "precision": precision} for xla in (False, True)}
+    jobs = [Job(tmp_path / f"xla-{xla}", shards, hparams, config) for xla, config in configs.items()]
+    outcomes = finished(start(tmp_path / "process", 1, jobs))
+    losses = {xla: outcome["losses"] for xla, outcome in zip(configs, outcomes, strict=True)}
     assert len(losses[True]) == 10
     np.testing.assert_allclose(losses[True], losses[False], rtol=tolerance)
     assert losses[True][-1] < losses[True][0]
