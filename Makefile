@@ -39,7 +39,7 @@ quick: $(VENV)/.installed-$(EXTRAS)
 # come first or in their folder's place, not at the end, where one core would wait for the other.
 SLOW := $(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
 COMMANDS := tests/system tests/examples tests/cli
-MODELS := tests/training tests/serving tests/t2t_import
+MODELS := tests/t2t_import tests/training tests/serving
 
 test: lint quick
 	$(SLOW) $(COMMANDS)
