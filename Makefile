@@ -1,5 +1,5 @@
 # make demo    trains, decodes and scores a small translator on the built-in sample corpus
-# make quick   unit tests alone, 90 seconds
+# make quick   unit tests alone
 # make test    format, lint, types, tests
 # make docs    the documentation site, in build/site; a broken link is an error
 # make wheel   sdist and wheel, in dist/

@@ -11,8 +11,8 @@ def keep_freed_memory() -> None:
 
     The first `tf.data.Dataset.from_generator` of a process turns that off under Python 3.11 and newer
     (`ApplyPython311MemoryPatch`): from then on each tensor of 128 kB or more is mapped and unmapped, and the
-    kernel zeroes all its pages. In a small training on CPUs that is a tenth of the time. Does nothing with
-    another C library.
+    kernel zeroes all its pages: twice the system time of a small training on CPUs. Does nothing with another
+    C library.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
