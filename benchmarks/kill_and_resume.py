@@ -37,7 +37,7 @@ CORPUS = {"train": 4000, "dev": 40}  # pairs
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 ZAHLEN = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 ANY_TIME, DATA, WRITING, EVALUATING = "any time", "making data", "writing a checkpoint", "evaluating"
-POLL_SECONDS = 0.002  # writing a checkpoint takes ten times as long
+POLL_SECONDS = 0.0005
 CLOCK = "seconds"  # the only value that may differ
 
 

@@ -12,20 +12,15 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 from kill_and_resume import DATA, Training, differences, run  # noqa: E402
 
 
-class Forked(Process):
-    """A training in a process that has TensorFlow imported, with the methods of `Popen` that are used."""
-
-    def __init__(self, one: Training) -> None:
-        super().__init__(one.folder, run_command, ["t2t-trainer", *one.flags])
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
+def start(training: Training) -> Process:
+    """Starts it in a process that has TensorFlow imported."""
+    return Process(training.folder, run_command, ["t2t-trainer", *training.flags])
 
 
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_bits(tmp_path, monkeypatch):
     """Nothing is decoded: each process would make a graph for it, and equal weights decode alike."""
-    monkeypatch.setattr(Training, "start", lambda one: Forked(one))
+    monkeypatch.setattr(Training, "start", start)
     outcome = run(tmp_path / "work", kills=4, steps=60, seed=3, decoded_sentences=0)
     assert outcome.kills.total() == 4
     assert outcome.kills[DATA] >= 1

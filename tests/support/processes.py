@@ -83,6 +83,10 @@ class Process:
             assert time.monotonic() < until, self.said
             time.sleep(0.05)
 
+    def poll(self) -> int | None:
+        """Returns the exit status, or `None` before the end."""
+        return self._process.exitcode
+
     def wait(self, timeout: float = TIMEOUT) -> int:
         """Waits for the end; returns the exit status, of a signal as a negative number."""
         self._process.join(timeout)
@@ -139,7 +143,5 @@ def _call(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a job in the background, as tests may be, ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background, where tests may run
     sys.exit(function(*arguments))
