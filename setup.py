@@ -25,6 +25,7 @@ COMMANDS = (
     "parseval",
     "query_server",
     "reproduce",
+    "shortlist",
     "trainer",
     "translate_all",
 )
@@ -69,6 +70,7 @@ setup(
         "requests>=2.32",
         "sacrebleu>=2.4",
         "sacremoses>=0.1",
+        "scipy>=1.12",
         "sentencepiece>=0.2",
         "tensorboard>=2.19",
         "tensorflow>=2.21,<2.22",

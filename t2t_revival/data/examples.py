@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.data.records import READ_BUFFER, read_shard
+from t2t_revival.data.records import READ_BUFFER, ReversedShards, read_shard
 from t2t_revival.errors import T2TError
 
 OPEN_SHARDS = 16  # shards read in parallel
@@ -105,6 +106,19 @@ def parse(blocks: list[Block]) -> Pairs:
     return Pairs(
         *(Side(np.concatenate(ids[name]), np.cumsum(np.concatenate(lengths[name]))) for name in FEATURES)
     )
+
+
+def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
+    """Reads the first pairs of each shard, evenly many and about `max_pairs` of all; see `read` for errors.
+
+    Sides are swapped for `ReversedShards`.
+    """
+    blocks_per_shard = -(-max_pairs // (len(shards) * BLOCK))
+    blocks = [
+        (shard, block) for shard in shards for block in islice(read_shard(shard, BLOCK), blocks_per_shard)
+    ]
+    pairs = parse(blocks)
+    return pairs.reversed() if isinstance(shards, ReversedShards) else pairs
 
 
 def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:

@@ -32,6 +32,7 @@ from t2t_revival.decoding.beams import (
 )
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 from t2t_revival.model import Transformer
 
@@ -48,9 +49,11 @@ class BeamSearch:
             of a second copy of the softmax matrix.
         constraint: restricts outputs to trees. `None` allows any output. Probabilities are those among the
             tokens that the constraint knows.
+        shortlist: restricts outputs to tokens that may translate the source; probabilities are those among
+            them. `None` allows all. Not with a constraint.
 
     Raises:
-        T2TError: the Keras backend is not TensorFlow.
+        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
 
     Example:
         ids, scores = BeamSearch(model)(source_ids, beam_size=4, alpha=0.6, extra_length=50)
@@ -61,8 +64,9 @@ class BeamSearch:
         model: Transformer,
         constant_weights: bool = False,
         constraint: TreeConstraint | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        self.loop = DecodingLoop(model, grow, constant_weights, constraint)
+        self.loop = DecodingLoop(model, grow, constant_weights, constraint, shortlist=shortlist)
 
     def __call__(
         self,
@@ -135,7 +139,8 @@ def grow(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None) -
 def grow_topk(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> TopK:
     """Returns the 2 * beam_size best one-token extensions of each sentence's alive hypotheses."""
     logits = tf.cast(logits, tf.float32)
-    batch, num_beams, vocab = tf.shape(logits)[0], tf.shape(logits)[1], logits.shape[-1]
+    batch, num_beams = tf.shape(logits)[0], tf.shape(logits)[1]
+    vocab = logits.shape[-1] or tf.shape(logits)[2]
     num_candidates = 2 * max_or_one(beam_size)
     # The best of all are among the best of each beam: one more than needed, since PAD may be one of them.
     k = tf.minimum(num_candidates + 1, vocab)

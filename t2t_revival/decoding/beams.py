@@ -52,6 +52,8 @@ class Sentences(NamedTuple):
         encoder_bias: see `DecoderState`.
         source_words: see `words` of `DecoderState`.
         constraint_inputs: input of the constraint for each sentence, such as its number of words; else empty.
+        shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
+            empty if a sentence may use all of them.
         uniforms: random numbers for sampling, float32 [batch, position, n]; else empty.
     """
 
@@ -63,6 +65,7 @@ class Sentences(NamedTuple):
     encoder_bias: Any
     source_words: Any
     constraint_inputs: Any
+    shortlisted: Any
     uniforms: Any
 
 

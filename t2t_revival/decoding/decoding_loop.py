@@ -26,6 +26,7 @@ from t2t_revival.decoding.beams import (
     num_active,
 )
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
+from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
     cast_weights,
@@ -53,12 +54,13 @@ class DecodingLoop:
         weights: returns pairs of a variable of the model and the value to use for it. `None` uses
             `cast_weights`.
         samples: whether `grow` needs random numbers.
+        shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
 
     Attributes:
         variables: variables that a SavedModel of the loop must hold beside the model's.
 
     Raises:
-        T2TError: the Keras backend is not TensorFlow.
+        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
     """
 
     def __init__(
@@ -69,18 +71,27 @@ class DecodingLoop:
         constraint: TreeConstraint | None = None,
         weights: Callable[[], list[tuple[Any, Any]]] | None = None,
         samples: bool = False,
+        shortlist: Shortlist | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise T2TError(
                 f"decoding does not run on the Keras backend {keras.backend.backend()}: "
                 "set KERAS_BACKEND=tensorflow"
             )
+        if constraint and shortlist:
+            raise T2TError(
+                "a shortlist is for outputs that are text, and here outputs are trees: leave it out"
+            )
         self.model = model
         self._grow = grow
         self._constraint = constraint
+        self._shortlist = shortlist
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         kernel = model.softmax_embedding.kernel
-        self.variables = [tf.Variable(kernel(), trainable=False)] if constant_weights else []
+        if shortlist:
+            self.variables = shortlist.variables
+        else:
+            self.variables = [tf.Variable(kernel(), trainable=False)] if constant_weights else []
         ids, integer, real = (
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
@@ -118,14 +129,23 @@ class DecodingLoop:
         num_outputs = tf.zeros_like(max_lengths) + settings.n
         with replace_weights(self._weights()):
             state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)
-            kernel = tf.convert_to_tensor(self.variables[0]) if self.variables else state.softmax_kernel
+            kernel = state.softmax_kernel
+            tokens: Any = None
+            shortlisted: Any = ()
+            if self._shortlist:
+                tokens, shortlisted = self._shortlist.select(source_ids, prefixes)
+                kernel = self.model.softmax_embedding.kernel(tokens)
+            elif self.variables:
+                kernel = tf.convert_to_tensor(self.variables[0])
             constraint: TreeConstraint | PrefixConstraint | None = self._constraint
             constraint_inputs: Any = ()
             if self._constraint:
                 kernel = kernel[:, : self._constraint.size]
                 constraint_inputs = self._constraint.count_words(source_ids)
             elif prefixes is not None:
-                constraint, constraint_inputs = PrefixConstraint(self.model.vocab_size), prefixes
+                constraint, constraint_inputs = PrefixConstraint(tf.shape(kernel)[1]), prefixes
+                if tokens is not None:
+                    constraint_inputs = places_of(prefixes, tokens)
             sentences = Sentences(
                 indices=tf.range(tf.shape(source_ids)[0])[:, None],
                 max_lengths=max_lengths,
@@ -135,27 +155,33 @@ class DecodingLoop:
                 encoder_bias=state.encoder_bias,
                 source_words=state.words,
                 constraint_inputs=constraint_inputs,
+                shortlisted=shortlisted,
                 uniforms=uniforms,
             )
             beams = initial_beams(max_lengths, max_or_one(settings.n), state)
             variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
             *_, results = tf.while_loop(
                 lambda _, beams, __: num_active(beams) > 0,
-                partial(run_until_compaction, partial(self._step, kernel, constraint)),
+                partial(run_until_compaction, partial(self._step, kernel, tokens, constraint)),
                 variables,
                 shape_invariants=shape_invariants(variables),
             )
         exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
-        return results._replace(scores=tf.where(exists, results.scores, NEG_INF))
+        seq = results.seq if tokens is None else tf.gather(tokens, results.seq)
+        return Results(seq, tf.where(exists, results.scores, NEG_INF))
 
     def _step(
         self,
         kernel: Any,
+        tokens: Any,
         constraint: TreeConstraint | PrefixConstraint | None,
         sentences: Sentences,
         beams: Beams,
     ) -> Beams:
-        """Decodes one position: the model's logits, then `grow`."""
+        """Decodes one position: the model's logits, then `grow`.
+
+        With a shortlist, `tokens`, the hypotheses' ids are places in it.
+        """
         state = DecoderState(
             beams.self_caches,
             beams.self_bias,
@@ -165,7 +191,10 @@ class DecodingLoop:
             sentences.source_words,
             beams.words_emitted,
         )
-        logits, state = self.model.decode_step(beams.last_ids, current_length(beams), state)
+        last = beams.last_ids if tokens is None else tf.gather(tokens, beams.last_ids)
+        logits, state = self.model.decode_step(last, current_length(beams), state)
+        if not isinstance(sentences.shortlisted, tuple):
+            logits = tf.where(sentences.shortlisted, tf.cast(logits, tf.float32), NEG_INF)
         if self.model.hparams.attention_window:
             state = drop_hidden_memory(state)
         beams = beams._replace(

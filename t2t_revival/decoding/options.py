@@ -23,6 +23,7 @@ MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
 SAMPLING_METHODS = ("argmax", "random")
+SHORTLISTS = ("off", "on", "by_line")
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
@@ -43,6 +44,7 @@ class DecodeHParams:
     sampling_temp: float = 1.0  # random: divides logits; near 0, the best token is always drawn
     sampling_keep_top_k: int = -1  # random: draw from the k most probable tokens; -1 draws from all
     random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
+    shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
         for name, minimum, maximum in BOUNDS:
@@ -55,6 +57,7 @@ class DecodeHParams:
         bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
         _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
         self._check_sampling()
+        self._check_shortlist()
 
     def _check_sampling(self) -> None:
         method, temperature, top_k = self.sampling_method, self.sampling_temp, self.sampling_keep_top_k
@@ -71,6 +74,20 @@ class DecodeHParams:
         )
         _require(top_k >= 1 or top_k == -1, f"sampling_keep_top_k={top_k} must be -1 or at least 1")
         _require(self.random_seed >= 0, f"random_seed={self.random_seed} must be at least 0")
+
+    def _check_shortlist(self) -> None:
+        modes = ", ".join(SHORTLISTS)
+        _require(self.shortlist in SHORTLISTS, f"shortlist={self.shortlist} must be one of {modes}")
+        for name, given in (("constrained=True", self.constrained), ("sampling_method=random", self.samples)):
+            _require(
+                not (given and self.has_shortlist),
+                f"shortlist={self.shortlist} cannot be combined with {name}",
+            )
+
+    @property
+    def has_shortlist(self) -> bool:
+        """True if outputs are made of the tokens of a shortlist."""
+        return self.shortlist != SHORTLISTS[0]
 
     @property
     def has_columns(self) -> bool:

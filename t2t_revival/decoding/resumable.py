@@ -182,6 +182,7 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
         "problem": translator.problem and translator.problem.name,
         "max_length": translator.max_length,
         "batches side by side": translator.num_parallel_batches,
+        "translations of the shortlist": translator.translations and translator.translations.digest,
         **asdict(translator.options),
     }
 

@@ -113,13 +113,14 @@ def top_tokens(logits: Any, k: Any) -> tuple[Any, Any]:
     Returns:
         Values and ids, [batch, beams, k], largest first.
     """
-    vocab = logits.shape[-1]
-    if vocab < SMALL_VOCABULARY:
+    vocab, shape = logits.shape[-1], tf.shape(logits)
+    if vocab is None:  # a shortlist's tokens
+        vocab = shape[2]
+    elif vocab < SMALL_VOCABULARY:
         return tf.math.top_k(logits, k)
-    if vocab % GROUP:
+    if isinstance(vocab, tf.Tensor) or vocab % GROUP:
         logits = tf.pad(logits, [[0, 0], [0, 0], [0, -vocab % GROUP]], constant_values=-np.inf)
     groups = -(-vocab // GROUP)
-    shape = tf.shape(logits)
     grouped = tf.reshape(logits, [-1, groups, GROUP])  # [rows, groups, GROUP]
     largest = tf.minimum(k, groups)
     _, chosen = tf.math.top_k(tf.reduce_max(grouped, axis=2), largest)  # [rows, largest]

@@ -20,6 +20,7 @@ from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
+from t2t_revival.decoding.shortlist import BY_LINE, Shortlist, Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -46,12 +47,14 @@ class Translator:
         num_parallel_batches: number of batches that are decoded at the same time.
         constant_weights: see `BeamSearch`.
         problem: pre- and postprocesses text. `None` leaves it as it is.
+        translations: makes shortlists, if the options have one.
 
     Attributes:
         checkpoint: checkpoint that `load` has read the weights from.
 
     Raises:
-        T2TError: the options ask for trees, and the vocabulary has no tokens of trees.
+        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
+            there are no `translations`.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -68,6 +71,7 @@ class Translator:
         num_parallel_batches: int = 1,
         constant_weights: bool = False,
         problem: Text2TextProblem | None = None,
+        translations: Translations | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
@@ -77,10 +81,19 @@ class Translator:
         self.num_parallel_batches = num_parallel_batches
         self.checkpoint: Checkpoint | None = None
         self.constraint = TreeConstraint(vocabulary.pieces) if self.options.constrained else None
-        self._search = BeamSearch(model, constant_weights, self.constraint)
+        self.translations = translations
+        self._search = BeamSearch(model, constant_weights, self.constraint, self.shortlist())
         temperature, top_k = self.options.sampling_temp, self.options.sampling_keep_top_k
         self._sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
         self._scorer = Scorer(model)
+
+    def shortlist(self) -> Shortlist | None:
+        """Returns a new shortlist as the options ask for; `None` if they do not."""
+        if not self.options.has_shortlist:
+            return None
+        if self.translations is None:
+            raise T2TError(f"decode_hparams: shortlist={self.options.shortlist} needs translations")
+        return Shortlist(self.translations, self.options.shortlist == BY_LINE)
 
     @classmethod
     def load(
@@ -107,7 +120,8 @@ class Translator:
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
 
         Raises:
-            T2TError: there is no trained model, it is corrupt, or `decode_hparams` is invalid.
+            T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
+                shortlists and the folder has no translations.
         """
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
@@ -128,6 +142,7 @@ class Translator:
             num_parallel_batches=num_parallel_batches,
             constant_weights=constant_weights and precision == "float32",
             problem=_problem(run.problem, options),
+            translations=Translations.load(folder, run.fingerprint) if options.has_shortlist else None,
         )
         translator.checkpoint = checkpoint
         return translator

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
-from t2t_revival.hints import datagen_command
 from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import (
@@ -19,7 +18,7 @@ from t2t_revival.training.checkpoints.file import (
     CorruptCheckpointError,
     fingerprint,
 )
-from t2t_revival.training.run import IMPORTED_DATA, Run
+from t2t_revival.training.run import Run, data_of_model
 
 if TYPE_CHECKING:
     from t2t_revival.evaluation.decoded import Metric
@@ -40,14 +39,7 @@ def evaluation_settings(
     Raises:
         T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
     """
-    metadata = problem.metadata(data_dir)
-    if metadata.vocab_fingerprint != run.fingerprint:
-        other = output_dir / IMPORTED_DATA
-        raise T2TError(
-            f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
-            f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-            + datagen_command(problem, other, output_dir / run.vocabulary)
-        )
+    metadata = data_of_model(problem, run, output_dir, data_dir)
     problem.shards(split, data_dir)
     return settings_fingerprint(
         data=dataclasses.asdict(metadata.splits[split]),

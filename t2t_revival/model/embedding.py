@@ -49,9 +49,13 @@ class TokenEmbedding(Layer):
         scales = ops.cast(ops.not_equal(x, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
         return vectors * scales[..., None]
 
-    def kernel(self) -> Any:
-        """Returns the matrix before the softmax, [hidden, vocab], in the layer's precision."""
-        return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
+    def kernel(self, ids: Any = None) -> Any:
+        """Returns the matrix before the softmax, [hidden, vocab], in the layer's precision.
+
+        With `ids`, int [tokens], that of these tokens only, [hidden, tokens].
+        """
+        vectors = self.embeddings if ids is None else ops.take(self.embeddings, ids, axis=0)
+        return ops.transpose(ops.cast(vectors, self.compute_dtype))
 
 
 def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:

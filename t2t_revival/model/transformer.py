@@ -168,7 +168,7 @@ class Transformer(keras.Model):
         state = state._replace(self_bias=self_attention.next_bias(state.self_bias, batch, beams))
         x, self_caches = self.decoder(x, state=state, beams=beams)
         logits = ops.matmul(x, state.softmax_kernel)  # [batch * beams, vocab]
-        logits = ops.reshape(logits, (-1, beams, logits.shape[-1]))  # [batch, beams, vocab]
+        logits = ops.reshape(logits, (-1, beams, ops.shape(logits)[1]))  # [batch, beams, vocab]
         return logits, state._replace(self_caches=self_caches)
 
     def get_config(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
+from t2t_revival.hints import datagen_command
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
@@ -25,6 +26,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, writing
 
 if TYPE_CHECKING:
+    from t2t_revival.data.metadata import Metadata
     from t2t_revival.problems.text_problems import Text2TextProblem
 
 FILE_NAME = "run.json"
@@ -172,6 +174,23 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
         old = stored.get(field, new)
         if old != new:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
+
+
+def data_of_model(problem: Text2TextProblem, run: Run, output_dir: Path, data_dir: Path) -> Metadata:
+    """Returns the metadata of data that has the vocabulary of the model in `output_dir`.
+
+    Raises:
+        T2TError: there is no data in `data_dir`, or it has another vocabulary.
+    """
+    metadata = problem.metadata(data_dir)
+    if metadata.vocab_fingerprint != run.fingerprint:
+        other = output_dir / IMPORTED_DATA
+        raise T2TError(
+            f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
+            f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
+            + datagen_command(problem, other, output_dir / run.vocabulary)
+        )
+    return metadata
 
 
 def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
