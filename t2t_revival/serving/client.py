@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
+WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {"inputs": "string", "beam_size": "int32", "alpha": "float32", "extra_length": "int32", "n": "int32"}
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
@@ -267,11 +268,12 @@ def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, 
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
         return DEFAULT, {"inputs": lines}
-    return WITH_OPTIONS, {"inputs": lines, **option_inputs(options, len(lines))}
+    signature = WITH_SHORTLIST if options.has_shortlist else WITH_OPTIONS
+    return signature, {"inputs": lines, **option_inputs(options, len(lines))}
 
 
 def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
-    """Returns the options of `translate_with_options`, each repeated for each line."""
+    """Returns the options of `ServingModule.translate_with_options`, each repeated for each line."""
     values = {
         "beam_size": options.beam_size,
         "alpha": float(options.alpha),

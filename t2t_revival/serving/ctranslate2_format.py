@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.shortlist import Translations
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
+VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
 
 def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "none") -> None:
@@ -28,7 +31,8 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
     penalty differs: log-probability / length^alpha.
 
     Args:
-        translator: model, vocabulary and options.
+        translator: model, vocabulary and options. If the options have a shortlist, it becomes CTranslate2's
+            vocabulary map, for a union of the batch.
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
 
@@ -36,6 +40,7 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
         T2TError: the package `ctranslate2` is missing, or does not support the model.
     """
     vocabulary = translator.vocabulary
+    vocabulary_map = _vocabulary_map(translator.translations, vocabulary.pieces)
     spec = _spec(translator.model, translator.max_length + translator.options.extra_length)
     spec.register_source_vocabulary(vocabulary.pieces)
     spec.register_target_vocabulary(vocabulary.pieces)
@@ -52,6 +57,25 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
     folder.mkdir()
     spec.save(str(folder))
     (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
+    if vocabulary_map:
+        (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
+
+
+def _vocabulary_map(translations: Translations | None, pieces: Sequence[str]) -> str:
+    """Formats translations: a source piece, a tab, and target pieces, separated by spaces, on each line.
+
+    The line of the empty piece has the pieces that are always allowed.
+    """
+    if translations is None:
+        return ""
+    if any(character in piece for piece in pieces for character in " \t\n"):
+        raise T2TError(
+            "a vocabulary map of CTranslate2 cannot have pieces with spaces, as those of T2T are: "
+            "export without a shortlist"
+        )
+    rows = {"": [*translations.frequent]}
+    rows |= {pieces[source]: [source, *best[best != PAD]] for source, best in enumerate(translations.best)}
+    return "".join(f"{piece}\t{' '.join(pieces[i] for i in targets)}\n" for piece, targets in rows.items())
 
 
 def _spec(model: Transformer, positions: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,12 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS, option_inputs
+from t2t_revival.serving.client import DEFAULT, option_inputs
 from t2t_revival.serving.ctranslate2_format import write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.translator import Translator
 
 UNFINISHED = ".unfinished-"  # prefix of a folder that a killed export may leave
@@ -94,9 +92,8 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
 
     def write(folder: Path) -> None:
         _write_configuration(export_dir, name)
-        signatures = {DEFAULT: module.translate, WITH_OPTIONS: module.translate_with_options}
-        tf.saved_model.save(module, str(folder), signatures=signatures)
-        _write_warmup(folder, name, translator.vocabulary, translator.options)
+        tf.saved_model.save(module, str(folder), signatures=module.signatures)
+        _write_warmup(folder, name, translator, module.signatures)
 
     return _new_folder(export_dir, write)
 
@@ -140,19 +137,22 @@ def _write_configuration(export_dir: Path, name: str) -> None:
                 file.write(text.encode())
 
 
-def _write_warmup(folder: Path, name: str, vocabulary: TextEncoder, options: DecodeHParams) -> None:
+def _write_warmup(folder: Path, name: str, translator: Translator, signatures: Iterable[str]) -> None:
     """Writes requests that TensorFlow Serving runs before it reports that it is ready.
 
     Their lines are made of the vocabulary's pieces; `folder` is a version's.
     """
+    vocabulary = translator.vocabulary
     path = folder / WARMUP
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as records:
         for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
-            records.write(_prediction_log(name, DEFAULT, inputs))
-            records.write(_prediction_log(name, WITH_OPTIONS, inputs | option_inputs(options, lines)))
+            options = option_inputs(translator.options, lines)
+            for signature in signatures:
+                given = inputs if signature == DEFAULT else inputs | options
+                records.write(_prediction_log(name, signature, given))
 
 
 def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:

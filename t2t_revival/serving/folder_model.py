@@ -44,6 +44,11 @@ class FolderModel:
         """Calls a signature; see `Model.predict`."""
         import tensorflow as tf
 
+        if signature not in self._signatures:
+            raise T2TError(
+                f"{self.where}: exported without a shortlist; export it again with "
+                "--decode_hparams=shortlist=by_line, or ask without one"
+            )
         tensors = {name: tf.constant(values, DTYPES[name]) for name, values in inputs.items()}
         called_before, self._called = self._called, True
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_TREE
 from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import NO_OUTPUT
+from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SHORTLIST
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -32,17 +33,22 @@ MAX_INT8 = 127  # the range is symmetric
 Outputs = dict[str, tf.Tensor]
 
 
-def _lines(name: str) -> tf.TensorSpec:
-    return tf.TensorSpec([None], tf.string, name=name)
-
-
-def _option(name: str, dtype: tf.DType) -> tf.TensorSpec:
-    """Spec of a scalar or [batch], which no signature can express; `_checks` checks the shape."""
-    return tf.TensorSpec(None, dtype, name=name)
+# An option is a scalar or [batch], which no signature can express; `_checks` checks the shape.
+OPTIONS = [
+    tf.TensorSpec([None], tf.string, name="inputs"),
+    tf.TensorSpec(None, tf.int32, name="beam_size"),
+    tf.TensorSpec(None, tf.float32, name="alpha"),
+    tf.TensorSpec(None, tf.int32, name="extra_length"),
+    tf.TensorSpec(None, tf.int32, name="n"),
+]
 
 
 class ServingModule(tf.Module):
     """`Translator` as TensorFlow and TensorFlow Text ops.
+
+    If the translator's options have a shortlist, `translate` has it too, and so has a third signature with
+    the options of the call. With shortlist=by_line, a line's output does not depend on its batch; with
+    shortlist=on it may depend on the lines that a server has joined with it.
 
     Args:
         translator: its weights become part of a SavedModel of this module.
@@ -61,17 +67,36 @@ class ServingModule(tf.Module):
         weights = Int8Weights(model) if quantize == "int8" else None
         self._constraint = translator.constraint
         self._separates_words = translator.problem is not None and translator.problem.separates_words
-        self._search = DecodingLoop(model, grow, quantize == "none", self._constraint, weights)
+        search = partial(DecodingLoop, model, grow, constraint=self._constraint, weights=weights)
+        self._search = search(constant_weights=quantize == "none")
+        shortlist = translator.shortlist()
+        self._default_search = search(shortlist=shortlist) if shortlist else self._search
         # A SavedModel holds attributes only. A Keras variable would be saved twice: the one that the graph
         # reads, and another that TensorFlow Serving restores.
         own = weights.variables if weights else [weight.value for weight in model.weights]
-        self.weights = [*own, *self._search.variables]
+        tokens = shortlist.variables if shortlist else []
+        self.weights = [*own, *self._search.variables, *tokens]
         self.tokenizer = vocabulary.graph_resource
         self._vocabulary = vocabulary
         self._options = translator.options
         self._max_length = translator.max_length
+        self.translate_with_shortlist = None
+        if shortlist:
+            self.translate_with_shortlist = tf.function(
+                partial(self._translate_with_options, self._default_search),
+                input_signature=OPTIONS,
+                autograph=False,
+            )
 
-    @tf.function(input_signature=[_lines("inputs")], autograph=False)
+    @property
+    def signatures(self) -> dict[str, Any]:
+        """Functions of the SavedModel, by the names of their signatures."""
+        functions = {DEFAULT: self.translate, WITH_OPTIONS: self.translate_with_options}
+        if self.translate_with_shortlist:
+            functions[WITH_SHORTLIST] = self.translate_with_shortlist
+        return functions
+
+    @tf.function(input_signature=OPTIONS[:1], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:
         """Translates lines with the options of the export.
 
@@ -85,18 +110,9 @@ class ServingModule(tf.Module):
         """
         options = self._options
         settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
-        return self._translate(inputs, settings)
+        return self._translate(self._default_search, inputs, settings)
 
-    @tf.function(
-        input_signature=[
-            _lines("inputs"),
-            _option("beam_size", tf.int32),
-            _option("alpha", tf.float32),
-            _option("extra_length", tf.int32),
-            _option("n", tf.int32),
-        ],
-        autograph=False,
-    )
+    @tf.function(input_signature=OPTIONS, autograph=False)
     def translate_with_options(
         self, inputs: tf.Tensor, beam_size: tf.Tensor, alpha: tf.Tensor, extra_length: tf.Tensor, n: tf.Tensor
     ) -> Outputs:
@@ -119,6 +135,17 @@ class ServingModule(tf.Module):
         Raises:
             InvalidArgumentError: an option has a wrong shape, or is out of bounds.
         """
+        return self._translate_with_options(self._search, inputs, beam_size, alpha, extra_length, n)
+
+    def _translate_with_options(
+        self,
+        search: DecodingLoop,
+        inputs: tf.Tensor,
+        beam_size: tf.Tensor,
+        alpha: tf.Tensor,
+        extra_length: tf.Tensor,
+        n: tf.Tensor,
+    ) -> Outputs:
         batch = tf.shape(inputs)[0]
         options = {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}
         checks = _checks(options, batch)
@@ -128,9 +155,9 @@ class ServingModule(tf.Module):
             checks.append(tf.Assert(fits, [message, extra_length]))
         with tf.control_dependencies(checks):
             columns = {name: _column(value, batch) for name, value in options.items()}
-        return self._translate(inputs, SearchSettings(**columns))
+        return self._translate(search, inputs, SearchSettings(**columns))
 
-    def _translate(self, inputs: tf.Tensor, settings: SearchSettings) -> Outputs:
+    def _translate(self, search: DecodingLoop, inputs: tf.Tensor, settings: SearchSettings) -> Outputs:
         batch = tf.shape(inputs)[0]
         inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # the ops below need a line
         texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
@@ -138,7 +165,7 @@ class ServingModule(tf.Module):
         if self._separates_words:
             texts = _words(texts)
         blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
-        ids, scores = self._search(self._encode(texts, blank), settings)
+        ids, scores = search(self._encode(texts, blank), settings)
         shape = tf.shape(scores)
         flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
         outputs = tf.strings.regex_replace(self._vocabulary.decode_in_graph(flat), LINE_END, " ")

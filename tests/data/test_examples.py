@@ -21,6 +21,15 @@ def test_pairs_come_in_file_order(shard, monkeypatch):
     assert list(examples.read([shard, shard])) == PAIRS * 2
 
 
+def test_pairs_are_taken_from_each_shard(shard, monkeypatch):
+    monkeypatch.setattr(examples, "BLOCK", 1)
+    pairs = examples.read_pairs([shard, shard], 3)
+    assert pairs.inputs.lengths.tolist() == [3, 3, 3, 3]
+    assert pairs.targets.ids.tolist() == [5, 1, 1, 5, 1, 1]
+    swapped = examples.read_pairs(records.ReversedShards([shard]), 1)
+    assert (swapped.inputs.ids.tolist(), swapped.targets.ids.tolist()) == ([5, 1], [3, 4, 1])
+
+
 def test_an_empty_shard_can_be_read(tmp_path):
     records.write_shard(tmp_path / "empty", [])
     assert list(examples.read([tmp_path / "empty"])) == []

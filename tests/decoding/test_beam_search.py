@@ -220,10 +220,14 @@ def test_top_tokens_are_the_largest(vocab_size, k):
     logits = np.random.default_rng(vocab_size + k).permuted(
         np.arange(6.0 * vocab_size, dtype=np.float32).reshape(2, 3, vocab_size), axis=2
     )
-    values, ids = top_tokens(tf.constant(logits), tf.constant(k))
     expected = np.argsort(-logits, axis=-1)[:, :, :k]
-    np.testing.assert_array_equal(ids, expected)
-    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=-1))
+    of_any_size = tf.function(
+        top_tokens, input_signature=[tf.TensorSpec([None] * 3), tf.TensorSpec([], tf.int32)]
+    )
+    for function in (top_tokens, of_any_size):
+        values, ids = function(tf.constant(logits), tf.constant(k))
+        np.testing.assert_array_equal(ids, expected)
+        np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=-1))
 
 
 def test_length_penalty_is_t2ts():

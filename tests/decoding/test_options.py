@@ -46,6 +46,9 @@ def test_overrides_stand_above_the_problems_defaults():
         ("sampling_method=random,sampling_temp=nan", "between 0.001 and 1000"),
         ("sampling_method=random,sampling_keep_top_k=0", "-1 or at least 1"),
         ("sampling_method=random,random_seed=-1", "at least 0"),
+        ("shortlist=yes", "must be one of off, on, by_line"),
+        ("shortlist=on,constrained=True", "shortlist=on cannot be combined with constrained=True"),
+        ("shortlist=on,sampling_method=random", "cannot be combined with sampling_method=random"),
     ],
 )
 def test_wrong_ones_are_refused_in_one_line(text, message):

@@ -25,11 +25,12 @@ def vocabulary(vocabulary_file):
 
 @pytest.fixture(scope="module")
 def make_translator(vocabulary):
-    """Makes translators with the same random weights: (options, max_length, hparams)."""
+    """Makes translators with the same random weights: (options, max_length, translations, hparams)."""
 
-    def make(options, max_length=None, **changes):
+    def make(options, max_length=None, translations=None, **changes):
         keras.utils.set_random_seed(3)
         hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, **changes)
-        return Translator(Transformer(hparams, vocabulary.size), vocabulary, options, max_length)
+        model = Transformer(hparams, vocabulary.size)
+        return Translator(model, vocabulary, options, max_length, translations=translations)
 
     return make

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.shortlist import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -122,4 +125,42 @@ def test_bfloat16_without_pytorch(vocabulary, tmp_path, monkeypatch):
     monkeypatch.setattr("ctranslate2.specs.model_spec.torch_is_available", False)
     with pytest.raises(T2TError, match=r"--quantize=bfloat16: .* requires torch"):
         write_ctranslate2(translator(vocabulary), tmp_path / "model", "bfloat16")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_a_shortlist_becomes_the_vocabulary_map(vocabulary, tmp_path):
+    """Probability is divided among the tokens of the map; the model's best output has EOS alone."""
+    model = translator(vocabulary, **PRE_NORM).model
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
+    best = np.random.default_rng(0).integers(3, VOCAB, (VOCAB, 3)).astype(np.int32)
+    translations = Translations(best, np.array([5, 288], np.int32), vocabulary.fingerprint)
+    options, source = DecodeHParams(shortlist="on"), 299
+    write_ctranslate2(Translator(model, vocabulary, options, translations=translations), tmp_path / "model")
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    tokens = {
+        "all": [*range(EOS, VOCAB)],
+        "map": sorted({EOS, vocabulary.unknown, 5, 288, source, *best[source]}),
+    }
+    logits = np.asarray(model({"inputs": np.array([[source, EOS]]), "targets": np.array([[EOS]])}))[0, 0]
+    for allowed, use_vmap in (("all", False), ("map", True)):
+        (found,) = theirs.translate_batch(
+            [[vocabulary.pieces[source]]],
+            length_penalty=0,
+            min_decoding_length=0,
+            use_vmap=use_vmap,
+            return_scores=True,
+        )
+        assert found.hypotheses == [[]]
+        expected = logits[EOS] - np.log(np.exp(logits[tokens[allowed]]).sum())
+        assert found.scores[0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_vocabulary_map_cannot_have_spaces(subwords_file, tmp_path):
+    vocabulary = SubwordVocabulary(subwords_file)
+    translations = Translations(np.zeros((vocabulary.size, 1), np.int32), np.array([2]), "")
+    model = Transformer(HParams(**SIZES), vocabulary.size)
+    ours = Translator(model, vocabulary, DecodeHParams(shortlist="on"), translations=translations)
+    with pytest.raises(T2TError, match=r"cannot have pieces with spaces.*export without a shortlist"):
+        write_ctranslate2(ours, tmp_path / "model")
     assert not (tmp_path / "model").exists()

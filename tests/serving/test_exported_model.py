@@ -167,3 +167,11 @@ def test_an_incomplete_model(folder, tmp_path):
     shutil.rmtree(version / "variables")
     with pytest.raises(T2TError, match=rf"{version}: cannot be loaded \("):
         FolderModel(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_model_without_a_shortlist_says_so(folder):
+    with pytest.raises(
+        T2TError, match="exported without a shortlist; export it again with --decode_hparams="
+    ):
+        client.query(FolderModel(folder), ["the"], DecodeHParams(shortlist="on"))

@@ -1,5 +1,7 @@
 """The graph of strings returns the outputs of `Translator`, for any text in any batch."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.shortlist import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export
@@ -141,3 +144,32 @@ def test_restricted_attention_is_served(make_translator, tmp_path):
     found = tf.saved_model.load(str(version)).signatures["serving_default"](inputs=tf.constant(LINES))
     for row, expected in enumerate(translator.nbest(LINES)):
         check(found, row, expected)
+
+
+@pytest.fixture(scope="module")
+def shortlisted(make_translator, vocabulary):
+    """A translator with shortlists of random translations, by line."""
+    best = np.random.default_rng(0).integers(3, vocabulary.size, (vocabulary.size, 3)).astype(np.int32)
+    best[0] = 0
+    translations = Translations(best, np.array([5], np.int32), vocabulary.fingerprint)
+    options = dataclasses.replace(OPTIONS, shortlist="by_line")
+    return make_translator(options, 30, translations)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:line 5")
+def test_a_shortlist_is_served_and_can_be_left_out(translator, shortlisted, tmp_path):
+    loaded = tf.saved_model.load(str(export(shortlisted, tmp_path, "m"))).signatures
+    assert set(loaded) == {"serving_default", "translate_with_options", "translate_with_shortlist"}
+    inputs = {"inputs": tf.constant(LINES), "beam_size": tf.constant([3]), "alpha": tf.constant([0.6])}
+    inputs |= {"extra_length": tf.constant([5]), "n": tf.constant([3])}
+    with_it, without = shortlisted.nbest(LINES), translator.nbest(LINES)
+    assert [outputs[0].text for outputs in with_it] != [outputs[0].text for outputs in without]
+    for signature, request, expected in (
+        ("serving_default", {"inputs": inputs["inputs"]}, with_it),
+        ("translate_with_shortlist", inputs, with_it),
+        ("translate_with_options", inputs, without),
+    ):
+        found = loaded[signature](**request)
+        for row, outputs in enumerate(expected):
+            check(found, row, outputs)
