@@ -10,6 +10,9 @@ VENV ?= .venv
 EXTRAS ?= dev
 BIN := $(VENV)/bin
 
+# Bytecode is kept in any case: without it, each process of tests would compile all files of tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Files of tests that run side by side; most tests use one core.
 JOBS ?= 2
 

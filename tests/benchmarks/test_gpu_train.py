@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.errors import T2TError
+from tests.support.backend_process import run_with_backend
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = BENCHMARKS / "gpu_train.py"
@@ -32,8 +33,6 @@ TINY = [
     "--rounds=2",
     "--matmul_size=64",
 ]
-# What JAX compiles runs a few times here: it would be optimized in vain.
-IN_JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed: pip install t2t_revival[jax]"
 )
@@ -117,9 +116,7 @@ def test_a_checkout_that_is_not_installed():
 def run(folder, *flags, **environment):
     found = folder / "found.json"
     command = [sys.executable, str(SCRIPT), *TINY, f"--json={found}", *flags]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=600
-    )
+    done = run_with_backend(command, "jax", **environment)
     return done, json.loads(found.read_text())["runs"] if found.exists() else []
 
 
@@ -147,7 +144,7 @@ def test_under_jax_without_tensorflow(tmp_path):
     (tmp_path / "tensorflow.py").write_text(code)
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     flags = ["--allow_cpu", "--accumulate=2", "--try", "random=rbg"]
-    done, runs = run(tmp_path, *flags, **IN_JAX, PYTHONPATH=path)
+    done, runs = run(tmp_path, *flags, PYTHONPATH=path)
     check(done, runs)
     assert [r["variation"] for r in runs] == ["", "random=rbg"]
     assert "JAX" in runs[0]["versions"]
@@ -166,7 +163,7 @@ def test_under_tensorflow(tmp_path):
 @pytest.mark.slow
 @needs_jax
 def test_no_gpu(tmp_path):
-    done, runs = run(tmp_path, **IN_JAX)
+    done, runs = run(tmp_path)
     assert (done.returncode, runs) == (1, [])
     error, skipped = done.stderr.splitlines()[-2:]
     assert "sees no GPU: set KERAS_BACKEND to tensorflow or jax" in error
@@ -176,8 +173,6 @@ def test_no_gpu(tmp_path):
 @needs_jax
 @pytest.mark.slow
 def test_variations_compute_the_same():
-    done = subprocess.run(
-        [sys.executable, str(VARIATIONS)], capture_output=True, text=True, env={**os.environ, **IN_JAX}
-    )
+    done = run_with_backend([sys.executable, str(VARIATIONS)], "jax")
     assert done.returncode == 0, done.stderr[-3000:]
     assert "the same" in done.stdout

@@ -15,6 +15,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
@@ -92,7 +93,7 @@ def counted(counts: BracketCounts) -> Counted:
 
 
 def line(tree: Tree) -> str:
-    return " ".join(str(tree).split())
+    return " ".join(tree.pformat(margin=sys.maxsize).split())  # not `str`, which tries to fit each subtree
 
 
 def measures(found: Counted) -> tuple[float, float, int]:

@@ -3,7 +3,6 @@
 import ast
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from keras import ops
 import t2t_revival.model
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from tests.support.backend_process import run_with_backend
 from tests.support.layer_checks import CASES, check_layer
 
 MODEL_FOLDER = Path(t2t_revival.model.__file__).parent
@@ -24,8 +24,6 @@ IDS = {
     "inputs": np.array([[3, 4, 5, 1], [7, 8, 1, 0]], "int32"),
     "targets": np.array([[9, 2, 1], [3, 1, 0]], "int32"),
 }
-# What JAX compiles runs once here: it is optimized in vain, which takes half of the test's time.
-ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 FLAGS = np.zeros((11, 3), "float32")  # of tokens; see `DeterministicAttention`
 FLAGS[[1, 5], 0] = FLAGS[7, 1] = FLAGS[[2, 9], 2] = 1
 
@@ -85,14 +83,9 @@ def test_every_layer_and_the_model_in_another_backend(
         expected[name] = ops.convert_to_numpy(ops.cast(model(IDS), "float32"))
     np.savez(tmp_path / "ids.npz", **IDS)
     (tmp_path / "hparams.json").write_text(hparams.to_json())
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.check_backend", str(tmp_path), backend],
-        env={**os.environ, **ENVIRONMENT, "KERAS_BACKEND": backend},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command = [sys.executable, "-m", "tests.support.check_backend", str(tmp_path), backend]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = run_with_backend(command, backend, PYTHONPATH=path)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
     found = np.load(tmp_path / f"{backend}.npz")
     for name, logits in expected.items():

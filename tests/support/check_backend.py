@@ -1,5 +1,6 @@
 """Run by test_backends.py in a process of its own: checks every layer, loads, steps and trains models."""
 
+import gc
 import sys
 import tempfile
 from pathlib import Path
@@ -60,6 +61,7 @@ def trained_losses(hparams: HParams, ids: dict[str, Any]) -> dict[str, np.ndarra
 
 
 def main(folder: Path, backend: str) -> None:
+    gc.freeze()  # what has been imported, through which each collection would go
     assert keras.backend.backend() == backend
     with tempfile.TemporaryDirectory() as scratch:
         for name, case in CASES.items():

@@ -16,12 +16,13 @@ from typing import Any
 
 TIMEOUT = 300  # seconds
 _FORKING = multiprocessing.get_context("forkserver")
-IMPORTED = ["t2t_revival.experiment", "t2t_revival.decoding.translator"]
+# The first imports the others; where pytest was started elsewhere than here, it is not found.
+PRELOADED = ["tests.support.preloaded", "t2t_revival.experiment", "t2t_revival.decoding.translator"]
 
 
 def start_server() -> None:
     """Starts the process to fork from, before the package starts one without TensorFlow to make data."""
-    _FORKING.set_forkserver_preload(IMPORTED)
+    _FORKING.set_forkserver_preload(PRELOADED)
     multiprocessing.forkserver.ensure_running()
 
 
