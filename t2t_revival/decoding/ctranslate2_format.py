@@ -11,39 +11,43 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.stacks import EncoderLayer
 
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
+NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 
 
-def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "none") -> None:
+def write_ctranslate2(
+    model: Transformer, vocabulary: TextEncoder, positions: int, folder: Path, quantize: str = "none"
+) -> None:
     """Writes a folder for `ctranslate2.Translator`, with the vocabulary.
 
     CTranslate2 translates from pieces to pieces of the vocabulary, and adds EOS to its inputs. Its length
     penalty differs: log-probability / length^alpha.
 
     Args:
-        translator: model, vocabulary and options.
+        model: the model.
+        vocabulary: of source and target.
+        positions: maximum length of an input or output; at least `MIN_POSITIONS` are written.
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
 
     Raises:
         T2TError: the package `ctranslate2` is missing, or does not support the model.
     """
-    vocabulary = translator.vocabulary
-    spec = _spec(translator.model, translator.max_length + translator.options.extra_length)
+    spec = _spec(model, max(positions, MIN_POSITIONS))
     spec.register_source_vocabulary(vocabulary.pieces)
     spec.register_target_vocabulary(vocabulary.pieces)
     config = spec.config
     config.decoder_start_token = config.bos_token = vocabulary.pieces[PAD]  # only its name is used
     config.eos_token, config.unk_token = vocabulary.pieces[EOS], vocabulary.pieces[vocabulary.unknown]
     config.add_source_eos = True
-    config.layer_norm_epsilon = translator.model.hparams.norm_epsilon
+    config.layer_norm_epsilon = model.hparams.norm_epsilon
     spec.validate()
     try:
         spec.optimize(quantization=None if quantize == "none" else quantize)
@@ -59,9 +63,7 @@ def _spec(model: Transformer, positions: int) -> Any:
     try:
         from ctranslate2.specs import transformer_spec
     except ImportError as error:
-        raise T2TError(
-            "--format=ctranslate2 needs a package that is not installed: pip install -U ctranslate2"
-        ) from error
+        raise T2TError(NOT_INSTALLED) from error
 
     h = model.hparams
     if h.key_channels != h.value_channels:
@@ -79,11 +81,10 @@ def _spec(model: Transformer, positions: int) -> Any:
         transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **kind),
     )
     encoder, decoder = spec.encoder, spec.decoder
-    length = max(positions, MIN_POSITIONS)
     encoder.embeddings[0].weight = _array(model.source_embedding.embeddings)
-    encoder.position_encodings.encodings = _encodings(model.source_positions, length)
+    encoder.position_encodings.encodings = _encodings(model.source_positions, positions)
     decoder.embeddings.weight = _array(model.target_embedding.embeddings)
-    decoder.position_encodings.encodings = _encodings(model.target_positions, length)
+    decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
     decoder.start_from_zero_embedding = True  # instead of a start token
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
     decoder.projection.bias = np.zeros(model.vocab_size, np.float32)
