@@ -12,6 +12,7 @@ from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.stacks import EncoderLayer
@@ -58,6 +59,23 @@ def write_ctranslate2(
     (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
 
 
+def check_convertible(hparams: HParams) -> None:
+    """Checks that CTranslate2 supports a model.
+
+    Raises:
+        T2TError: it does not.
+    """
+    if hparams.key_channels != hparams.value_channels:
+        sizes = f"{hparams.key_channels} and {hparams.value_channels}"
+        raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
+    if hparams.deterministic_attention:
+        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
+    if hparams.attention_window:
+        raise T2TError(
+            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
+        )
+
+
 def _spec(model: Transformer, positions: int) -> Any:
     """Returns the weights as CTranslate2's specification, float32."""
     try:
@@ -66,15 +84,7 @@ def _spec(model: Transformer, positions: int) -> Any:
         raise T2TError(NOT_INSTALLED) from error
 
     h = model.hparams
-    if h.key_channels != h.value_channels:
-        sizes = f"{h.key_channels} and {h.value_channels}"
-        raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
-    if h.deterministic_attention:
-        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
-    if h.attention_window:
-        raise T2TError(
-            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
-        )
+    check_convertible(h)
     kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),
