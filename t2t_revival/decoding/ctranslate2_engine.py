@@ -231,8 +231,9 @@ class CTranslate2Engine:
             [
                 Hypothesis([self._ids[piece] for piece in pieces], score * len(pieces) ** alpha + log_prob)
                 for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+                if pieces
             ]
-            or [Hypothesis([EOS], 0.0)]
+            or [Hypothesis([EOS], 0.0)]  # of a source without tokens
             for result, log_prob in zip(results, forced, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 TIMEOUT = 300  # seconds
 _FORKING = multiprocessing.get_context("forkserver")
-IMPORTED = ["t2t_revival.experiment", "t2t_revival.decoding.translator"]
+IMPORTED = ["t2t_revival.experiment", "t2t_revival.decoding.tensorflow_engine"]
 
 
 def start_server() -> None:
