@@ -48,7 +48,7 @@ class Hypothesis:
 
     @property
     def finished(self) -> bool:
-        """Whether it ends with EOS."""
+        """True if it ends with EOS."""
         return self.ids[-1:] == [EOS]
 
     def score(self, alpha: float) -> float:
