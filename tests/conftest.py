@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.hparams import HParams
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -32,6 +33,7 @@ SUBTOKENS = [
     "ü",
     "é_",
 ]
+TEXT = [f"the {noun} sees {number} houses . der {noun}" for noun in ("dog", "cat") for number in range(9)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -92,3 +94,15 @@ def subwords_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.translate_ende_toy.64.subwords"
     path.write_text("".join(f"'{subtoken}'\n" for subtoken in subtokens), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="session")
+def vocabulary_file(tmp_path_factory):
+    """A vocabulary of 310 pieces."""
+    return Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310).path
+
+
+@pytest.fixture(scope="module")
+def vocabulary(vocabulary_file):
+    """A vocabulary per module, since a new random seed makes TensorFlow lose SentencePiece's resources."""
+    return Vocabulary(vocabulary_file)

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 LEAST_TOKENS = 16  # minimum that t2t_revival counts per sentence
 
 
-def decoder(folder: Path, num_parallel_batches: int) -> Translate:
+def decoder(
+    folder: Path, num_parallel_batches: int, engine: str = "tensorflow", precision: str = "float32"
+) -> Translate:
     """Returns `t2t-decoder`'s `Translator` for an output_dir."""
     import dataclasses
 
-    _threads(num_parallel_batches)
     from t2t_revival.decoding.translator import Translator
 
-    translator = Translator.load(folder, num_parallel_batches=num_parallel_batches)
+    if engine == "tensorflow":
+        _threads(num_parallel_batches)
+    translator = Translator.load(
+        folder, num_parallel_batches=num_parallel_batches, engine=engine, precision=precision
+    )
 
     def translate(lines: list[str], batch: int) -> list[str]:
         tokens = sum(max(len(ids) + 1, LEAST_TOKENS) for ids in translator.vocabulary.encode_batch(lines))

@@ -42,6 +42,8 @@ CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
 WEIGHTS = str(PEERS / "weights.py")
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
+    "t2t-decoder-ctranslate2-float32": Entry("decoder", options={"engine": "ctranslate2"}),
+    "t2t-decoder-ctranslate2-int8": Entry("decoder", options={"engine": "ctranslate2", "precision": "int8"}),
     "saved_model-float32": Entry("saved_model", EXPORTER),
     "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
     "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),

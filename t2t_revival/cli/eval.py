@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from absl import flags
@@ -11,6 +12,9 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.messages import duration, say, say_skipped
+from t2t_revival.decoding.ctranslate2_engine import check_options, find_device, num_parallel_batches
+from t2t_revival.decoding.engines import CTRANSLATE2
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     DECODED,
@@ -58,6 +62,7 @@ def command_flags() -> flags.FlagValues:
         eval_bleu_sentences="Sentences, evenly spread over the split, that are decoded for BLEU or F1; 0 "
         "decodes none.",
     )
+    run_flags.define_engine(values)
     wait_flags.define(values, "checkpoint", "eval_timeout_mins")
     return values
 
@@ -68,13 +73,28 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _eval(values: flags.FlagValues) -> None:
+    engine = _other_engine(values)
     output_dir, run = run_flags.open_run(values)
+    if engine:
+        check_options(DecodeHParams.parse("", run.decode_hparams))
     problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
-    settings = evaluation_settings(problem, run, output_dir, split, data_dir, values.eval_bleu_sentences)
+    settings = evaluation_settings(
+        problem, run, output_dir, split, data_dir, values.eval_bleu_sentences, engine
+    )
     tensorflow_setup.load_tensorflow(values)
     _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
+
+
+def _other_engine(values: flags.FlagValues) -> str:
+    """Names the engine that decodes instead of TensorFlow, and its precision; empty for TensorFlow."""
+    if not run_flags.uses_ctranslate2(values):
+        return ""
+    if not values.eval_bleu_sentences:
+        raise T2TError(f"--engine={values.engine} has no effect: --eval_bleu_sentences=0 decodes nothing")
+    find_device()
+    return f"{values.engine}, {values.precision}"
 
 
 def _evaluate(
@@ -87,7 +107,21 @@ def _evaluate(
     split: str,
 ) -> None:
     """Prints a row for each checkpoint, and the recommendation."""
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
+
+    def scorer() -> CheckpointScores:
+        parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
+        if values.engine == CTRANSLATE2:
+            load_decoder = partial(
+                Translator.load,
+                output_dir,
+                num_parallel_batches=num_parallel_batches(),
+                precision=values.precision,
+                engine=values.engine,
+                on_note=say,
+            )
+        return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
     names = [name for name in problem.eval_metrics() if sentences or name not in DECODED]
@@ -106,9 +140,7 @@ def _evaluate(
     for row in evaluate_checkpoints(
         wait_flags.step_files(list_checkpoints, values.eval_timeout_mins, f"a checkpoint in {where}"),
         table,
-        lambda: CheckpointScores(
-            output_dir, problem, split, data_dir, sentences, tensorflow_setup.num_parallel_batches()
-        ),
+        scorer,
         say_start,
         say_skipped,
     ):

@@ -10,9 +10,9 @@ from absl import flags
 
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.decoding.ctranslate2_format import VOCABULARY
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.hints import command_line
-from t2t_revival.serving.ctranslate2_format import VOCABULARY
 from t2t_revival.training.run import Run
 
 USAGE = """

@@ -10,6 +10,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar
+from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -57,12 +58,13 @@ def _learn(values: flags.FlagValues) -> None:
 def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem, data_dir: Path) -> None:
     """Learns the translations, writes them, and prints how many of dev's tokens they have."""
     from t2t_revival.data.examples import read_pairs
-    from t2t_revival.decoding.shortlist import coverage, learn_translations
+    from t2t_revival.data.lexicon import learn_translations
 
     vocabulary = load_vocabulary(output_dir)
     pairs = read_pairs(problem.shards(TRAIN, data_dir), values.max_pairs)
     with ProgressBar("iterations") as bar:
-        found = learn_translations(pairs, vocabulary, values.translations, values.frequent, bar.update)
+        learned = learn_translations(pairs, vocabulary.size, values.translations, values.frequent, bar.update)
+    found = Translations(*learned, vocabulary.fingerprint)
     path = found.save(output_dir)
     size, share = coverage(found, read_pairs(problem.shards(DEV, data_dir), values.max_pairs))
     print(f"learned from {len(pairs.inputs.lengths):,} pairs: {path}")

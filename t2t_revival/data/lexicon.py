@@ -24,6 +24,31 @@ MAX_PRODUCT = 20_000_000  # entries of a sparse product that are in memory at on
 TIE = 1e-6  # share of the mere count in the choice of candidates; decides for NULL, which is with all alike
 
 
+def learn_translations(
+    pairs: Pairs,
+    vocab_size: int,
+    best: int,
+    frequent: int,
+    on_iteration: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Learns which target pieces translate which source pieces, and which are frequent.
+
+    Args:
+        pairs: see `translation_probabilities`.
+        vocab_size: see `translation_probabilities`.
+        best: number of translations of each piece.
+        frequent: number of frequent pieces; fewer if the targets have fewer.
+        on_iteration: see `translation_probabilities`.
+
+    Returns:
+        int32 [source piece, best], see `most_probable`, and int32 [frequent], most frequent first.
+    """
+    table = translation_probabilities(pairs, vocab_size, on_iteration)
+    counts = np.bincount(pairs.targets.ids, minlength=vocab_size)
+    order = np.argsort(-counts, kind="stable")[: min(frequent, np.count_nonzero(counts))]
+    return most_probable(table, best), order.astype(np.int32)
+
+
 def translation_probabilities(
     pairs: Pairs,
     vocab_size: int,

@@ -23,7 +23,8 @@ MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
 SAMPLING_METHODS = ("argmax", "random")
-SHORTLISTS = ("off", "on", "by_line")
+BY_LINE = "by_line"
+SHORTLISTS = ("off", "on", BY_LINE)
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.problems.text_problems import Text2TextProblem
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-    from t2t_revival.problems.text_problems import Text2TextProblem
 
 LINE_ENDS = str.maketrans("\n\r", "  ")
 
@@ -139,3 +140,17 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     for row, ids in zip(table, rows, strict=True):
         row[: len(ids)] = ids
     return table
+
+
+def find_problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
+    """Returns the problem of a run; `None` if it is of a user's package that is not imported.
+
+    Raises:
+        T2TError: the options need it.
+    """
+    if name in registry.list_problems():
+        problem = registry.problem(name)
+        return problem if isinstance(problem, Text2TextProblem) else None
+    if options.constrained:
+        raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
+    return None

@@ -180,6 +180,7 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
         "input": digest(lines),
         "checkpoint": f"{checkpoint.path.name} with weights {fingerprint(checkpoint.path)}",
         "problem": translator.problem and translator.problem.name,
+        "engine": translator.engine,
         "max_length": translator.max_length,
         "batches side by side": translator.num_parallel_batches,
         "translations of the shortlist": translator.translations and translator.translations.digest,

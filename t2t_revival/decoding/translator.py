@@ -8,29 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import tensorflow as tf
 
-from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.constraints import TreeConstraint
+from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+from t2t_revival.decoding.engines import CTRANSLATE2, TENSORFLOW, Model
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
-from t2t_revival.decoding.sampling import Sampler
-from t2t_revival.decoding.scoring import Scorer
-from t2t_revival.decoding.shortlist import BY_LINE, Shortlist, Translations
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
+from t2t_revival.decoding.resumable import OnNote, ignore_note
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.model import Transformer
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints import directory
-from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged, restore_weights
+from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.model import Transformer
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 
@@ -39,7 +37,7 @@ class Translator:
     """A model with its vocabulary: translates lines, one output line for each.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights`.
+        model: its weights may change between calls, unless `constant_weights`; or a `CTranslate2Engine`.
         vocabulary: vocabulary of source and target.
         options: how to decode.
         max_length: maximum number of tokens of an input, EOS included; longer inputs are truncated. `None`
@@ -64,7 +62,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Model,
         vocabulary: TextEncoder,
         options: DecodeHParams | None = None,
         max_length: int | None = None,
@@ -73,27 +71,17 @@ class Translator:
         problem: Text2TextProblem | None = None,
         translations: Translations | None = None,
     ) -> None:
-        self.model = model
+        self._model = model
         self.vocabulary = vocabulary
         self.problem = problem
         self.options = options or DecodeHParams()
         self.max_length = max_length or model.hparams.max_length
         self.num_parallel_batches = num_parallel_batches
         self.checkpoint: Checkpoint | None = None
-        self.constraint = TreeConstraint(vocabulary.pieces) if self.options.constrained else None
         self.translations = translations
-        self._search = BeamSearch(model, constant_weights, self.constraint, self.shortlist())
-        temperature, top_k = self.options.sampling_temp, self.options.sampling_keep_top_k
-        self._sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
-        self._scorer = Scorer(model)
-
-    def shortlist(self) -> Shortlist | None:
-        """Returns a new shortlist as the options ask for; `None` if they do not."""
-        if not self.options.has_shortlist:
-            return None
-        if self.translations is None:
-            raise T2TError(f"decode_hparams: shortlist={self.options.shortlist} needs translations")
-        return Shortlist(self.translations, self.options.shortlist == BY_LINE)
+        engine = engines.engine_of(model, vocabulary, self.options, constant_weights, translations)
+        self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
+        self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
 
     @classmethod
     def load(
@@ -105,6 +93,8 @@ class Translator:
         precision: str = "float32",
         constant_weights: bool = True,
         on_damaged: OnDamaged | None = None,
+        engine: str = TENSORFLOW,
+        on_note: OnNote = ignore_note,
     ) -> Translator:
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
@@ -114,24 +104,36 @@ class Translator:
                 there is one.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
-            precision: a Keras dtype policy: "float32", or "bfloat16", which is faster on CPUs with
-                instructions for it and changes a few words.
+            precision: "float32"; "bfloat16", which is faster where there are instructions for it and changes
+                a few words; or, with CTranslate2, "int8".
             constant_weights: whether the weights stay as they are loaded; see `BeamSearch`.
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
+            engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
+                converted once, and kept beside it.
+            on_note: called with a line for people when a checkpoint is converted.
 
         Raises:
             T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
-                shortlists and the folder has no translations.
+                shortlists and the folder has no translations; the engine is not installed, or does not
+                support the model, the options or the precision.
         """
+        engines.check_engine(engine, precision)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
         options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
+        translations = Translations.load(folder, run.fingerprint) if options.has_shortlist else None
         checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
-        model = Transformer(hparams, vocabulary.size, dtype=precision)
+        model: Model = (
+            CTranslate2Engine(
+                hparams, vocabulary, options, precision, num_parallel_batches, on_note, translations
+            )
+            if engine == CTRANSLATE2
+            else engines.new_transformer(hparams, vocabulary.size, precision)
+        )
         while True:
             try:
-                restore_weights(model, checkpoint.path)
+                engines.load_weights(model, checkpoint)
                 break
             except CheckpointNotFoundError:  # a training has replaced it in the meantime
                 checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
@@ -141,8 +143,8 @@ class Translator:
             options,
             num_parallel_batches=num_parallel_batches,
             constant_weights=constant_weights and precision == "float32",
-            problem=_problem(run.problem, options),
-            translations=Translations.load(folder, run.fingerprint) if options.has_shortlist else None,
+            problem=find_problem(run.problem, options),
+            translations=translations,
         )
         translator.checkpoint = checkpoint
         return translator
@@ -153,8 +155,24 @@ class Translator:
         Raises:
             T2TError: the checkpoint is corrupt, or of another model.
         """
-        restore_weights(self.model, checkpoint.path)
+        engines.load_weights(self._model, checkpoint)
         self.checkpoint = checkpoint
+
+    @property
+    def model(self) -> Transformer:
+        """The model on TensorFlow.
+
+        Raises:
+            T2TError: the engine is CTranslate2.
+        """
+        if isinstance(self._model, CTranslate2Engine):
+            raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
+        return self._model
+
+    @property
+    def engine(self) -> str:
+        """The engine and the precision in which it computes, for people."""
+        return engines.describe(self._model)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -253,7 +271,7 @@ class Translator:
         """
         options = self.options
         found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
-        ids = found.numpy()[0, 0].tolist() if scores.numpy()[0, 0] > -np.inf else []
+        ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
     def score(
@@ -290,7 +308,7 @@ class Translator:
 
         def score(batch: list[int]) -> list[Score]:
             source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
-            log_probs = self._scorer(source_rows, target_rows).numpy().tolist()
+            log_probs = np.asarray(self._scorer(source_rows, target_rows)).tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
@@ -301,7 +319,7 @@ class Translator:
     ) -> list[Result]:
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
-        except tf.errors.ResourceExhaustedError as error:
+        except self._out_of_memory as error:
             raise T2TError(
                 f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or beam_size "
                 f"({self.options.beam_size}) in --decode_hparams"
@@ -321,7 +339,7 @@ class Translator:
             ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
         else:
             ids, scores = self._search(rows, options.beam_size, *settings)
-        return ids.numpy().tolist(), scores.numpy().tolist()
+        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
 
     def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
         """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
@@ -343,16 +361,6 @@ def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
     if warning := options.batch_size_warning:
         warnings.warn(warning, stacklevel=3)
     return options
-
-
-def _problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
-    """Returns the problem of a run; `None` if it is of a user's package that is not imported."""
-    if name in registry.list_problems():
-        problem = registry.problem(name)
-        return problem if isinstance(problem, Text2TextProblem) else None
-    if options.constrained:
-        raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
-    return None
 
 
 def _warn(truncation: Truncation) -> None:

@@ -32,9 +32,17 @@ ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointSco
 
 
 def evaluation_settings(
-    problem: Text2TextProblem, run: Run, output_dir: Path, split: str, data_dir: Path, decoded_sentences: int
+    problem: Text2TextProblem,
+    run: Run,
+    output_dir: Path,
+    split: str,
+    data_dir: Path,
+    decoded_sentences: int,
+    engine: str = "",
 ) -> str:
     """Fingerprints everything that scores depend on besides the weights.
+
+    `engine` names the engine that decodes, and its precision; it is empty for TensorFlow.
 
     Raises:
         T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
@@ -46,6 +54,7 @@ def evaluation_settings(
         source=metadata.source,
         decode_hparams=run.decode_hparams,
         decoded_sentences=decoded_sentences,
+        **({"engine": engine} if engine else {}),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,11 @@ class SplitScores:
         """Computes the scores by name; BLEU and F1 range from 0 to 100."""
         return self.with_outputs(model)[0]
 
-    def with_outputs(self, model: Any) -> tuple[Scores, list[str]]:
-        """Computes the scores by name; also returns the decoded outputs, in the order of `sample`."""
+    def with_outputs(self, model: Any, decoder: Translator | None = None) -> tuple[Scores, list[str]]:
+        """Computes the scores by name; also returns the decoded outputs, in the order of `sample`.
+
+        `decoder` has the model's weights on another engine; `None` decodes with the model.
+        """
         if self._scorers is None:
             parallel = self._num_parallel_batches
             translator = Translator(
@@ -107,7 +110,7 @@ class SplitScores:
         metric = metric_for(self._problem)
         if not (self._pairs and metric):
             return scores, []
-        nbest = translator.nbest(
+        nbest = (decoder or translator).nbest(
             [inputs for inputs, _ in self._pairs], 1, on_truncation=_ignore, preprocessed=True
         )
         outputs = [best[0].text for best in nbest]
@@ -117,6 +120,9 @@ class SplitScores:
 
 class CheckpointScores:
     """`SplitScores` of the checkpoints of the training in `output_dir`, in float32; arguments as there.
+
+    `load_decoder` loads a checkpoint's file on another engine, which then decodes; `None` decodes with
+    TensorFlow.
 
     Raises:
         T2TError: as `SplitScores`; there is no trained model in output_dir.
@@ -130,7 +136,9 @@ class CheckpointScores:
         data_dir: Path,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
+        load_decoder: Callable[[str], Translator] | None = None,
     ) -> None:
+        self._load_decoder = load_decoder
         options = DecodeHParams.parse("", Run.load(output_dir).decode_hparams)
         hparams, vocabulary = load_hparams(output_dir), load_vocabulary(output_dir)
         self._scores = SplitScores(
@@ -147,7 +155,8 @@ class CheckpointScores:
             CorruptCheckpointError: it is corrupt.
         """
         restore_weights(self._model, path)
-        return self._scores.with_outputs(self._model)
+        decoder = self._load_decoder(str(path)) if self._load_decoder else None
+        return self._scores.with_outputs(self._model, decoder)
 
 
 def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) -> list[tuple[str, str]]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
+from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, option_inputs
-from t2t_revival.serving.ctranslate2_format import write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.utils.files import atomic_write
 
@@ -100,7 +100,14 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
 
 def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
-    return _new_folder(export_dir, lambda folder: write_ctranslate2(translator, folder, quantize))
+    positions = translator.max_length + translator.options.extra_length
+    model, vocabulary = translator.model, translator.vocabulary
+    return _new_folder(
+        export_dir,
+        lambda folder: write_ctranslate2(
+            model, vocabulary, positions, folder, quantize, translator.translations
+        ),
+    )
 
 
 def _new_folder(export_dir: Path, write: Callable[[Path], None]) -> Path:

@@ -13,6 +13,7 @@ from t2t_revival.decoding.beam_search import grow
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_TREE
+from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SHORTLIST
@@ -69,7 +70,7 @@ class ServingModule(tf.Module):
         self._separates_words = translator.problem is not None and translator.problem.separates_words
         search = partial(DecodingLoop, model, grow, constraint=self._constraint, weights=weights)
         self._search = search(constant_weights=quantize == "none")
-        shortlist = translator.shortlist()
+        shortlist = shortlist_of(translator.options, translator.translations)
         self._default_search = search(shortlist=shortlist) if shortlist else self._search
         # A SavedModel holds attributes only. A Keras variable would be saved twice: the one that the graph
         # reads, and another that TensorFlow Serving restores.

@@ -103,8 +103,10 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
+def lock(descriptor: int, refusal: str | None, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
+
+    Where another process holds the lock, waits for it if `refusal` is `None`.
 
     On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
     Several processes can hold a shared lock.
@@ -113,7 +115,8 @@ def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
         T2TError: another process holds the lock; the message is `refusal`.
     """
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(descriptor, operation if refusal is None else operation | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise T2TError(refusal) from error
     except OSError as error:
@@ -122,7 +125,7 @@ def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
 
 
 @contextmanager
-def exclusive_lock(folder: Path, refusal: str) -> Iterator[None]:
+def exclusive_lock(folder: Path, refusal: str | None) -> Iterator[None]:
     """Locks a folder for the block; see `lock`.
 
     Raises:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from t2t_revival.decoding import translator
+from t2t_revival.decoding import engines
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.decoder_command import DECODE, decode, refused, run, shared_search
@@ -42,7 +42,7 @@ def test_standard_streams(out, monkeypatch, capsys):
 def test_the_training_removes_the_checkpoint_while_it_is_loaded(
     out, tmp_path, capsys, monkeypatch, write_checkpoint
 ):
-    restore_weights = translator.restore_weights
+    restore_weights = engines.restore_weights
 
     def removed_once(model, path):
         if path.name == "model.ckpt-7.npz":
@@ -50,7 +50,7 @@ def test_the_training_removes_the_checkpoint_while_it_is_loaded(
             path.unlink()
         return restore_weights(model, path)
 
-    monkeypatch.setattr(translator, "restore_weights", removed_once)
+    monkeypatch.setattr(engines, "restore_weights", removed_once)
     (tmp_path / "in").write_text("the dog\n")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
     assert "model.ckpt-9.npz (step 9)" in capsys.readouterr().err

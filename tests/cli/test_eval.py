@@ -25,7 +25,9 @@ def scored(monkeypatch):
     names = []
 
     class Scores:
-        def __init__(self, output_dir, problem, split, data_dir, decoded_sentences, num_parallel_batches):
+        def __init__(
+            self, output_dir, problem, split, data_dir, decoded_sentences, num_parallel_batches, load_decoder
+        ):
             self.decoded = decoded_sentences
 
         def __call__(self, path):

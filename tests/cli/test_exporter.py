@@ -14,9 +14,9 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from t2t_revival.cli import exporter
+from t2t_revival.decoding.ctranslate2_format import VOCABULARY
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS
-from t2t_revival.serving.ctranslate2_format import VOCABULARY
 from t2t_revival.serving.export import WARMUP
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]

@@ -4,7 +4,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import decoder, shortlist
-from t2t_revival.decoding.shortlist import FILE_NAME, Translations
+from t2t_revival.decoding.translations import FILE_NAME, Translations
 from t2t_revival.training.run import load_vocabulary
 
 

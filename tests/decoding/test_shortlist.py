@@ -10,7 +10,8 @@ from t2t_revival.data.examples import Pairs, Side
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shortlist import FILE_NAME, Shortlist, Translations, coverage
+from t2t_revival.decoding.shortlist import Shortlist
+from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from tests.support.tiny_models import EOS, PAD, all_outputs, logits_of, tiny, trimmed

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shortlist import Translations
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+from t2t_revival import model
 from t2t_revival.cli import decoder
-from t2t_revival.decoding import translator
+from t2t_revival.decoding import tensorflow_engine
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.model import Transformer
 
@@ -32,7 +33,8 @@ def shared_search() -> Iterator[None]:
     def search(model, constant_weights, constraint):
         return BeamSearch(model, constraint=constraint)
 
-    with mock.patch.multiple(translator, Transformer=functools.cache(Transformer), BeamSearch=search):
+    shared_model = mock.patch.object(model, "Transformer", functools.cache(Transformer))
+    with shared_model, mock.patch.object(tensorflow_engine, "BeamSearch", search):
         yield
 
 

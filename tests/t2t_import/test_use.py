@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from t2t_revival import experiment
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
+from t2t_revival.decoding.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.serving.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.run import Run
@@ -86,8 +86,8 @@ def test_in_fewer_bits(imported, quantize, tmp_path):
 def test_ctranslate2_has_its_pieces_and_its_target_space(imported, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = imported[1]
-    write_ctranslate2(translator, tmp_path / "model")
     vocabulary = translator.vocabulary
+    write_ctranslate2(translator.model, vocabulary, translator.max_length, tmp_path / "model")
     assert (tmp_path / "model" / f"{VOCABULARY}.subwords").read_bytes() == vocabulary.content
     source, target = vocabulary.encode("the dogs, a dog"), vocabulary.encode("dogs the")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")

@@ -6,13 +6,13 @@ import pytest
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shortlist import Translations
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.serving.ctranslate2_format import write_ctranslate2
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -29,6 +29,11 @@ def translator(vocabulary, **changes):
         if len(weight.shape) == 1:
             weight.assign(weight + np.random.default_rng(1).normal(0, 0.3, weight.shape))
     return Translator(model, vocabulary)
+
+
+def write(ours, folder, quantize="none"):
+    positions = ours.max_length + ours.options.extra_length
+    write_ctranslate2(ours.model, ours.vocabulary, positions, folder, quantize, ours.translations)
 
 
 def log_probs(model, source, target):
@@ -55,7 +60,7 @@ def log_probs(model, source, target):
 )
 def test_probabilities(vocabulary, tmp_path, changes):
     ours = translator(vocabulary, **changes)
-    write_ctranslate2(ours, tmp_path / "model")
+    write(ours, tmp_path / "model")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     pieces = vocabulary.pieces
     (found,) = theirs.score_batch([[pieces[i] for i in SOURCE]], [[pieces[i] for i in TARGET]])
@@ -68,7 +73,7 @@ def test_outputs(vocabulary, tmp_path, beam_size):
     """Compares without a length penalty, since CTranslate2's differs."""
     ours = translator(vocabulary, **PRE_NORM)
     ours.model.target_embedding.embeddings.assign(ours.model.target_embedding.embeddings * 3)
-    write_ctranslate2(ours, tmp_path / "model")
+    write(ours, tmp_path / "model")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     for source in (SOURCE, TARGET, [299]):
         rows = np.array([[*source, EOS]])
@@ -90,7 +95,7 @@ def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
     ours = translator(vocabulary)
     sizes = {}
     for scheme in ("none", quantize):
-        write_ctranslate2(ours, tmp_path / scheme, scheme)
+        write(ours, tmp_path / scheme, scheme)
         sizes[scheme] = (tmp_path / scheme / "model.bin").stat().st_size
     assert sizes[quantize] < sizes["none"] * most
 
@@ -98,7 +103,7 @@ def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
 def test_long_inputs_have_positions(vocabulary, tmp_path):
     """Learned positions too: those beyond the last share its vector."""
     ours = translator(vocabulary, pos="emb")
-    write_ctranslate2(ours, tmp_path / "model")
+    write(ours, tmp_path / "model")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     source = [280 + i % 20 for i in range(40)]
     (found,) = theirs.score_batch(
@@ -117,14 +122,14 @@ def test_long_inputs_have_positions(vocabulary, tmp_path):
 )
 def test_models_that_ctranslate2_does_not_support(vocabulary, tmp_path, changes, message):
     with pytest.raises(T2TError, match=message):
-        write_ctranslate2(translator(vocabulary, **changes), tmp_path / "model")
+        write(translator(vocabulary, **changes), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
 def test_bfloat16_without_pytorch(vocabulary, tmp_path, monkeypatch):
     monkeypatch.setattr("ctranslate2.specs.model_spec.torch_is_available", False)
     with pytest.raises(T2TError, match=r"--quantize=bfloat16: .* requires torch"):
-        write_ctranslate2(translator(vocabulary), tmp_path / "model", "bfloat16")
+        write(translator(vocabulary), tmp_path / "model", "bfloat16")
     assert not (tmp_path / "model").exists()
 
 
@@ -136,7 +141,7 @@ def test_a_shortlist_becomes_the_vocabulary_map(vocabulary, tmp_path):
     best = np.random.default_rng(0).integers(3, VOCAB, (VOCAB, 3)).astype(np.int32)
     translations = Translations(best, np.array([5, 288], np.int32), vocabulary.fingerprint)
     options, source = DecodeHParams(shortlist="on"), 299
-    write_ctranslate2(Translator(model, vocabulary, options, translations=translations), tmp_path / "model")
+    write(Translator(model, vocabulary, options, translations=translations), tmp_path / "model")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     pieces, allowed = vocabulary.pieces, sorted({EOS, vocabulary.unknown, 5, 288, source, *best[source]})
     how = {"beam_size": 4, "length_penalty": 0, "min_decoding_length": 0, "return_scores": True}
@@ -155,6 +160,6 @@ def test_a_vocabulary_map_cannot_have_spaces(subwords_file, tmp_path):
     translations = Translations(np.zeros((vocabulary.size, 1), np.int32), np.array([2]), "")
     model = Transformer(HParams(**SIZES), vocabulary.size)
     ours = Translator(model, vocabulary, DecodeHParams(shortlist="on"), translations=translations)
-    with pytest.raises(T2TError, match=r"cannot have pieces with spaces.*export without a shortlist"):
-        write_ctranslate2(ours, tmp_path / "model")
+    with pytest.raises(T2TError, match="cannot have a shortlist of pieces with spaces"):
+        write(ours, tmp_path / "model")
     assert not (tmp_path / "model").exists()

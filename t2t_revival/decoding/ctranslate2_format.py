@@ -12,43 +12,53 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.shortlist import Translations
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.translations import Translations
+    from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.stacks import EncoderLayer
 
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
+NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
 
-def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "none") -> None:
+def write_ctranslate2(
+    model: Transformer,
+    vocabulary: TextEncoder,
+    positions: int,
+    folder: Path,
+    quantize: str = "none",
+    translations: Translations | None = None,
+) -> None:
     """Writes a folder for `ctranslate2.Translator`, with the vocabulary.
 
     CTranslate2 translates from pieces to pieces of the vocabulary, and adds EOS to its inputs. Its length
     penalty differs: log-probability / length^alpha.
 
     Args:
-        translator: model, vocabulary and options. If the options have a shortlist, it becomes CTranslate2's
-            vocabulary map, for a union of the batch.
+        model: the model.
+        vocabulary: of source and target.
+        positions: maximum length of an input or output; at least `MIN_POSITIONS` are written.
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
+        translations: become CTranslate2's vocabulary map. `None` writes none.
 
     Raises:
-        T2TError: the package `ctranslate2` is missing, or does not support the model.
+        T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabulary.
     """
-    vocabulary = translator.vocabulary
-    vocabulary_map = _vocabulary_map(translator.translations, vocabulary.pieces)
-    spec = _spec(translator.model, translator.max_length + translator.options.extra_length)
+    vocabulary_map = _vocabulary_map(translations, vocabulary.pieces) if translations else None
+    spec = _spec(model, max(positions, MIN_POSITIONS))
     spec.register_source_vocabulary(vocabulary.pieces)
     spec.register_target_vocabulary(vocabulary.pieces)
     config = spec.config
     config.decoder_start_token = config.bos_token = vocabulary.pieces[PAD]  # only its name is used
     config.eos_token, config.unk_token = vocabulary.pieces[EOS], vocabulary.pieces[vocabulary.unknown]
     config.add_source_eos = True
-    config.layer_norm_epsilon = translator.model.hparams.norm_epsilon
+    config.layer_norm_epsilon = model.hparams.norm_epsilon
     spec.validate()
     try:
         spec.optimize(quantization=None if quantize == "none" else quantize)
@@ -61,21 +71,35 @@ def write_ctranslate2(translator: Translator, folder: Path, quantize: str = "non
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
 
 
-def _vocabulary_map(translations: Translations | None, pieces: Sequence[str]) -> str:
+def _vocabulary_map(translations: Translations, pieces: Sequence[str]) -> str:
     """Formats translations: a source piece, a tab, and target pieces, separated by spaces, on each line.
 
     The line of the empty piece has the pieces that are always allowed.
     """
-    if translations is None:
-        return ""
     if any(character in piece for piece in pieces for character in " \t\n"):
         raise T2TError(
-            "a vocabulary map of CTranslate2 cannot have pieces with spaces, as those of T2T are: "
-            "export without a shortlist"
+            "CTranslate2 cannot have a shortlist of pieces with spaces, as those of T2T are: leave it out"
         )
     rows = {"": [*translations.frequent]}
     rows |= {pieces[source]: [source, *best[best != PAD]] for source, best in enumerate(translations.best)}
     return "".join(f"{piece}\t{' '.join(pieces[i] for i in targets)}\n" for piece, targets in rows.items())
+
+
+def check_convertible(hparams: HParams) -> None:
+    """Checks that CTranslate2 supports a model.
+
+    Raises:
+        T2TError: it does not.
+    """
+    if hparams.key_channels != hparams.value_channels:
+        sizes = f"{hparams.key_channels} and {hparams.value_channels}"
+        raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
+    if hparams.deterministic_attention:
+        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
+    if hparams.attention_window:
+        raise T2TError(
+            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
+        )
 
 
 def _spec(model: Transformer, positions: int) -> Any:
@@ -83,31 +107,20 @@ def _spec(model: Transformer, positions: int) -> Any:
     try:
         from ctranslate2.specs import transformer_spec
     except ImportError as error:
-        raise T2TError(
-            "--format=ctranslate2 needs a package that is not installed: pip install -U ctranslate2"
-        ) from error
+        raise T2TError(NOT_INSTALLED) from error
 
     h = model.hparams
-    if h.key_channels != h.value_channels:
-        sizes = f"{h.key_channels} and {h.value_channels}"
-        raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
-    if h.deterministic_attention:
-        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
-    if h.attention_window:
-        raise T2TError(
-            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
-        )
+    check_convertible(h)
     kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),
         transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **kind),
     )
     encoder, decoder = spec.encoder, spec.decoder
-    length = max(positions, MIN_POSITIONS)
     encoder.embeddings[0].weight = _array(model.source_embedding.embeddings)
-    encoder.position_encodings.encodings = _encodings(model.source_positions, length)
+    encoder.position_encodings.encodings = _encodings(model.source_positions, positions)
     decoder.embeddings.weight = _array(model.target_embedding.embeddings)
-    decoder.position_encodings.encodings = _encodings(model.target_positions, length)
+    decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
     decoder.start_from_zero_embedding = True  # instead of a start token
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
     decoder.projection.bias = np.zeros(model.vocab_size, np.float32)

@@ -1,0 +1,327 @@
+"""Search and scoring by CTranslate2, an engine of its own for the same weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
+from t2t_revival.data.workers import cores
+from t2t_revival.decoding.converted_model import open_converted
+from t2t_revival.decoding.ctranslate2_format import (
+    MIN_POSITIONS,
+    NOT_INSTALLED,
+    check_convertible,
+    write_ctranslate2,
+)
+from t2t_revival.decoding.options import BY_LINE, DecodeHParams
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.training.checkpoints.file import fingerprint
+
+if TYPE_CHECKING:
+    import ctranslate2
+
+    from t2t_revival.decoding.translations import Translations
+    from t2t_revival.model import Transformer
+
+OnNote = Callable[[str], None]
+MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
+PRECISIONS = ("float32", "bfloat16", "int8")
+MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
+GPU, CPU = "cuda", "cpu"
+NO_SAMPLING = "CTranslate2 does not support sampling_method=random: use --engine=tensorflow"
+NO_SHORTLIST_BY_LINE = (
+    "CTranslate2 does not support shortlist=by_line: use shortlist=on, or --engine=tensorflow"
+)
+NO_TREES = "CTranslate2 does not support constrained=True, for trees: use --engine=tensorflow"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An output: its tokens with EOS, or without if it is cut, and its log-probability."""
+
+    ids: list[int]
+    log_prob: float
+
+    @property
+    def finished(self) -> bool:
+        """True if it ends with EOS."""
+        return self.ids[-1:] == [EOS]
+
+    def score(self, alpha: float) -> float:
+        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al., as `BeamSearch` has it."""
+        return float(self.log_prob / ((5 + len(self.ids)) / 6) ** alpha)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """An input: pieces of its source and of the output's beginning, and the output's maximum length."""
+
+    source: list[str]
+    prefix: list[str]
+    max_length: int
+
+
+class CTranslate2Engine:
+    """The engine of `Translator` that CTranslate2 is; `load_checkpoint` comes first.
+
+    The search differs from `BeamSearch` in that it stops when beam_size hypotheses are finished. Their order
+    and scores are by the length penalty of `BeamSearch`.
+
+    Args:
+        hparams: of the model.
+        vocabulary: vocabulary of source and target.
+        options: how to decode.
+        precision: one of `PRECISIONS`, in which the engine computes.
+        num_parallel_batches: batches that are decoded at the same time, with one thread each.
+        on_note: called with a line for people when a checkpoint is converted.
+        translations: makes shortlists, if the options have one.
+
+    Attributes:
+        constraint: `None`; see `TensorFlowEngine`.
+        out_of_memory: see `TensorFlowEngine`.
+        hparams: of the model.
+        precision: as given.
+
+    Raises:
+        T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
+    """
+
+    constraint = None
+    out_of_memory = MemoryError
+
+    def __init__(
+        self,
+        hparams: HParams,
+        vocabulary: TextEncoder,
+        options: DecodeHParams,
+        precision: str,
+        num_parallel_batches: int,
+        on_note: OnNote,
+        translations: Translations | None = None,
+    ) -> None:
+        check_options(options)
+        check_convertible(hparams)
+        self.hparams, self.precision = hparams, precision
+        self._device = find_device()
+        _check_precision(precision, self._device)
+        self._vocabulary, self._pieces = vocabulary, vocabulary.pieces
+        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
+        self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
+        self._translations = translations
+        self._translator: ctranslate2.Translator
+
+    def load_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Loads a checkpoint, converted beside it; see `open_converted`.
+
+        Raises:
+            T2TError: it cannot be converted or loaded.
+        """
+        positions = max(1 << (self._longest - 1).bit_length(), MIN_POSITIONS)
+        origin = {
+            "ctranslate2": version("ctranslate2"),
+            "weights": fingerprint(checkpoint.path),
+            "architecture": self.hparams.architecture(),
+            "vocabulary": self._vocabulary.fingerprint,
+            "positions": positions,
+            "translations": self._translations and self._translations.digest,
+        }
+
+        def convert(folder: Path) -> None:
+            os.environ.setdefault(MEMORY_AS_NEEDED, "true")
+            model = _load_model(checkpoint.path, self.hparams, self._vocabulary)
+            write_ctranslate2(model, self._vocabulary, positions, folder, translations=self._translations)
+
+        self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
+
+    def _load(self, folder: Path) -> ctranslate2.Translator:
+        import ctranslate2
+
+        with _errors():
+            return ctranslate2.Translator(
+                str(folder),
+                self._device,
+                compute_type=self.precision,
+                inter_threads=self._num_parallel_batches,
+                intra_threads=1,
+            )
+
+    def search(
+        self,
+        source_ids: Any,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        extra_length: int = 50,
+        n: int = 1,
+        prefixes: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Searches for the best outputs of each sentence; arguments and results are those of `BeamSearch`."""
+        sentences = [
+            self._sentence(source, prefix, extra_length)
+            for source, prefix in zip(
+                source_ids, [[]] * len(source_ids) if prefixes is None else prefixes, strict=True
+            )
+        ]
+        found = self._hypotheses(sentences, beam_size, alpha)
+        best = [_best(hypotheses, alpha, n) for hypotheses in found]
+        longest = max((len(output.ids) for outputs in best for output in outputs), default=0)
+        ids = np.full((len(best), n, longest), PAD, np.int32)
+        scores = np.full((len(best), n), -np.inf, np.float32)
+        for row, outputs in enumerate(best):
+            for place, output in enumerate(outputs):
+                ids[row, place, : len(output.ids)] = output.ids
+                scores[row, place] = output.score(alpha)
+        return ids, scores
+
+    def scorer(self, source_ids: Any, target_ids: Any) -> np.ndarray:
+        """Returns log-probabilities of targets, float64 [batch]; arguments are those of `Scorer`."""
+        sources, targets = ([self._to_pieces(ids) for ids in rows] for rows in (source_ids, target_ids))
+        return np.array([sum(values) for values in self._token_log_probs(sources, targets)])
+
+    def sampler(self, *_: Any) -> NoReturn:
+        """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
+        raise T2TError(NO_SAMPLING)
+
+    def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
+        """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
+        pieces, beginning = self._to_pieces(source), self._to_pieces(prefix)
+        return Sentence(pieces, beginning, max(len(pieces), len(beginning)) + 1 + extra_length)
+
+    def _to_pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._pieces[token] for token in until_eos(ids)]
+
+    def _hypotheses(
+        self, sentences: Sequence[Sentence], beam_size: int, alpha: float
+    ) -> list[list[Hypothesis]]:
+        """Returns the hypotheses of each sentence, none longer than its maximum.
+
+        CTranslate2 has one maximum length for a batch. A sentence with a hypothesis that exceeds its own is
+        translated again, with those of equal maximum.
+        """
+        found = self._translate(sentences, beam_size, alpha)
+        too_long: dict[int, list[int]] = {}
+        for index, (sentence, hypotheses) in enumerate(zip(sentences, found, strict=True)):
+            if any(len(hypothesis.ids) > sentence.max_length for hypothesis in hypotheses):
+                too_long.setdefault(sentence.max_length, []).append(index)
+        for indices in too_long.values():
+            again = self._translate([sentences[index] for index in indices], beam_size, alpha)
+            for index, hypotheses in zip(indices, again, strict=True):
+                found[index] = hypotheses
+        return found
+
+    def _translate(
+        self, sentences: Sequence[Sentence], beam_size: int, alpha: float
+    ) -> list[list[Hypothesis]]:
+        """Translates sentences whose outputs have at most the largest of their maximum lengths."""
+        sources, prefixes = ([getattr(s, part) for s in sentences] for part in ("source", "prefix"))
+        with _errors():
+            results = self._translator.translate_batch(
+                sources,
+                prefixes if any(prefixes) else None,
+                max_batch_size=MAX_BATCH_SIZE if self._device == CPU else 0,
+                beam_size=beam_size,
+                num_hypotheses=beam_size,
+                length_penalty=alpha,
+                max_input_length=0,
+                max_decoding_length=max(sentence.max_length for sentence in sentences),
+                return_scores=True,
+                return_end_token=True,
+                use_vmap=self._translations is not None,
+            )
+        forced = self._prefix_log_probs(sources, prefixes)
+        return [
+            [
+                Hypothesis([self._ids[piece] for piece in pieces], score * len(pieces) ** alpha + log_prob)
+                for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+                if pieces
+            ]
+            or [Hypothesis([EOS], 0.0)]  # of a source without tokens
+            for result, log_prob in zip(results, forced, strict=True)
+        ]
+
+    def _prefix_log_probs(self, sources: list[list[str]], prefixes: list[list[str]]) -> list[float]:
+        """Returns the log-probability of each prefix, which CTranslate2's scores leave out."""
+        if not any(prefixes):
+            return [0.0] * len(prefixes)
+        return [sum(values[:-1]) for values in self._token_log_probs(sources, prefixes)]
+
+    def _token_log_probs(self, sources: list[list[str]], targets: list[list[str]]) -> Iterator[list[float]]:
+        """Yields the log-probabilities of each target's tokens, that of EOS last."""
+        with _errors():
+            results = self._translator.score_batch(sources, targets, max_input_length=0)
+        yield from (result.log_probs for result in results)
+
+
+def check_options(options: DecodeHParams) -> None:
+    """Checks that CTranslate2 can decode with these options.
+
+    Raises:
+        T2TError: they ask for sampling, for trees, or for each line's own shortlist.
+    """
+    if options.shortlist == BY_LINE:
+        raise T2TError(NO_SHORTLIST_BY_LINE)
+    if options.samples:
+        raise T2TError(NO_SAMPLING)
+    if options.constrained:
+        raise T2TError(NO_TREES)
+
+
+def find_device() -> str:
+    """Returns the device that CTranslate2 computes on: `GPU` if there is one, else `CPU`.
+
+    Raises:
+        T2TError: CTranslate2 is not installed.
+    """
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise T2TError(NOT_INSTALLED) from error
+    return GPU if ctranslate2.get_cuda_device_count() else CPU
+
+
+def num_parallel_batches() -> int:
+    """Returns how many batches to decode at the same time: one on a GPU, else as many as there are cores."""
+    return 1 if find_device() == GPU else cores()
+
+
+def _check_precision(precision: str, device: str) -> None:
+    """Rejects a precision that CTranslate2 does not support on a device."""
+    import ctranslate2
+
+    supported = ctranslate2.get_supported_compute_types(device)
+    if precision not in supported:
+        offered = " or ".join(kind for kind in PRECISIONS if kind in supported)
+        raise T2TError(f"CTranslate2 does not compute in {precision} on this {device}: use {offered}")
+
+
+def _best(hypotheses: list[Hypothesis], alpha: float, n: int) -> list[Hypothesis]:
+    """Returns the n best hypotheses, best first; cut ones only where none is finished."""
+    finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
+    return sorted(finished or hypotheses, key=lambda found: -found.score(alpha))[:n]
+
+
+def _load_model(checkpoint: Path, hparams: HParams, vocabulary: TextEncoder) -> Transformer:
+    from t2t_revival.model import Transformer
+
+    model = Transformer(hparams, vocabulary.size)
+    restore_weights(model, checkpoint)
+    return model
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turns errors of CTranslate2 into `T2TError`."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        raise T2TError(f"CTranslate2: {error}") from error

@@ -1,0 +1,60 @@
+"""Search, sampling and scoring by a Keras model on TensorFlow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.constraints import TreeConstraint
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.sampling import Sampler
+from t2t_revival.decoding.scoring import Scorer
+from t2t_revival.decoding.shortlist import shortlist_of
+from t2t_revival.model import Transformer
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.translations import Translations
+
+
+class TensorFlowEngine:
+    """The engine of `Translator` that TensorFlow is.
+
+    Args:
+        model: its weights may change between calls, unless `constant_weights`.
+        vocabulary: vocabulary of source and target.
+        options: how to decode.
+        constant_weights: see `BeamSearch`.
+        translations: makes shortlists, if the options have one.
+
+    Attributes:
+        constraint: of the outputs; `None` allows any.
+        search: finds outputs; see `BeamSearch`.
+        sampler: draws outputs; see `Sampler`.
+        scorer: scores given outputs; see `Scorer`.
+        out_of_memory: the error of a batch that is too large.
+
+    Raises:
+        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
+            there are no translations.
+    """
+
+    out_of_memory = tf.errors.ResourceExhaustedError
+
+    def __init__(
+        self,
+        model: Transformer,
+        vocabulary: TextEncoder,
+        options: DecodeHParams,
+        constant_weights: bool,
+        translations: Translations | None,
+    ) -> None:
+        temperature, top_k = options.sampling_temp, options.sampling_keep_top_k
+        self.constraint = TreeConstraint(vocabulary.pieces) if options.constrained else None
+        self.search = BeamSearch(
+            model, constant_weights, self.constraint, shortlist_of(options, translations)
+        )
+        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
+        self.scorer = Scorer(model)

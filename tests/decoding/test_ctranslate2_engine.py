@@ -1,0 +1,253 @@
+"""The engine CTranslate2 finds what TensorFlow finds, with the same options, bounds and scores."""
+
+import shutil
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding import ctranslate2_engine, resumable
+from t2t_revival.decoding.converted_model import FOLDER
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.run import Run, save_run
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+HPARAMS = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=30)
+LINES = ["the dog sees 3 houses .", "", "cat", "der cat sees the dog sees 7 houses .", "ß 👩‍👧", "dog dog"]
+ALPHA = 0.6
+
+
+def write_checkpoint(folder, step):
+    keras.utils.set_random_seed(step)
+    model = Transformer(HPARAMS, 310)
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
+    checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), {"step": step})
+
+
+def write_run(folder, vocabulary, hparams=HPARAMS):
+    path, options = vocabulary.path, {"beam_size": 3, "extra_length": 4}
+    run = Run("translate_ende", "tiny", "", path.name, vocabulary.fingerprint, options)
+    save_run(folder, run, hparams, path)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory, vocabulary):
+    """An output_dir of a model with random weights."""
+    folder = tmp_path_factory.mktemp("run") / "out"
+    write_run(folder, vocabulary)
+    write_checkpoint(folder, 7)
+    return folder
+
+
+def load(out, options="", **settings):
+    return Translator.load(out, decode_hparams=options, engine="ctranslate2", **settings)
+
+
+@pytest.fixture(scope="module")
+def engines(out):
+    """A translator on CTranslate2, and one on TensorFlow."""
+    return load(out), Translator.load(out)
+
+
+def token_log_probs(translator, source, target):
+    """Log-probabilities of an output's tokens among all but PAD, in NumPy from the model's logits."""
+    logits = np.asarray(
+        translator.model({"inputs": np.array([source]), "targets": np.array([target])}), np.float64
+    )[0]
+    logits[:, PAD] = -np.inf
+    logits -= logits.max(axis=1, keepdims=True)
+    return (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))[range(len(target)), target]
+
+
+def ids_of(row):
+    return [token for token in row.tolist() if token != PAD]
+
+
+def padded(rows):
+    width = max(map(len, rows))
+    return np.array([[*row, *[PAD] * (width - len(row))] for row in rows])
+
+
+@pytest.mark.slow
+def test_greedy_outputs_are_those_of_tensorflow(engines):
+    theirs, ours = engines
+    rows = padded([ours.encode(line) for line in LINES if line])
+    found, expected = (engine._search(rows, 1, ALPHA, 20) for engine in (theirs, ours))
+    for ids, others in zip(found[0], expected[0].numpy(), strict=True):
+        assert ids_of(ids[0]) == ids_of(others[0])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, -1.0])
+def test_scores_have_the_length_penalty_of_beam_search(engines, alpha):
+    theirs, ours = engines
+    source = ours.encode("the dog")
+    ids, scores = theirs._search(np.array([source]), 4, alpha, 20, n=4)
+    assert sorted(scores[0], reverse=True) == scores[0].tolist()
+    for output, score in zip(ids[0], scores[0], strict=True):
+        target = ids_of(output)
+        expected = token_log_probs(ours, source, target).sum() / ((5 + len(target)) / 6) ** alpha
+        np.testing.assert_allclose(score, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("extra_length", [0, 3])
+def test_outputs_are_no_longer_than_their_own_input_allows(engines, extra_length):
+    theirs, ours = engines
+    rows = [ours.encode(line) for line in LINES if line]
+    ids, _ = theirs._search(padded(rows), 3, ALPHA, extra_length, n=3)
+    alone = [theirs._search(np.array([row]), 3, ALPHA, extra_length, n=3)[0] for row in rows]
+    for row, outputs, (expected,) in zip(rows, ids, alone, strict=True):
+        assert [ids_of(output) for output in outputs] == [ids_of(output) for output in expected]
+        assert all(len(ids_of(output)) <= len(row) + extra_length for output in outputs)
+
+
+def test_cut_outputs_only_where_none_is_finished(engines):
+    theirs, ours = engines
+    for line in filter(None, LINES):
+        ids, scores = theirs._search(np.array([ours.encode(line)]), 3, ALPHA, 0, n=3)
+        ends = [EOS in ids_of(row) for row, score in zip(ids[0], scores[0], strict=True) if score > -np.inf]
+        assert all(ends) or not any(ends)
+        assert ends
+
+
+def test_prefixes_are_forced_and_scored(engines):
+    theirs, ours = engines
+    rows = [ours.encode("the dog"), ours.encode("cat")]
+    prefix = ours.vocabulary.encode("der dog sees")
+    ids, scores = theirs._search(padded(rows), 3, ALPHA, 4, prefixes=padded([prefix, []]))
+    target = ids_of(ids[0, 0])
+    assert target[: len(prefix)] == prefix
+    assert len(target) <= max(len(rows[0]), len(prefix) + 1) + 4
+    expected = token_log_probs(ours, rows[0], target).sum() / ((5 + len(target)) / 6) ** ALPHA
+    np.testing.assert_allclose(scores[0, 0], expected, rtol=1e-3)
+    assert ids_of(ids[1, 0]) == ids_of(theirs._search(np.array([rows[1]]), 3, ALPHA, 4)[0][0, 0])
+
+
+def test_an_input_without_tokens_has_an_empty_output(engines):
+    ids, scores = engines[0]._search(np.array([[EOS]]), alpha=-1.0)
+    assert (ids_of(ids[0, 0]), scores[0, 0]) == ([EOS], 0)
+
+
+def test_lines_as_those_of_tensorflow(engines):
+    theirs, ours = engines
+    found, expected = (engine.nbest([*LINES, "dog " * 40], on_truncation=print) for engine in engines)
+    assert [outputs[0].text for outputs in found][1] == ""
+    same = [outputs[0].text == others[0].text for outputs, others in zip(found, expected, strict=True)]
+    assert sum(same) >= len(same) - 1, "the stopping rules differ"
+    assert theirs.best_ids(ours.encode("cat")) == ours.best_ids(ours.encode("cat"))
+
+
+def test_scores_of_given_outputs(engines):
+    theirs, ours = engines
+    pairs = [("the dog", "der dog"), ("cat", "sees 3 houses .")]
+    for (source, target), found in zip(pairs, theirs.score(pairs), strict=True):
+        log_probs = token_log_probs(ours, ours.encode(source), ours.encode(target))
+        assert found.tokens == len(log_probs)
+        np.testing.assert_allclose(found.log_prob, log_probs.sum(), rtol=1e-3)
+
+
+def test_unfinished_outputs_are_resumed_by_the_same_engine_and_precision(out, engines):
+    translators = [*engines, load(out, precision="int8")]
+    origins = [resumable._origin(translator, "translations", LINES) for translator in translators]
+    assert [origin["engine"] for origin in origins] == [
+        "ctranslate2, float32",
+        "tensorflow, float32",
+        "ctranslate2, int8",
+    ]
+
+
+@pytest.mark.slow
+def test_it_is_converted_again_for_other_weights(out, vocabulary, tmp_path):
+    folder, notes = tmp_path / "out", []
+    write_run(folder, vocabulary)
+    for step in (7, 8):
+        write_checkpoint(folder, step)
+        translator = load(folder, on_note=notes.append)
+    assert load(folder, on_note=notes.append).translate(LINES) == translator.translate(LINES)
+    assert [note.split()[1] for note in notes] == ["model.ckpt-7.npz", "model.ckpt-8.npz"]
+    translator.load_checkpoint(checkpoints.list_checkpoints(folder)[0])
+    assert translator.translate(LINES) == load(out).translate(LINES)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("sampling_method=random", "sampling_method=random"), ("constrained=True", "constrained=True")],
+)
+def test_options_that_ctranslate2_does_not_have(out, options, message):
+    with pytest.raises(T2TError, match=f"CTranslate2 does not support {message}"):
+        load(out, options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"engine": "tf"}, "engine=tf must be tensorflow or ctranslate2"),
+        ({"precision": "int8"}, "precision=int8 is for engine=ctranslate2"),
+    ],
+)
+def test_settings_that_do_not_exist(out, settings, message):
+    with pytest.raises(T2TError, match=message):
+        Translator.load(out, **settings)
+
+
+def test_a_precision_that_the_device_does_not_have(out, monkeypatch):
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float32", "int8"})
+    with pytest.raises(T2TError, match="does not compute in bfloat16 on this cpu: use float32 or int8"):
+        load(out, precision="bfloat16")
+
+
+def test_without_the_package(out, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(T2TError, match=r"CTranslate2 is not installed.*pip install -U ctranslate2"):
+        load(out)
+
+
+def test_models_that_ctranslate2_does_not_have(tmp_path, vocabulary, monkeypatch):
+    write_run(tmp_path / "out", vocabulary, HPARAMS.replace(attention_window=5))
+    write_checkpoint(tmp_path / "out", 7)
+    monkeypatch.setattr(ctranslate2_engine, "write_ctranslate2", None)
+    with pytest.raises(T2TError, match="does not support restricted attention"):
+        load(tmp_path / "out")
+    assert not (tmp_path / "out" / FOLDER).exists()
+
+
+@pytest.mark.slow
+def test_a_shortlist_is_that_of_tensorflow(out, tmp_path, vocabulary):
+    folder = shutil.copytree(out, tmp_path / "out")
+    best = np.random.default_rng(1).integers(3, 310, (310, 3)).astype(np.int32)
+    best[[PAD, EOS]] = PAD  # CTranslate2 adds EOS to a source after the look-up
+    Translations(best, np.array([5], np.int32), vocabulary.fingerprint).save(folder)
+    ours, theirs = Translator.load(folder, decode_hparams="shortlist=on"), load(folder, "shortlist=on")
+    for line in LINES:
+        assert theirs.translate(line) == ours.translate(line)
+    assert theirs.translate(LINES) != load(folder).translate(LINES)
+
+
+def test_each_lines_own_shortlist_is_refused():
+    with pytest.raises(T2TError, match="shortlist=by_line: use shortlist=on, or --engine=tensorflow"):
+        ctranslate2_engine.check_options(DecodeHParams(shortlist="by_line"))
+
+
+def test_the_model_is_not_on_tensorflow(engines):
+    with pytest.raises(T2TError, match="--engine=tensorflow"):
+        _ = engines[0].model
+
+
+def test_its_errors_are_ours(engines, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no position encodings")
+
+    class Broken:
+        translate_batch = score_batch = fail
+
+    monkeypatch.setattr(engines[0]._model, "_translator", Broken())
+    with pytest.raises(T2TError, match=r"^CTranslate2: no position encodings"):
+        engines[0].translate("cat")
