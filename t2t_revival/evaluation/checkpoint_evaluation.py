@@ -32,6 +32,21 @@ MOST_COMPARED = 10  # checkpoints; each bootstrap takes about a second
 ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointScores`, or a function like it
 
 
+def check_vocabulary(problem: Text2TextProblem, run: Run, output_dir: Path, data_dir: Path) -> None:
+    """Checks that data has the vocabulary of the model in `output_dir`.
+
+    Raises:
+        T2TError: it has another one.
+    """
+    if problem.metadata(data_dir).vocab_fingerprint != run.fingerprint:
+        other = output_dir / IMPORTED_DATA
+        raise T2TError(
+            f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
+            f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
+            + datagen_command(problem, other, output_dir / run.vocabulary)
+        )
+
+
 def evaluation_settings(
     problem: Text2TextProblem, run: Run, output_dir: Path, split: str, data_dir: Path, decoded_sentences: int
 ) -> str:
@@ -40,14 +55,8 @@ def evaluation_settings(
     Raises:
         T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
     """
+    check_vocabulary(problem, run, output_dir, data_dir)
     metadata = problem.metadata(data_dir)
-    if metadata.vocab_fingerprint != run.fingerprint:
-        other = output_dir / IMPORTED_DATA
-        raise T2TError(
-            f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
-            f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-            + datagen_command(problem, other, output_dir / run.vocabulary)
-        )
     problem.shards(split, data_dir)
     return settings_fingerprint(
         data=dataclasses.asdict(metadata.splits[split]),

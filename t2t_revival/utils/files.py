@@ -103,30 +103,31 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def lock(descriptor: int, refusal: str, shared: bool = False) -> None:
+def lock(descriptor: int, refusal: str | None, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
     On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
     Several processes can hold a shared lock.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`.
+        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind if refusal is None else kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise T2TError(refusal) from error
+        raise T2TError(str(refusal)) from error
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
 
 
 @contextmanager
-def exclusive_lock(folder: Path, refusal: str) -> Iterator[None]:
+def exclusive_lock(folder: Path, refusal: str | None) -> Iterator[None]:
     """Locks a folder for the block; see `lock`.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`.
+        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
         OSError: there is no such folder.
     """
     descriptor = os.open(folder, os.O_RDONLY)
