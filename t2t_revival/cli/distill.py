@@ -16,7 +16,8 @@ from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
-from t2t_revival.distillation.teacher_outputs import TeacherOutputs, checkpoint_name, read_pairs
+from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
+from t2t_revival.distillation.teachers import TrainedModel, load_translator, open_teachers
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import check_vocabulary
 from t2t_revival.hints import command_line
@@ -30,9 +31,9 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, writing
 
 USAGE = """
-t2t-distill --teacher=DIR --hparams_set=student_tiny [--output_dir=DIR] [--nearest] [--original_targets]
-            [--monolingual=FILE,...]
-t2t-distill --teacher=DIR --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
+t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
+            [--original_targets] [--monolingual=FILE,...]
+t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
             [--monolingual=FILE,...]
 
 Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
@@ -58,7 +59,7 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         [],
-        teacher="Folder of the trained teacher.",
+        teacher="Folder of the trained teacher; of several, whose probabilities are averaged, their folders.",
         monolingual="Files of further sources, a sentence a line, which have no original targets.",
     )
     command.define(
@@ -71,7 +72,7 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        checkpoint_path="Checkpoint of the teacher, a file or a folder; by default the newest, or its average.",
+        checkpoint_path="Checkpoint of the teacher, or a folder; by default its newest or its average.",
         data_dir="Folder of the training sources; by default the one that the teacher was trained from.",
         distilled_dir="Folder of the teacher's outputs and the student's data, which several students can "
         "share; by default OUTPUT_DIR/distilled.",
@@ -88,11 +89,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _distill(values: flags.FlagValues) -> None:
     _check_flags(values)
-    teacher, run = _teacher(values)
+    teachers, run = _teachers(values)
     if values["worker_id"].present:
-        _decode(values, _outputs(values, teacher, run, _distilled_dir(values)))
+        _decode(values, _outputs(values, teachers, run))
     else:
-        _train_student(values, teacher, run)
+        _train_student(values, teachers, run)
 
 
 def _check_flags(values: flags.FlagValues) -> None:
@@ -112,42 +113,36 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
 
 
-def _distilled_dir(values: flags.FlagValues) -> Path:
-    folder = values.distilled_dir or run_flags.output_dir(values) / "distilled"
-    return Path(folder).expanduser()
-
-
-def _teacher(values: flags.FlagValues) -> tuple[Path, Run]:
-    """Returns the teacher's folder and its run, with which `--problem` must agree."""
-    if len(values.teacher) > 1:
-        raise T2TError(f"--teacher={','.join(values.teacher)}: give one folder")
+def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
+    """Returns the teachers, and the run of the first, with which `--problem` must agree."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    folder = run_flags.refuse_t2t(Path(values.teacher[0]).expanduser(), values)
-    run = Run.load(folder)
+    folders = [run_flags.refuse_t2t(Path(folder).expanduser(), values) for folder in values.teacher]
+    teachers, run = open_teachers(folders, values.checkpoint_path, warn_of_corruption)
     if values.problem not in (None, run.problem):
         raise T2TError(
-            f"--problem={values.problem}: the teacher in {folder} is a model of {run.problem}; omit the flag"
+            f"--problem={values.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
+            "flag"
         )
     values.problem = run.problem
-    return folder, run
+    return teachers, run
 
 
-def _outputs(values: flags.FlagValues, teacher: Path, run: Run, folder: Path) -> TeacherOutputs:
+def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
     problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = run_flags.split_dir(values, teacher, run, problem)
-    check_vocabulary(problem, run, teacher, data_dir)
+    data_dir = run_flags.split_dir(values, teachers[0].output_dir, run, problem)
+    check_vocabulary(problem, run, teachers[0].output_dir, data_dir)
     monolingual: list[str] = []
     for file in values.monolingual:
         lines = read_lines(file, "monolingual")
         if not lines:
             raise T2TError(f"--monolingual={file}: the file is empty; leave it out")
         monolingual += lines
+    folder = values.distilled_dir or run_flags.output_dir(values) / "distilled"
     return TeacherOutputs(
-        folder,
-        teacher,
-        select_checkpoint(teacher, values.checkpoint_path, warn_of_corruption),
+        Path(folder).expanduser(),
+        teachers,
         problem,
         data_dir,
         run_flags.decode_options(values.decode_hparams, run),
@@ -161,8 +156,8 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
     shard = Shard(values.worker_id, values.decode_shards)
     outputs.stored()
     tensorflow_setup.load_tensorflow(values)
-    translator = _load(outputs.teacher, str(outputs.checkpoint.path), outputs.options)
-    say(f"decoding with {outputs.checkpoint.path}")
+    translator = load_translator(outputs.teachers, outputs.options, tensorflow_setup.num_parallel_batches())
+    say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
     with ProgressBar("sentences") as bar:
         outputs.decode(translator, shard, bar.update, say)
     if shard.count > 1:
@@ -171,47 +166,42 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
         say(f"next, when all {shard.count} workers are done: {training}")
 
 
-def _load(output_dir: Path, checkpoint_path: str, options: Any = "") -> Any:
-    from t2t_revival.decoding.translator import Translator
-
-    return Translator.load(
-        output_dir,
-        checkpoint_path,
-        options,
-        tensorflow_setup.num_parallel_batches(),
-        on_damaged=warn_of_corruption,
-    )
-
-
-def _train_student(values: flags.FlagValues, teacher: Path, run: Run) -> None:
+def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> None:
     """Makes what is missing: outputs, data, student and comparison."""
     output_dir = run_flags.output_dir(values)
-    if output_dir.resolve() == teacher.resolve():
+    if output_dir.resolve() in [teacher.output_dir.resolve() for teacher in teachers]:
         raise T2TError(f"--output_dir={output_dir} is the teacher's own folder: give another")
     hparams = training_flags.hparams(values, output_dir)
     check_place(output_dir, run.problem, values.hparams_set)
     check_same(output_dir, run, hparams)
-    outputs = _outputs(values, teacher, run, _distilled_dir(values))
+    outputs = _outputs(values, teachers, run)
     data_dir = student_data_dir(outputs, values.original_targets)
     _check_data_dir(output_dir, data_dir)
     if not outputs.are_complete():
         given = _given(values, *DECODING, *COMMON)
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    with ProgressBar("pairs") as bar:
-        progress = partial(problem_flags.show_generation, bar)
-        vocabulary = teacher / run.vocabulary
-        counts = make_student_data(outputs, values.original_targets, vocabulary, progress)
-    say(f"{counts['pairs']:,} pairs of {counts['sources']:,} sources in {data_dir}")
-    if counts["empty_outputs"]:
-        say(f"{counts['empty_outputs']:,} outputs of the teacher are empty and left out")
+    _make_data(values, outputs, teachers[0].output_dir / run.vocabulary)
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
         training = _given(values, "hparams_set", *training_flags.NAMES, *COMMON)
         run_command("t2t-trainer", {**places, **training})
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
-        average_latest(output_dir, None, 0, False, warn_of_corruption, say)
-    _compare(values, outputs, output_dir)
+        average_latest(output_dir, on_damaged=warn_of_corruption, on_note=say)
+    _compare(
+        values, outputs, TrainedModel(output_dir, select_checkpoint(output_dir, None, warn_of_corruption))
+    )
     print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
+
+
+def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabulary: Path) -> None:
+    """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
+    with ProgressBar("pairs") as bar:
+        progress = partial(problem_flags.show_generation, bar)
+        counts = make_student_data(outputs, values.original_targets, vocabulary, progress)
+    data_dir = student_data_dir(outputs, values.original_targets)
+    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
+    if empty := counts["empty_outputs"]:
+        say(f"{empty:,} outputs of the teacher are empty and left out")
 
 
 def _check_data_dir(output_dir: Path, data_dir: Path) -> None:
@@ -232,27 +222,24 @@ def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
     return {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
-def _compare(values: flags.FlagValues, outputs: TeacherOutputs, output_dir: Path) -> None:
-    """Measures both models, unless that is done, and prints and writes the table."""
+def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
+    """Measures teacher and student, unless that is done; prints and writes the table."""
     from t2t_revival.distillation.comparison import make_table, measure
 
-    student = select_checkpoint(output_dir, None, warn_of_corruption)
-    path = output_dir / f"{REPORT}.json"
-    models = {"teacher": checkpoint_name(outputs.checkpoint), "student": checkpoint_name(student)}
+    path = student.output_dir / f"{REPORT}.json"
+    models = {"teacher": outputs.origin()["teacher"], "student": student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
     if found.get("models") != models:
         tensorflow_setup.load_tensorflow(values)
+        parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
         found = {"models": models}
-        for name, folder, checkpoint in (
-            ("teacher", outputs.teacher, outputs.checkpoint),
-            ("student", output_dir, student),
-        ):
+        for name, of in (("teacher", outputs.teachers), ("student", [student])):
             say(f"measuring the {name}")
-            found[name] = measure(_load(folder, str(checkpoint.path)), splits)
+            found[name] = measure(load_translator(of, num_parallel_batches=parallel), splits)
     table = make_table(found["teacher"], found["student"])
-    with writing(f"to {output_dir}"):
+    with writing(f"to {student.output_dir}"):
         checked_json.save(path, found)
         with atomic_write(path.with_suffix(".md")) as file:
             file.write(table.markdown().encode())

@@ -79,8 +79,8 @@ class DecodingLoop:
         self._grow = grow
         self._constraint = constraint
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
-        kernel = model.softmax_embedding.kernel
-        self.variables = [tf.Variable(kernel(), trainable=False)] if constant_weights else []
+        kernels = [model.softmax_embedding.kernel()] if constant_weights else []
+        self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
         ids, integer, real = (
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))

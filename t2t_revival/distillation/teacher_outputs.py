@@ -20,13 +20,12 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, digest, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
+from t2t_revival.distillation.teachers import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.reversed import one_way
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import buffered_write, exclusive_lock, text_lines, writing
 
@@ -41,13 +40,12 @@ OnLines = Callable[[int, int], None]  # called with the lines that are done, and
 
 @dataclass(frozen=True)
 class TeacherOutputs:
-    """Outputs of a teacher, in a folder; they depend on nothing but the other attributes.
+    """Outputs of a teacher or an ensemble, in a folder; they depend on nothing but the other attributes.
 
     Attributes:
         folder: of the outputs; made if missing.
-        teacher: output_dir of the teacher.
-        checkpoint: the teacher's.
-        problem: the teacher's problem, whose text is the same for users and for the model.
+        teachers: one, or the models of an ensemble.
+        problem: the teachers' problem, whose text is the same for users and for the model.
         data_dir: folder of its data.
         options: how to decode.
         nearest: whether that of the `beam_size` outputs is kept which is nearest to the reference.
@@ -60,8 +58,7 @@ class TeacherOutputs:
     """
 
     folder: Path
-    teacher: Path
-    checkpoint: Checkpoint
+    teachers: Sequence[TrainedModel]
     problem: Text2TextProblem
     data_dir: Path
     options: DecodeHParams
@@ -89,7 +86,7 @@ class TeacherOutputs:
         for name in (*NOT_PLAIN, "batch_size"):
             del options[name]
         return {
-            "teacher": checkpoint_name(self.checkpoint),
+            "teacher": ", ".join(teacher.name for teacher in self.teachers),
             "problem": self.problem.name,
             "training_data": self.problem.data_fingerprint(TRAIN, self.data_dir),
             "monolingual": digest(list(self.monolingual)),
@@ -146,7 +143,7 @@ class TeacherOutputs:
         `kill -9`, the same call resumes, and the outputs are the same.
 
         Args:
-            translator: of the teacher.
+            translator: of the teachers.
             shard: the worker; all have the same text and teacher.
             on_lines: called after each batch.
             on_note: called with each line for people.
@@ -230,11 +227,6 @@ class TeacherOutputs:
             else:
                 kept.append((source, reference))
         return kept, left_out
-
-
-def checkpoint_name(checkpoint: Checkpoint) -> str:
-    """The file and the weights of a checkpoint, for people and to compare."""
-    return f"{checkpoint.path.name} with weights {fingerprint(checkpoint.path)}"
 
 
 def read_pairs(files: SplitFiles) -> tuple[list[str], list[str]]:
