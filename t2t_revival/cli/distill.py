@@ -117,7 +117,7 @@ def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
     """Returns the teachers, and the run of the first, with which `--problem` must agree."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    folders = [run_flags.refuse_t2t(Path(folder).expanduser(), values) for folder in values.teacher]
+    folders = [run_flags.refuse_t2t(Path(name).expanduser(), values, "teacher") for name in values.teacher]
     teachers, run = open_teachers(folders, values.checkpoint_path, warn_of_corruption)
     if values.problem not in (None, run.problem):
         raise T2TError(

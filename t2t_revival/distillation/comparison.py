@@ -29,7 +29,7 @@ def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
 
     Returns:
         Values by name: parameters; MB of float32 weights; BLEU and chrF of each split; sentences per second
-        of the last one, in batches; ms, the median of sentences that are decoded one at a time.
+        of the last one, in batches; ms per sentence, the median of some decoded one at a time.
     """
     parameters = translator.model.count_params()
     found: dict[str, Any] = {"parameters": parameters, "MB": parameters * FLOAT32 / MEGABYTE}
@@ -40,7 +40,7 @@ def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
         found["sentences/s"] = len(inputs) / (time.perf_counter() - began)
         for metric, score in (("BLEU", sacrebleu_score), ("chrF", chrf_score)):
             found[f"{name} {metric}"] = score(outputs, list(references)).score
-    found["ms"] = statistics.median(
+    found["ms per sentence"] = statistics.median(
         _seconds(translator, line) * 1000 for line in inputs[:: max(1, len(inputs) // SINGLE)][:SINGLE]
     )
     return found
@@ -54,8 +54,8 @@ def make_table(teacher: Mapping[str, Any], student: Mapping[str, Any]) -> Result
         columns=("", "teacher", "student"),
         rows=[(name, teacher[name], student[name]) for name in teacher],
         remarks=(
-            "MB: weights in float32; sentences/s: of the last split, in batches; ms: median of sentences "
-            "decoded one at a time.",
+            "MB: weights in float32; sentences/s: of the last split, in batches; ms per sentence: median of "
+            "sentences decoded one at a time.",
         ),
     )
 

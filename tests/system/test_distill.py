@@ -108,7 +108,16 @@ def test_the_student_has_learned_the_outputs_of_the_decoder(place: Path, said: s
 
 
 def test_the_two_are_compared(place: Path, said: str) -> None:
-    for name in ("parameters", "MB", "dev BLEU", "dev chrF", "test BLEU", "test chrF", "sentences/s", "ms"):
+    for name in (
+        "parameters",
+        "MB",
+        "dev BLEU",
+        "dev chrF",
+        "test BLEU",
+        "test chrF",
+        "sentences/s",
+        "ms per sentence",
+    ):
         assert re.search(rf"^\| {re.escape(name)} \| [\d.,e+-]+ \| [\d.,e+-]+ \|$", said, re.MULTILINE), said
     assert (place / "student" / "distillation.md").read_text(encoding="utf-8") in said
     assert said.endswith(f"next: t2t-decoder --output_dir={place / 'student'}\n")

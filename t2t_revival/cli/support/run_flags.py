@@ -131,8 +131,8 @@ def output_dir(values: flags.FlagValues) -> Path:
     return refuse_t2t(folder, values)
 
 
-def refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
-    """Returns the path; of tensor2tensor's, the error has the command that imports its checkpoint."""
+def refuse_t2t(path: Path, values: flags.FlagValues, flag: str = "output_dir") -> Path:
+    """Returns a flag's path; of tensor2tensor's, the error has the command that imports its checkpoint."""
     checkpoint = t2t_checkpoint(path)
     if checkpoint is None and has_t2t_hparams(path):
         raise T2TError(
@@ -145,7 +145,7 @@ def refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
     output_dir, importing = import_command(checkpoint, values.problem, data_dir)
     raise T2TError(
         f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(importing)}; then give "
-        f"--output_dir={shlex.quote(str(output_dir))}"
+        f"--{flag}={shlex.quote(str(output_dir))}"
     )
 
 
