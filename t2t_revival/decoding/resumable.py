@@ -98,7 +98,7 @@ def translate_lines(
     with naming(name):
         translator.nbest(
             lines,
-            options.beam_size if nearest_to else None,
+            n=options.beam_size if nearest_to else None,
             on_truncation=lambda truncation: (
                 on_note(f"warning: {name}, {truncation}") if warn_of_truncation else None
             ),
