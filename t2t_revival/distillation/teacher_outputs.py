@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, digest, ignore_note, translate_lines
@@ -134,7 +135,7 @@ class TeacherOutputs:
         self,
         translator: Translator,
         shard: Shard,
-        on_lines: OnLines | None = None,
+        on_lines: OnLines = lambda done, total: None,
         on_note: OnNote = ignore_note,
     ) -> None:
         """Decodes the blocks of one of several workers that are not complete.
@@ -163,40 +164,28 @@ class TeacherOutputs:
         first, end = shard.bounds(len(blocks))
         if shard.count > 1:
             on_note(f"worker {shard.number} of {shard.count}: {end - first} of {len(blocks)} blocks")
-        lines = range(first * self.block_lines, min(end * self.block_lines, len(pairs)))
+        worker_lines = min(end * self.block_lines, len(pairs)) - first * self.block_lines
         for number, block in enumerate(blocks[first:end], start=first):
+            if block.outputs.exists():
+                continue
             start = number * self.block_lines
-            if not block.outputs.exists():
-                self._decode_block(translator, pairs, start, block, lines, on_lines, on_note)
-
-    def _decode_block(
-        self,
-        translator: Translator,
-        pairs: Sequence[tuple[str, str]],
-        start: int,
-        block: SplitFiles,
-        lines: range,
-        on_lines: OnLines | None,
-        on_note: OnNote,
-    ) -> None:
-        """Decodes the pairs from number `start` on; `lines` are those of the worker."""
-        part = pairs[start : start + self.block_lines]
-        inputs, references = [source for source, _ in part], [target for _, target in part]
-        with part_file(block.outputs, on_note) as output:
-            _write_pairs(block, part)
-            translate_lines(
-                translator,
-                inputs,
-                "the sources",
-                output,
-                preprocessed=True,
-                first_line=start + 1,
-                nearest_to=references if self.nearest else None,
-                on_progress=lambda progress: (
-                    on_lines(start - lines.start + progress.done, len(lines)) if on_lines else None
-                ),
-                on_note=on_note,
-            )
+            before = start - first * self.block_lines
+            with part_file(block.outputs, on_note) as output:
+                _write_pairs(block, pairs[start : start + self.block_lines])
+                inputs, references = read_pairs(block)
+                translate_lines(
+                    translator,
+                    inputs,
+                    "the sources",
+                    output,
+                    preprocessed=True,
+                    first_line=start + 1,
+                    nearest_to=references if self.nearest else None,
+                    on_progress=lambda progress, before=before: on_lines(
+                        before + progress.done, worker_lines
+                    ),
+                    on_note=on_note,
+                )
 
     def _begin(self, counts: dict[str, int]) -> None:
         """Writes origin.json and the other splits, unless another worker has; checks what is there."""
@@ -227,6 +216,11 @@ class TeacherOutputs:
             else:
                 kept.append((source, reference))
         return kept, left_out
+
+
+def _report(on_lines: OnLines, before: int, total: int, progress: DecodingProgress) -> None:
+    """Reports the progress of a block whose worker has decoded lines `before`."""
+    on_lines(before + progress.done, total)
 
 
 def read_pairs(files: SplitFiles) -> tuple[list[str], list[str]]:
