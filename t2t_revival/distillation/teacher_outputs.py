@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,9 +182,7 @@ class TeacherOutputs:
                     preprocessed=True,
                     first_line=start + 1,
                     nearest_to=references if self.nearest else None,
-                    on_progress=lambda progress, before=before: on_lines(
-                        before + progress.done, worker_lines
-                    ),
+                    on_progress=partial(_report, on_lines, before, worker_lines),
                     on_note=on_note,
                 )
 
