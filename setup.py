@@ -18,6 +18,7 @@ COMMANDS = (
     "bleu",
     "datagen",
     "decoder",
+    "distill",
     "eval",
     "exporter",
     "import_checkpoint",

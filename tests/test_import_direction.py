@@ -30,6 +30,7 @@ LOW_TO_HIGH = (
     "visualization",
     "experiment",
     "reproduction",
+    "distillation",
     "cli",
 )
 LOOK_UP = "registry"  # imports what registers itself, at the first look-up

@@ -28,7 +28,7 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
-from t2t_revival.decoding.shards import MAX_SHARDS, Shard
+from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -90,15 +90,10 @@ def command_flags() -> flags.FlagValues:
         flag_values=values,
     )
     command.define(values, 10, log_examples="Examples of a split that are printed.")
-    command.define(values, 0, worker_id="Number of this decoder among --decode_shards, counted from 0.")
-    command.define_integer(
-        "decode_shards",
-        1,
-        "Decoders that share the input, each started with its own --worker_id. Their output files are "
-        "decode_to_file with 000, 001, ... appended; joined in this order they are all outputs.",
-        lower_bound=1,
-        upper_bound=MAX_SHARDS,
-        flag_values=values,
+    run_flags.define_shards(
+        values,
+        "Their output files are decode_to_file with 000, 001, ... appended; joined in this order they are "
+        "all outputs.",
     )
     return values
 

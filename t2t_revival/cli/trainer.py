@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
-from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields, field_values
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
+from t2t_revival.cli.support.field_flags import field_values
 from t2t_revival.cli.support.messages import duration, say
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
@@ -34,21 +33,6 @@ Trains a problem's model; generates the problem's data first where it is missing
 save and stop; the same command resumes from there.
 """
 EXIT_STATUS = {"SIGINT": command.EXIT_INTERRUPTED, "SIGTERM": command.EXIT_TERMINATED}
-RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
-    "strategy": "strategy",
-    "precision": "precision",
-    "xla": "xla",
-    "random_seed": "seed",
-    "local_eval_frequency": "eval_frequency",
-    "save_checkpoints_secs": "save_seconds",
-    "max_nonfinite_steps": "max_nonfinite_steps",
-    "keep_checkpoint_max": "keep_checkpoints",
-    "log_step_count_steps": "log_steps",
-    "eval_early_stopping_steps": "patience",
-    "eval_early_stopping_metric": "patience_score",
-    "eval_early_stopping_metric_delta": "min_delta",
-}
-BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
 
 
 def command_flags() -> flags.FlagValues:
@@ -56,12 +40,7 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define(values)
     run_flags.define(values)
-    define_fields(values, RunConfig, RUN_CONFIG_FLAGS, BOUNDS)
-    command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
-    command.define(values, 0, train_steps="Number of updates; 0 takes that of the hparams set.")
-    command.define(
-        values, 200, eval_bleu_sentences="Dev sentences that are decoded for BLEU or F1; 0 decodes none."
-    )
+    training_flags.define(values)
     return values
 
 
@@ -73,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 def _train(values: flags.FlagValues) -> int:
     problem = problem_flags.require_text(problem_flags.problem_from(values))
     output_dir = run_flags.output_dir(values)
-    hparams = _hparams(values, output_dir)
+    hparams = training_flags.hparams(values, output_dir)
     _check_metric(values, problem)
     check_place(output_dir, problem.name, values.hparams_set)
     several = values.strategy == "multi_worker"
@@ -99,7 +78,7 @@ def _run(values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, 
     config = RunConfig(
         output_dir=output_dir,
         num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
-        **field_values(values, RUN_CONFIG_FLAGS),
+        **field_values(values, training_flags.RUN_CONFIG_FLAGS),
     )
     data_dir = problem_flags.data_dir(values)
     experiment = Experiment(
@@ -135,13 +114,6 @@ def _check_metric(values: flags.FlagValues, problem: Text2TextProblem) -> None:
         )
     if metric in DECODED and not values.eval_bleu_sentences:
         raise T2TError(f"--eval_early_stopping_metric={metric} needs --eval_bleu_sentences above 0")
-
-
-def _hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
-    """Returns the hparams of a run that is resumed, or else the named set, with the flags' overrides."""
-    named = registry.hparams(run_flags.hparams_set(values))
-    hparams = (HParams.load(output_dir) or named).override(values.hparams)
-    return hparams.replace(train_steps=values.train_steps) if values.train_steps else hparams
 
 
 def _describe(event: StepEvent | EvaluatedEvent | SavedEvent | NoteEvent) -> str:

@@ -87,11 +87,11 @@ class DecodingLoop:
         self._constraint = constraint
         self._shortlist = shortlist
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
-        kernel = model.softmax_embedding.kernel
         if shortlist:
             self.variables = shortlist.variables
         else:
-            self.variables = [tf.Variable(kernel(), trainable=False)] if constant_weights else []
+            kernels = [model.softmax_kernel()] if constant_weights else []
+            self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
         ids, integer, real = (
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
@@ -134,7 +134,7 @@ class DecodingLoop:
             shortlisted: Any = ()
             if self._shortlist:
                 tokens, shortlisted = self._shortlist.select(source_ids, prefixes)
-                kernel = self.model.softmax_embedding.kernel(tokens)
+                kernel = self.model.softmax_kernel(tokens)
             elif self.variables:
                 kernel = tf.convert_to_tensor(self.variables[0])
             constraint: TreeConstraint | PrefixConstraint | None = self._constraint
@@ -143,8 +143,9 @@ class DecodingLoop:
                 kernel = kernel[:, : self._constraint.size]
                 constraint_inputs = self._constraint.count_words(source_ids)
             elif prefixes is not None:
-                constraint, constraint_inputs = PrefixConstraint(tf.shape(kernel)[1]), prefixes
+                constraint, constraint_inputs = PrefixConstraint(self.model.vocab_size), prefixes
                 if tokens is not None:
+                    constraint = PrefixConstraint(tf.size(tokens))
                     constraint_inputs = places_of(prefixes, tokens)
             sentences = Sentences(
                 indices=tf.range(tf.shape(source_ids)[0])[:, None],

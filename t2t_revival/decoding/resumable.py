@@ -11,6 +11,7 @@ from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
+from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,
     OrderedOutput,
@@ -45,6 +46,7 @@ def translate_lines(
     preprocessed: bool = False,
     prefixes: list[str] | None = None,
     first_line: int = 1,
+    nearest_to: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
     warn_of_truncation: bool = True,
@@ -60,6 +62,8 @@ def translate_lines(
         preprocessed: see `Translator.nbest`.
         prefixes: see `Translator.nbest`.
         first_line: see `Translator.nbest`.
+        nearest_to: a reference for each line, to keep that of its `beam_size` outputs which is `nearest` to
+            it. "" and `None` keep the best by the model.
         on_progress: called at the start and after each batch.
         on_note: called with each line for people: inputs that were cut, outputs that were repaired.
         warn_of_truncation: whether lines that are too long are among these.
@@ -77,18 +81,24 @@ def translate_lines(
     def add(batch: Mapping[int, list[Translation]]) -> None:
         if any(outputs[0].score == -math.inf for outputs in batch.values()):
             raise T2TError(f"the model finds no output: {NOT_FINITE}")
+        if nearest_to:
+            batch = {index: [nearest(outputs, nearest_to[index])] for index, outputs in batch.items()}
+        translations.update(batch)
         output.add(batch)
 
-    origin = _origin(translator, "translations", [lines, prefixes, preprocessed, first_line])
+    inputs = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    origin = _origin(translator, "translations", inputs)
     form = ResultFormat(
         as_bytes, lambda outputs: [*map(astuple, outputs)], lambda kept: [Translation(*o) for o in kept]
     )
     known = output.start(origin, len(lines), form)
+    translations = dict(known)
     if on_progress:
         on_progress(DecodingProgress(len(known), len(lines), 0.0))
     with naming(name):
-        translations = translator.nbest(
+        translator.nbest(
             lines,
+            n=options.beam_size if nearest_to else None,
             on_truncation=lambda truncation: (
                 on_note(f"warning: {name}, {truncation}") if warn_of_truncation else None
             ),
@@ -99,8 +109,8 @@ def translate_lines(
             completed=known,
             on_outputs=add,
         )
-    note_repaired(sum(outputs[0].repaired for outputs in translations), len(lines), on_note)
-    return translations
+    note_repaired(sum(outputs[0].repaired for outputs in translations.values()), len(lines), on_note)
+    return [translations[index] for index in range(len(lines))]
 
 
 def score_pairs(

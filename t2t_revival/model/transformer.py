@@ -140,10 +140,14 @@ class Transformer(keras.Model):
                 layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
             ],
             encoder_bias=padding_bias(ops.not_equal(source, 0)),
-            softmax_kernel=self.softmax_embedding.kernel(),
+            softmax_kernel=self.softmax_kernel(),
             words=attention.words(source, encoded) if attention else (),
             words_emitted=ops.zeros((batch, beams), "int32") if attention else (),
         )
+
+    def softmax_kernel(self, ids: Any = None) -> Any:
+        """Returns the matrix before the softmax; see `TokenEmbedding.kernel`."""
+        return self.softmax_embedding.kernel(ids)
 
     def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
         """Returns scores of the token at `position`.

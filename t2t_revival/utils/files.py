@@ -112,13 +112,13 @@ def lock(descriptor: int, refusal: str | None, shared: bool = False) -> None:
     Several processes can hold a shared lock.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`.
+        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(descriptor, operation if refusal is None else operation | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind if refusal is None else kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise T2TError(refusal) from error
+        raise T2TError(str(refusal)) from error
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
@@ -129,7 +129,7 @@ def exclusive_lock(folder: Path, refusal: str | None) -> Iterator[None]:
     """Locks a folder for the block; see `lock`.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`.
+        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
         OSError: there is no such folder.
     """
     descriptor = os.open(folder, os.O_RDONLY)

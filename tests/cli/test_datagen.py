@@ -170,7 +170,7 @@ def test_an_interruption_says_that_the_same_command_resumes(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(problem_flags, "_show", interrupt)
+        patch.setattr(problem_flags, "show_generation", interrupt)
         assert generate(corpus, data, "--vocab_size=300") == 130
     shown = capsys.readouterr().err.splitlines()
     line = f"finished shards are kept, and listed in {data}/.translate_ende.unfinished"

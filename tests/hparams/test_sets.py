@@ -88,3 +88,18 @@ def test_every_set_can_be_made_and_says_what_it_is() -> None:
     for name, summary in known.items():
         assert isinstance(registry.hparams(name), HParams)
         assert summary.endswith("."), name
+
+
+def test_students_have_deep_encoders_and_shallow_decoders() -> None:
+    base, tiny = registry.hparams("student_base"), registry.hparams("student_tiny")
+    assert (base.encoder_layers, base.decoder_layers, base.hidden_size, base.filter_size) == (
+        12,
+        1,
+        512,
+        2048,
+    )
+    assert (tiny.encoder_layers, tiny.decoder_layers, tiny.hidden_size, tiny.filter_size) == (6, 2, 256, 1024)
+    assert (base.num_heads, tiny.num_heads) == (8, 4)
+    for h in (base, tiny):
+        assert h.pre_norm
+        assert (h.layer_prepostprocess_dropout, h.label_smoothing) == (0.1, 0.1)

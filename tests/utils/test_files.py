@@ -1,5 +1,6 @@
 """Files: written whole or not at all; lines are those that an editor shows."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,20 @@ def test_only_one_at_a_time(tmp_path: Path) -> None:
         pytest.fail("a second one came in")
     with exclusive_lock(tmp_path, "busy"):
         pass
+
+
+def test_a_lock_without_a_refusal_is_waited_for(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with exclusive_lock(tmp_path, None):
+            order.append("second")
+
+    waiting = threading.Thread(target=second)
+    with exclusive_lock(tmp_path, "in use"):
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]

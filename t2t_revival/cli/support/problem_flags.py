@@ -151,7 +151,7 @@ def generate_data(
         tensorflow_setup.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
     with ProgressBar("pairs") as bar:
         try:
-            generate = partial(problem.generate_data, folder, progress=partial(_show, bar))
+            generate = partial(problem.generate_data, folder, progress=partial(show_generation, bar))
             return generate(shard_runner=shard_runner) if shard_runner else generate()
         except KeyboardInterrupt:
             kept = unfinished_dir(folder, problem.dataset_filename())
@@ -168,7 +168,7 @@ def uses_tensorflow(problem: Problem) -> bool:
     return source == "wmt14" or source.startswith("tfds:")
 
 
-def _show(bar: ProgressBar, stage: str, done: int, total: int) -> None:
+def show_generation(bar: ProgressBar, stage: str, done: int, total: int) -> None:
     """Shows a stage of data generation and its pairs; see `generation.generate`."""
     if stage == "pairs":
         bar.update(done, total)

@@ -17,6 +17,7 @@ from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding.ctranslate2_engine import PRECISIONS
 from t2t_revival.decoding.engines import CTRANSLATE2, ENGINES, TENSORFLOW
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
@@ -93,6 +94,19 @@ def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str
     )
 
 
+def define_shards(values: flags.FlagValues, text: str) -> None:
+    """Adds the flags of `Shard`; `text` ends the help of `--decode_shards`."""
+    command.define(values, 0, worker_id="Number of this decoder among --decode_shards, counted from 0.")
+    command.define_integer(
+        "decode_shards",
+        1,
+        f"Decoders that share the input, each started with its own --worker_id. {text}",
+        lower_bound=1,
+        upper_bound=MAX_SHARDS,
+        flag_values=values,
+    )
+
+
 def define_split_dir(values: flags.FlagValues) -> None:
     """Adds the `--data_dir` of `split_dir`."""
     command.define(
@@ -132,7 +146,7 @@ def hparams_set(values: flags.FlagValues) -> str:
 def output_dir(values: flags.FlagValues) -> Path:
     """Resolves `--output_dir`, or the default folder of problem and hparams set; rejects tensor2tensor's."""
     if values.output_dir:
-        return _refuse_t2t(Path(values.output_dir).expanduser(), values)
+        return refuse_t2t(Path(values.output_dir).expanduser(), values)
     if not values.problem:
         raise T2TError("--problem is missing; give it with --hparams_set, or give --output_dir")
     names = (values.problem, hparams_set(values))
@@ -144,11 +158,11 @@ def output_dir(values: flags.FlagValues) -> Path:
     here = t2t_names.problem_here(values.problem)
     if here and not folder.exists():
         folder = folder.parents[1] / here / folder.name
-    return _refuse_t2t(folder, values)
+    return refuse_t2t(folder, values)
 
 
-def _refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
-    """Returns the path; of tensor2tensor's, the error has the command that imports its checkpoint."""
+def refuse_t2t(path: Path, values: flags.FlagValues, flag: str = "output_dir") -> Path:
+    """Returns a flag's path; of tensor2tensor's, the error has the command that imports its checkpoint."""
     checkpoint = t2t_checkpoint(path)
     if checkpoint is None and has_t2t_hparams(path):
         raise T2TError(
@@ -161,7 +175,7 @@ def _refuse_t2t(path: Path, values: flags.FlagValues) -> Path:
     output_dir, importing = import_command(checkpoint, values.problem, data_dir)
     raise T2TError(
         f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(importing)}; then give "
-        f"--output_dir={shlex.quote(str(output_dir))}"
+        f"--{flag}={shlex.quote(str(output_dir))}"
     )
 
 
@@ -172,7 +186,7 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
     """
     folder = output_dir(values)
     if "checkpoint_path" in values and values.checkpoint_path:
-        _refuse_t2t(Path(values.checkpoint_path).expanduser(), values)
+        refuse_t2t(Path(values.checkpoint_path).expanduser(), values)
     return folder, run_in(values, folder)
 
 
@@ -182,7 +196,7 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not (folder / RUN_FILE).exists() and "t2t_usr_dir" in values:  # else it may be a user's problem
         _check_names(values, folder)
-    run = Run.load(_refuse_t2t(folder, values))
+    run = Run.load(refuse_t2t(folder, values))
     for flag, own, agrees in (
         ("problem", run.problem, _is_t2t_name(values.problem, run.problem)),
         ("hparams_set", run.hparams_set, _is_set_of(values.hparams_set, folder)),

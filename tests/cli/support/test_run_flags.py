@@ -10,6 +10,7 @@ from t2t_revival.cli import (
     attention,
     avg_all,
     decoder,
+    distill,
     exporter,
     import_checkpoint,
     query_server,
@@ -147,6 +148,7 @@ def proposed_import(main, arguments, capsys):
         (avg_all.main, ["--model_dir={}"]),
         (translate_all.main, ["--model_dir={}", "--source=x"]),
         (attention.main, ["--output_dir={}", "--input=x"]),
+        (distill.main, ["--teacher={}", "--hparams_set=student_tiny"]),
     ],
 )
 def test_a_folder_of_t2t_gets_the_import_proposed(t2t_dir, main, flags, capsys):

@@ -1,0 +1,250 @@
+"""`t2t-distill`: trains a student on its teacher's outputs, and compares the two."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from t2t_revival import registry
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
+from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
+from t2t_revival.cli.support.subcommand import run_command
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.distillation.student_data import make_student_data, student_data_dir
+from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
+from t2t_revival.distillation.teachers import TrainedModel, load_translator, open_teachers
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
+from t2t_revival.problems.problem import TRAIN
+from t2t_revival.training.checkpoints.averaging import average_latest
+from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints, select_checkpoint
+from t2t_revival.training.curve_files import DEV, has_point
+from t2t_revival.training.run import FILE_NAME as RUN_FILE
+from t2t_revival.training.run import Run, check_place, check_same, data_of_model
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import atomic_write, writing
+
+USAGE = """
+t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
+            [--original_targets] [--monolingual=FILE,...]
+t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
+            [--monolingual=FILE,...]
+
+Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
+t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
+output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
+command resumes.
+
+With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
+without it does the rest.
+"""
+REPORT = "distillation"
+DECODING = ("teacher", "checkpoint_path", "data_dir", "decode_hparams", "nearest", "monolingual")
+COMMON = ("t2t_usr_dir", "debug")
+TRAINING = ("hparams_set", "original_targets", *training_flags.NAMES)
+
+
+def command_flags() -> flags.FlagValues:
+    """Defines the flags of t2t-distill."""
+    values = command.new_flags()
+    problem_flags.define_names(values)
+    run_flags.define(values)
+    run_flags.define_decode_hparams(values)
+    command.define(
+        values,
+        [],
+        teacher="Folder of the trained teacher; of several, whose probabilities are averaged, their folders.",
+        monolingual="Files of further sources, a sentence a line, which have no original targets.",
+    )
+    command.define(
+        values,
+        False,
+        nearest="Learn, of the beam_size outputs for a training source, the one nearest its original target "
+        "by sentence chrF instead of the most probable one.",
+        original_targets="Learn the original targets too.",
+    )
+    command.define(
+        values,
+        None,
+        checkpoint_path="Checkpoint of the teacher, or a folder; by default its newest or its average.",
+        data_dir="Folder of the training sources; by default the one that the teacher was trained from.",
+        distilled_dir="Folder of the teacher's outputs and the student's data, which several students can "
+        "share; by default OUTPUT_DIR/distilled.",
+    )
+    run_flags.define_shards(values, "Each writes the same files as a single one would.")
+    training_flags.define(values)
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _distill, argv)
+
+
+def _distill(values: flags.FlagValues) -> None:
+    _check_flags(values)
+    teachers, run = _teachers(values)
+    if values["worker_id"].present:
+        _decode(values, _outputs(values, teachers, run))
+    else:
+        _train_student(values, teachers, run)
+
+
+def _check_flags(values: flags.FlagValues) -> None:
+    """Rejects flags that are missing, wrong, or without effect beside others."""
+    if not values.teacher:
+        raise T2TError("--teacher=DIR is missing: the output_dir of a trained model")
+    if STANDARD_STREAM in values.monolingual:
+        raise T2TError("--monolingual=-: the text is read more than once; name files")
+    if values["worker_id"].present:
+        if idle := [name for name in TRAINING if values[name].present]:
+            raise T2TError(f"--worker_id only decodes: leave out --{idle[0]}")
+        if not (values.distilled_dir or values.output_dir):
+            raise T2TError("--distilled_dir=DIR is missing: the folder of all workers' outputs")
+    elif values["decode_shards"].present:
+        raise T2TError("--decode_shards needs --worker_id: the number of this worker, counted from 0")
+    if values.strategy == "multi_worker":
+        raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
+
+
+def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
+    """Returns the teachers, and the run of the first, with which `--problem` must agree."""
+    if values.t2t_usr_dir:
+        registry.import_usr_dir(values.t2t_usr_dir)
+    folders = [run_flags.refuse_t2t(Path(name).expanduser(), values, "teacher") for name in values.teacher]
+    teachers, run = open_teachers(folders, values.checkpoint_path, warn_of_corruption)
+    if values.problem not in (None, run.problem):
+        raise T2TError(
+            f"--problem={values.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
+            "flag"
+        )
+    values.problem = run.problem
+    return teachers, run
+
+
+def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
+    """Returns the outputs that the flags ask for, decoded or not."""
+    problem = problem_flags.require_text(registry.problem(run.problem))
+    data_dir = run_flags.split_dir(values, teachers[0].output_dir, run, problem)
+    data_of_model(problem, run, teachers[0].output_dir, data_dir)
+    monolingual: list[str] = []
+    for file in values.monolingual:
+        lines = read_lines(file, "monolingual")
+        if not lines:
+            raise T2TError(f"--monolingual={file}: the file is empty; leave it out")
+        monolingual += lines
+    folder = values.distilled_dir or run_flags.output_dir(values) / "distilled"
+    return TeacherOutputs(
+        Path(folder).expanduser(),
+        teachers,
+        problem,
+        data_dir,
+        run_flags.decode_options(values.decode_hparams, run),
+        values.nearest,
+        monolingual,
+    )
+
+
+def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
+    """Decodes the share of one worker."""
+    shard = Shard(values.worker_id, values.decode_shards)
+    outputs.stored()
+    tensorflow_setup.load_tensorflow(values)
+    translator = load_translator(outputs.teachers, outputs.options, tensorflow_setup.num_parallel_batches())
+    say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
+    with ProgressBar("sentences") as bar:
+        outputs.decode(translator, shard, bar.update, say)
+    if shard.count > 1:
+        rest = {**_given(values, *DECODING, "t2t_usr_dir"), "distilled_dir": outputs.folder}
+        training = command_line("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
+        say(f"next, when all {shard.count} workers are done: {training}")
+
+
+def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> None:
+    """Makes what is missing: outputs, data, student and comparison."""
+    output_dir = run_flags.output_dir(values)
+    if output_dir.resolve() in [teacher.output_dir.resolve() for teacher in teachers]:
+        raise T2TError(f"--output_dir={output_dir} is the teacher's own folder: give another")
+    hparams = training_flags.hparams(values, output_dir)
+    check_place(output_dir, run.problem, values.hparams_set)
+    check_same(output_dir, run, hparams)
+    outputs = _outputs(values, teachers, run)
+    data_dir = student_data_dir(outputs, values.original_targets)
+    _check_data_dir(output_dir, data_dir)
+    if not outputs.are_complete():
+        given = _given(values, *DECODING, *COMMON)
+        run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
+    _make_data(values, outputs, teachers[0].output_dir / run.vocabulary)
+    if not has_point(output_dir, DEV, hparams.train_steps):
+        places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
+        training = _given(values, "hparams_set", *training_flags.NAMES, *COMMON)
+        run_command("t2t-trainer", {**places, **training})
+    if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
+        average_latest(output_dir, on_damaged=warn_of_corruption, on_note=say)
+    _compare(
+        values, outputs, TrainedModel(output_dir, select_checkpoint(output_dir, None, warn_of_corruption))
+    )
+    print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
+
+
+def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabulary: Path) -> None:
+    """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
+    with ProgressBar("pairs") as bar:
+        progress = partial(problem_flags.show_generation, bar)
+        counts = make_student_data(outputs, values.original_targets, vocabulary, progress)
+    data_dir = student_data_dir(outputs, values.original_targets)
+    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
+    if empty := counts["empty_outputs"]:
+        say(f"{empty:,} outputs of the teacher are empty and left out")
+
+
+def _check_data_dir(output_dir: Path, data_dir: Path) -> None:
+    """Checks that an existing student was trained on the same data."""
+    if not (output_dir / RUN_FILE).exists():
+        return
+    trained_on = Run.load(output_dir).data_dir
+    if trained_on != str(data_dir.resolve()):
+        raise T2TError(
+            f"{output_dir} holds a model trained on {trained_on}, not on {data_dir.resolve()}: give another "
+            "--output_dir"
+        )
+
+
+def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
+    """The flags among these that the command was called with, for another command."""
+    given = {name: values[name].value for name in names if values[name].present}
+    return {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
+    """Measures teacher and student, unless that is done; prints and writes the table."""
+    from t2t_revival.distillation.comparison import make_table, measure
+
+    path = student.output_dir / f"{REPORT}.json"
+    models = {"teacher": outputs.origin()["teacher"], "student": student.name}
+    found = checked_json.load(path, "remove it") if path.exists() else {}
+    if found.get("models") != models:
+        tensorflow_setup.load_tensorflow(values)
+        parallel = tensorflow_setup.num_parallel_batches()
+        names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
+        splits = {name: read_pairs(outputs.files(name)) for name in names}
+        found = {"models": models}
+        for name, of in (("teacher", outputs.teachers), ("student", [student])):
+            say(f"measuring the {name}")
+            found[name] = measure(load_translator(of, num_parallel_batches=parallel), splits)
+    table = make_table(found["teacher"], found["student"])
+    with writing(f"to {student.output_dir}"):
+        checked_json.save(path, found)
+        with atomic_write(path.with_suffix(".md")) as file:
+            file.write(table.markdown().encode())
+    print(table.markdown())
+    print(f"table    {path.with_suffix('.md')}\ndata     {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

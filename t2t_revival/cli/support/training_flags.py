@@ -1,0 +1,47 @@
+"""The flags of a training that several commands share: definitions and hyperparameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from absl import flags
+
+from t2t_revival import registry
+from t2t_revival.cli.support import command, run_flags
+from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields
+from t2t_revival.hparams.hparams import HParams
+from t2t_revival.training.run_config import RunConfig
+
+RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
+    "strategy": "strategy",
+    "precision": "precision",
+    "xla": "xla",
+    "random_seed": "seed",
+    "local_eval_frequency": "eval_frequency",
+    "save_checkpoints_secs": "save_seconds",
+    "max_nonfinite_steps": "max_nonfinite_steps",
+    "keep_checkpoint_max": "keep_checkpoints",
+    "log_step_count_steps": "log_steps",
+    "eval_early_stopping_steps": "patience",
+    "eval_early_stopping_metric": "patience_score",
+    "eval_early_stopping_metric_delta": "min_delta",
+}
+BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
+NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
+
+
+def define(values: flags.FlagValues) -> None:
+    """Adds the flags of a training to a command's, which has `--hparams_set` already."""
+    define_fields(values, RunConfig, RUN_CONFIG_FLAGS, BOUNDS)
+    command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
+    command.define(values, 0, train_steps="Number of updates; 0 takes that of the hparams set.")
+    command.define(
+        values, 200, eval_bleu_sentences="Dev sentences that are decoded for BLEU or F1; 0 decodes none."
+    )
+
+
+def hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
+    """Returns the hparams of a run that is resumed, or else the named set, with the flags' overrides."""
+    named = registry.hparams(run_flags.hparams_set(values))
+    hparams = (HParams.load(output_dir) or named).override(values.hparams)
+    return hparams.replace(train_steps=values.train_steps) if values.train_steps else hparams

@@ -1,0 +1,85 @@
+"""`Ensemble`: several models that are decoded as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from keras import ops
+
+from t2t_revival.errors import T2TError
+from t2t_revival.model import DecoderState, Transformer
+
+
+class Ensemble:
+    """The mean of several models' probabilities of each next token.
+
+    It has the attributes and methods of a `Transformer` that the search uses, without constant weights. The
+    `DecoderState` holds the caches of all layers of all models, one model after the other, and a tuple of
+    their softmax kernels.
+
+    Args:
+        models: of one vocabulary; their sizes may differ.
+
+    Raises:
+        T2TError: the models have different vocabularies or attention windows, or deterministic attention.
+
+    Example:
+        translator = Translator(Ensemble([one.model, other.model]), one.vocabulary)
+    """
+
+    def __init__(self, models: Sequence[Transformer]) -> None:
+        first = models[0]
+        for model in models:
+            for name in ("vocab_size", "compute_dtype"):
+                if getattr(model, name) != getattr(first, name):
+                    raise T2TError(f"models of an ensemble must have the same {name}")
+            if model.hparams.attention_window != first.hparams.attention_window:
+                raise T2TError("models of an ensemble must have the same attention_window")
+            if model.deterministic_attention:
+                raise T2TError("a model with deterministic_attention cannot be one of an ensemble")
+        self.models = models
+        self.hparams, self.vocab_size = first.hparams, first.vocab_size
+        self.dtype_policy, self.compute_dtype = first.dtype_policy, first.compute_dtype
+        bounds = accumulate((len(model.decoder.layers) for model in models), initial=0)
+        self._layers = [slice(*pair) for pair in pairwise(bounds)]  # of each model, among all
+
+    @property
+    def weights(self) -> list[Any]:
+        """The weights of all models."""
+        return [weight for model in self.models for weight in model.weights]
+
+    def count_params(self) -> int:
+        """Returns the number of parameters of all models."""
+        return sum(model.count_params() for model in self.models)
+
+    def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
+        """Implements `Transformer.start_decoding`."""
+        states = [model.start_decoding(source, beams) for model in self.models]
+        return states[0]._replace(
+            self_caches=[cache for state in states for cache in state.self_caches],
+            encoder_caches=[cache for state in states for cache in state.encoder_caches],
+            softmax_kernel=tuple(state.softmax_kernel for state in states),
+        )
+
+    def softmax_kernel(self, ids: Any = None) -> tuple[Any, ...]:
+        """Returns the matrices of all models; see `Transformer.softmax_kernel`."""
+        return tuple(model.softmax_kernel(ids) for model in self.models)
+
+    def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
+        """Implements `Transformer.decode_step`; the logits are log-probabilities, float32."""
+        log_probs, self_caches, self_bias = [], [], state.self_bias
+        for model, layers, kernel in zip(self.models, self._layers, state.softmax_kernel, strict=True):
+            own = state._replace(
+                self_caches=state.self_caches[layers],
+                encoder_caches=state.encoder_caches[layers],
+                softmax_kernel=kernel,
+            )
+            logits, own = model.decode_step(last, position, own)
+            log_probs.append(ops.log_softmax(ops.cast(logits, "float32")))  # [batch, beams, vocab]
+            self_caches += own.self_caches
+            self_bias = own.self_bias  # which is the same for all
+        mean = ops.logsumexp(ops.stack(log_probs), axis=0) - math.log(len(self.models))
+        return mean, state._replace(self_caches=self_caches, self_bias=self_bias)

@@ -1,0 +1,260 @@
+"""`t2t-distill`: its flags, its steps and its errors."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import distill
+from t2t_revival.decoding.outputs import to_bytes
+from t2t_revival.distillation import comparison, teachers
+from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
+from t2t_revival.hparams import HParams
+from t2t_revival.training.run import Run, save_run
+from t2t_revival.utils import checked_json
+
+SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
+
+
+def run(*flags: object) -> int:
+    return distill.main(["t2t-distill", *map(str, flags)])
+
+
+def failure(capsys: pytest.CaptureFixture[str], status: int) -> str:
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-distill: error: ")]
+    return line
+
+
+class Commands:
+    """Records the commands that are run, and writes the files that they would write."""
+
+    def __init__(self, write_checkpoint: Callable[..., None]) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self._write_checkpoint = write_checkpoint
+        self.fail_at = ""
+
+    def __call__(self, name: str, flags: Mapping[str, Any]) -> None:
+        self.asked.append((name, dict(flags)))
+        if name == self.fail_at:
+            raise KeyboardInterrupt
+        (self._decode if name == "t2t-distill" else self._train)(flags)
+
+    def _decode(self, flags: Mapping[str, Any]) -> None:
+        words = [f"--{flag}={value}" for flag, value in flags.items()]
+        assert run(*words) == 0, words
+
+    def _train(self, flags: Mapping[str, Any]) -> None:
+        problem = registry.problem("translate_ende")
+        vocabulary = problem.vocabulary(flags["data_dir"])
+        data_dir, name = str(flags["data_dir"].resolve()), vocabulary.path.name
+        settings = Run("translate_ende", flags["hparams_set"], data_dir, name, vocabulary.fingerprint, {})
+        save_run(flags["output_dir"], settings, SMALL, vocabulary.path)
+        self._write_checkpoint(flags["output_dir"], 3)
+        (flags["output_dir"] / "dev.csv").write_text("step,target_tokens,loss\n3,1,2\n")
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.asked]
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, write_checkpoint: Callable[..., None]) -> Commands:
+    """Replaces the commands, and in them the model: its outputs are the inputs in capitals."""
+
+    def decode(outputs: TeacherOutputs, *_: Any) -> None:
+        pairs = list(outputs.problem.text("train", outputs.data_dir))
+        outputs._begin({"lines": len(pairs)})
+        (block,) = outputs.blocks()
+        for path, side in ((block.inputs, 0), (block.references, 1), (block.outputs, 0)):
+            path.write_bytes(to_bytes([pair[side] for pair in pairs]))
+
+    def measure(translator: object, splits: Mapping[str, Any]) -> dict[str, Any]:
+        return {"parameters": 5, **{f"{name} BLEU": float(len(splits[name][0])) for name in splits}}
+
+    made = Commands(write_checkpoint)
+    monkeypatch.setattr(distill, "run_command", made)
+    monkeypatch.setattr(TeacherOutputs, "decode", decode)
+    monkeypatch.setattr(distill, "load_translator", lambda *args, **kwargs: None)
+    monkeypatch.setattr(comparison, "measure", measure)
+    return made
+
+
+@pytest.fixture
+def flags(out: Path, tmp_path: Path) -> list[str]:
+    return [f"--teacher={out}", "--hparams_set=student_tiny", f"--output_dir={tmp_path / 'student'}"]
+
+
+STEPS = ["--train_steps=3"]
+
+
+def test_the_steps_and_their_flags(
+    flags: list[str], out: Path, tmp_path: Path, commands: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    student = tmp_path / "student"
+    more = ["--nearest", "--decode_hparams=beam_size=3", "--hparams=batch_size=512", "--noxla"]
+    assert run(*flags, *STEPS, *more) == 0
+    captured = capsys.readouterr()
+    assert commands.asked == [
+        (
+            "t2t-distill",
+            {
+                "teacher": str(out),
+                "decode_hparams": "beam_size=3",
+                "nearest": True,
+                "distilled_dir": student / "distilled",
+                "worker_id": 0,
+            },
+        ),
+        (
+            "t2t-trainer",
+            {
+                "problem": "translate_ende",
+                "data_dir": student / "distilled" / "outputs" / "data",
+                "output_dir": student,
+                "hparams_set": "student_tiny",
+                "hparams": "batch_size=512",
+                "train_steps": 3,
+                "xla": False,
+            },
+        ),
+    ]
+    assert "40 training pairs of 40 sources" in captured.err
+    assert "| dev BLEU | 5 | 5 |" in captured.out
+    assert (student / "distillation.md").read_text() in captured.out
+    assert (student / "averaged" / "model.ckpt-3.npz").exists()
+    models = checked_json.load(student / "distillation.json", "")["models"]
+    assert models["teacher"].startswith("model.ckpt-7.npz with weights ")
+    assert models["student"].startswith("model.ckpt-3.npz with weights ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["t2t-distill", "t2t-trainer"])
+def test_interrupted_it_resumes_with_the_step(flags: list[str], commands: Commands, step: str) -> None:
+    commands.fail_at = step
+    assert run(*flags, *STEPS) == 130
+    commands.fail_at = ""
+    commands.asked.clear()
+    assert run(*flags, *STEPS) == 0
+    assert commands.names() == ["t2t-distill", "t2t-trainer"][["t2t-distill", "t2t-trainer"].index(step) :]
+    commands.asked.clear()
+    assert run(*flags, *STEPS) == 0
+    assert commands.names() == []
+
+
+@pytest.mark.slow
+def test_students_share_the_outputs(
+    flags: list[str], out: Path, tmp_path: Path, commands: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = f"--distilled_dir={tmp_path / 'shared'}"
+    assert run(*flags, shared, *STEPS) == 0
+    other = [
+        flags[0],
+        "--hparams_set=student_base",
+        f"--output_dir={tmp_path / 'other'}",
+        "--original_targets",
+    ]
+    assert run(*other, shared, *STEPS) == 0
+    assert commands.names() == ["t2t-distill", "t2t-trainer", "t2t-trainer"]
+    assert "80 training pairs of 40 sources" in capsys.readouterr().err
+    error = failure(capsys, run(*flags, shared, *STEPS, "--original_targets"))
+    assert f"{tmp_path / 'student'} holds a model trained on {tmp_path / 'shared' / 'outputs'}" in error
+    assert error.endswith("give another --output_dir")
+    error = failure(capsys, run(*flags, shared, *STEPS, "--nearest"))
+    assert "shared holds outputs with nearest=False, not True: give another --distilled_dir" in error
+
+
+def test_workers_only_decode(
+    out: Path, tmp_path: Path, commands: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "it's shared"
+    flags = [f"--teacher={out}", f"--distilled_dir={folder}", "--decode_shards=2", "--worker_id=1"]
+    assert run(*flags, "--nearest") == 0
+    said = capsys.readouterr().err
+    words = shlex.split(said[said.index("next, when all 2 workers are done: ") :].partition(": ")[2])
+    values = distill.command_flags()
+    assert values(words) == ["t2t-distill"]
+    assert (values.distilled_dir, values.nearest, values.teacher) == (str(folder), True, [str(out)])
+    assert not values["worker_id"].present
+    assert commands.asked == []
+    assert len(read_pairs(next(iter(teacher_outputs(out, folder).blocks())))[0]) == 40
+
+
+def teacher_outputs(out: Path, folder: Path) -> TeacherOutputs:
+    values = distill.command_flags()
+    values(["t2t-distill", f"--teacher={out}", f"--distilled_dir={folder}", "--nearest"])
+    return distill._outputs(values, *distill._teachers(values))
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (["--teacher="], "--teacher=DIR is missing"),
+        (["--teacher=nowhere"], "no trained model in nowhere"),
+        (["--hparams_set="], "--hparams_set is missing"),
+        (["--hparams_set=student_tyni"], "did you mean student_tiny"),
+        (["--monolingual=-"], "--monolingual=-: the text is read more than once"),
+        (["--monolingual=nowhere"], "--monolingual=nowhere: No such file"),
+        (["--monolingual=/dev/null"], "--monolingual=/dev/null: the file is empty"),
+        (["--worker_id=0"], "--worker_id only decodes: leave out --hparams_set"),
+        (["--decode_shards=2"], "--decode_shards needs --worker_id"),
+        (["--strategy=multi_worker"], "trained on one machine"),
+        (["--problem=translate_enfr"], "is a model of translate_ende; omit the flag"),
+        (["--decode_hparams=beam_sise=3"], "did you mean beam_size"),
+        (["--decode_hparams=return_beams=True"], "return_beams is for t2t-decoder"),
+        (["--data_dir=nowhere"], "no data for translate_ende in nowhere"),
+        (["--checkpoint_path=nowhere"], "nowhere"),
+    ],
+)
+def test_refusals(
+    flags: list[str], more: list[str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fault in failure(capsys, run(*flags, *more))
+    assert not (tmp_path / "student").exists(), "a refused command leaves nothing behind"
+
+
+def test_workers_need_a_folder_and_a_number(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = f"--teacher={out}"
+    assert "--distilled_dir=DIR is missing" in failure(capsys, run(teacher, "--worker_id=0"))
+    shards = [f"--distilled_dir={tmp_path / 'd'}", "--decode_shards=2", "--worker_id=2"]
+    assert "--worker_id=2 must be below --decode_shards=2" in failure(capsys, run(teacher, *shards))
+
+
+def test_the_teacher_is_no_student(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [f"--teacher={out}", "--hparams_set=tiny", f"--output_dir={out}"]
+    assert "is the teacher's own folder: give another" in failure(capsys, run(*flags))
+
+
+def test_other_vocabularies(
+    flags: list[str], trained: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=300)
+    problem.generate_data(tmp_path / "data")
+    error = failure(capsys, run(*flags, f"--data_dir={tmp_path / 'data'}"))
+    assert f"{tmp_path / 'data'} was made with another vocabulary than that of the model in {out}" in error
+
+    student = shutil.copytree(out, tmp_path / "student")
+    changes = {"fingerprint": "other", "hparams_set": "student_tiny"}
+    Run(**{**vars(Run.load(student)), **changes}).save(student)
+    assert f"{student} holds a run with another vocabulary" in failure(capsys, run(*flags))
+    other = f"--teacher={out},{student}"
+    assert f"{student} has another vocabulary, unlike {out}" in failure(capsys, run(*flags, other))
+
+
+@pytest.mark.slow
+def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path) -> None:
+    opened, _ = teachers.open_teachers([out, out])
+    lines = ["the dog sees 3 houses", "", "houses"]
+    alone, both = (
+        teachers.load_translator(some, "beam_size=3,extra_length=2") for some in (opened[:1], opened)
+    )
+    assert both.translate(lines) == alone.translate(lines)
+    assert both.model.count_params() == 2 * alone.model.count_params()

@@ -1,0 +1,54 @@
+"""`Ensemble`: the mean of several models' probabilities, found by the search as by looking at all outputs."""
+
+import numpy as np
+import pytest
+
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.ensemble import Ensemble
+from t2t_revival.errors import T2TError
+from t2t_revival.model import Transformer
+from tests.support.tiny_models import PAD, TINY, all_outputs, log_probs_of, tiny, trimmed
+
+FEW = 5  # tokens, so few that all outputs can be looked at
+OTHER = TINY.replace(num_encoder_layers=1, num_decoder_layers=3, hidden_size=12, num_heads=3)
+
+
+def mean_scores(models, source, outputs, alpha):
+    """Scores of all outputs by the mean of the models' probabilities of each token, in NumPy."""
+    probabilities = np.mean([np.exp(log_probs_of(model, source, outputs)) for model in models], axis=0)
+    is_token = np.asarray(outputs) != PAD
+    return (np.log(probabilities) * is_token).sum(1) / ((5 + is_token.sum(1)) / 6) ** alpha
+
+
+@pytest.mark.slow
+def test_the_search_finds_the_exhaustive_optimum_of_the_mean():
+    models = [tiny(FEW, seed=1)[0], tiny(FEW, seed=2, hparams=OTHER)[0]]
+    source, alpha, extra = [2, 3, 1], 0.6, 2
+    outputs = all_outputs(FEW, len(source) + extra)
+    expected = mean_scores(models, source, outputs, alpha)
+    order = np.argsort(-expected)[:5]
+    ids, scores = BeamSearch(Ensemble(models))([source], 256, alpha, extra, n=5)
+    np.testing.assert_allclose(scores[0], expected[order], rtol=1e-4)
+    assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
+    alone = mean_scores(models[:1], source, outputs, alpha)
+    assert list(np.argsort(-alone)[:5]) != list(order), "the second model counts"
+
+
+def test_parameters_are_those_of_all():
+    models = [Transformer(TINY, FEW), Transformer(OTHER, FEW)]
+    together = Ensemble(models)
+    assert together.count_params() == sum(model.count_params() for model in models)
+    assert len(together.weights) == sum(len(model.weights) for model in models)
+
+
+@pytest.mark.parametrize(
+    ("changes", "vocab_size", "fault"),
+    [
+        ({}, FEW + 1, "same vocab_size"),
+        ({"attention_window": 2}, FEW, "same attention_window"),
+        ({"deterministic_attention": True}, FEW, "deterministic_attention cannot"),
+    ],
+)
+def test_models_that_do_not_fit(changes, vocab_size, fault):
+    with pytest.raises(T2TError, match=fault):
+        Ensemble([Transformer(TINY, FEW), Transformer(TINY.replace(**changes), vocab_size)])

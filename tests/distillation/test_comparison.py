@@ -1,0 +1,33 @@
+"""Teacher and student side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from t2t_revival.distillation.comparison import make_table, measure
+
+LINES = ["the dog sees 3 houses", "a cat"]
+
+
+def test_measures(translator: Callable[..., Any]) -> None:
+    splits = {
+        "dev": (LINES, [line.upper() for line in LINES]),
+        "test": (LINES, ["nothing in common", "?"]),
+    }
+    found = measure(translator(), splits)
+    assert (found["parameters"], found["MB"]) == (1_000_000, 4.0)
+    assert found["dev BLEU"] == pytest.approx(100)
+    assert found["dev chrF"] == pytest.approx(100)
+    assert found["test BLEU"] == 0
+    assert found["test chrF"] < 5
+    assert found["sentences/s"] > 0
+    assert found["ms per sentence"] > 0
+
+
+def test_table() -> None:
+    table = make_table({"MB": 4.0, "dev BLEU": 30.0}, {"MB": 1.0, "dev BLEU": 29.0})
+    assert "|  | teacher | student |" in table.markdown()
+    assert "| dev BLEU | 30 | 29 |" in table.markdown()

@@ -1,0 +1,101 @@
+"""The data of a student: its teacher's outputs, in the teacher's vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.distillation.student_data import make_student_data, student_data_dir
+from t2t_revival.distillation.teacher_outputs import TeacherOutputs
+from t2t_revival.errors import T2TError
+
+MakeOutputs = Callable[..., TeacherOutputs]
+MakeTranslator = Callable[..., Any]
+SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]
+TARGETS = [f"der Hund sieht train{number} Häuser" for number in range(1, 10)]
+
+
+def vocabulary(data_dir: Path) -> Path:
+    (path,) = data_dir.glob("vocab.*.spm")
+    return path
+
+
+def without_two(line: str) -> str:
+    """An output that is empty for two of the sources."""
+    return "" if "train2" in line or "train5" in line else line.upper()
+
+
+@pytest.fixture
+def outputs(make_outputs: MakeOutputs, translator: MakeTranslator) -> TeacherOutputs:
+    made = make_outputs(monolingual=["the cat sees 3 dogs"])
+    made.decode(translator(translate=without_two), Shard())
+    return made
+
+
+def test_the_student_learns_the_outputs(outputs: TeacherOutputs, data_dir: Path) -> None:
+    counts = make_student_data(outputs, False, vocabulary(data_dir))
+    made, problem = student_data_dir(outputs, False), outputs.problem
+    kept = [line for line in [*SOURCES, "the cat sees 3 dogs"] if without_two(line)]
+    assert sorted(problem.text("train", made)) == sorted((line, line.upper()) for line in kept)
+    assert {name: counts[name] for name in ("sources", "empty_outputs", "pairs")} == {
+        "sources": 10,
+        "empty_outputs": 2,
+        "pairs": 8,
+    }
+    for split in ("dev", "test"):
+        assert list(problem.text(split, made)) == list(problem.text(split, data_dir))
+    assert vocabulary(made).read_bytes() == vocabulary(data_dir).read_bytes()
+
+
+def test_the_original_targets_too(outputs: TeacherOutputs, data_dir: Path) -> None:
+    counts = make_student_data(outputs, True, vocabulary(data_dir))
+    pairs = list(outputs.problem.text("train", student_data_dir(outputs, True)))
+    originals = [pair for pair in pairs if pair[1].startswith("der")]
+    assert sorted(originals) == list(zip(SOURCES, TARGETS, strict=True))
+    assert len(pairs) == counts["pairs"] == 8 + 9
+    assert student_data_dir(outputs, True) != student_data_dir(outputs, False), "students can share outputs"
+
+
+def test_complete_data_is_kept(outputs: TeacherOutputs, data_dir: Path) -> None:
+    counts = make_student_data(outputs, False, vocabulary(data_dir))
+    made = student_data_dir(outputs, False)
+    files = {path: path.stat().st_mtime_ns for path in made.parent.rglob("*") if path.is_file()}
+    assert make_student_data(outputs, False, vocabulary(data_dir)) == counts
+    assert {path: path.stat().st_mtime_ns for path in made.parent.rglob("*") if path.is_file()} == files
+
+
+def test_interrupted_it_resumes(outputs: TeacherOutputs, data_dir: Path) -> None:
+    def interrupt(stage: str, done: int, total: int) -> None:
+        if stage == "pairs" and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_student_data(outputs, False, vocabulary(data_dir), interrupt)
+    made = student_data_dir(outputs, False)
+    assert not outputs.problem.has_data(made)
+    make_student_data(outputs, False, vocabulary(data_dir))
+    assert len(list(outputs.problem.text("train", made))) == 8
+
+
+def test_a_reversed_problem(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:
+    outputs = make_outputs(problem="translate_ende_rev")
+    outputs.decode(translator(), Shard())
+    make_student_data(outputs, False, vocabulary(data_dir))
+    made = student_data_dir(outputs, False)
+    decoded = list(outputs.problem.text("train", made))
+    assert decoded[1:] == [(line, line.upper()) for line in TARGETS], (
+        "the first English side is too long here"
+    )
+    assert (made.parent / "text" / "train.de").read_text(encoding="utf-8").splitlines()[1:] == TARGETS
+    assert list(outputs.problem.text("dev", made)) == list(outputs.problem.text("dev", data_dir))
+
+
+def test_all_outputs_are_empty(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:
+    outputs = make_outputs()
+    outputs.decode(translator(translate=lambda line: ""), Shard())
+    with pytest.raises(T2TError, match="all 9 outputs of the teacher are empty"):
+        make_student_data(outputs, False, vocabulary(data_dir))

@@ -1,0 +1,147 @@
+"""From a teacher to a student, by one command; killed, it ends with the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import distill
+from t2t_revival.sample_corpus import generate
+from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.utils import checked_json
+from tests.support.commands import run
+from tests.support.processes import TIMEOUT, start_command
+
+pytestmark = pytest.mark.slow
+SPLITS = {"train": slice(200), "dev": slice(200, 210), "test": slice(210, 220)}
+SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=32,num_heads=2,batch_size=1024"
+STUDENT = (
+    "num_encoder_layers=2,num_decoder_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=1024"
+)
+TRAINING = ["--train_steps=4", "--eval_bleu_sentences=0"]
+DECODING = "beam_size=2,extra_length=2,batch_size=256"  # in many batches
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a part of the sample corpus and a teacher that has seen little of it."""
+    place = tmp_path_factory.mktemp("place")
+    sentences = list(generate("train", SPLITS["test"].stop))
+    for split, part in SPLITS.items():
+        for suffix, language in (("en", "english"), ("de", "german")):
+            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
+            (place / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
+    (place / "more.en").write_text("The old dog sleeps.\n\nThe woman sleeps.\n", encoding="utf-8")
+    run(
+        "t2t-trainer",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--hparams={SIZES},learning_rate_warmup_steps=20",
+        f"--data_source={place}",
+        "--vocab_size=400",
+        f"--data_dir={place / 'data'}",
+        f"--output_dir={place / 'teacher'}",
+        "--train_steps=40",
+        "--eval_bleu_sentences=0",
+    )
+    return place
+
+
+def run_here(name: str, flags: Mapping[str, object]) -> None:
+    """Runs a command in this process, which has TensorFlow imported."""
+    run(name, *(f"--{flag}={value}" for flag, value in flags.items()))
+
+
+def run_nothing(name: str, flags: Mapping[str, object]) -> None:
+    raise AssertionError(name)
+
+
+def decoding_flags(place: Path) -> list[str]:
+    return [
+        f"--teacher={place / 'teacher'}",
+        f"--decode_hparams={DECODING}",
+        f"--monolingual={place / 'more.en'}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def said(place: Path) -> str:
+    """The standard output of a distillation."""
+    return distilled(place, run_here)
+
+
+def distilled(place: Path, command: object) -> str:
+    out = io.StringIO()
+    flags = [
+        *decoding_flags(place),
+        "--hparams_set=student_tiny",
+        f"--hparams={STUDENT}",
+        f"--output_dir={place / 'student'}",
+        *TRAINING,
+    ]
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setattr(distill, "run_command", command)
+        assert distill.main(["t2t-distill", *flags]) == 0
+    return out.getvalue()
+
+
+def test_the_student_has_learned_the_outputs_of_the_decoder(place: Path, said: str) -> None:
+    student, outputs = place / "student", place / "train.outputs"
+    flags = [f"--output_dir={place / 'teacher'}", f"--decode_hparams={DECODING}", "--log_examples=0"]
+    run("t2t-decoder", *flags, "--dataset_split=train", f"--decode_to_file={outputs}")
+    data = student / "distilled" / "outputs" / "data"
+    learned = (data.with_name("text") / "train.de").read_text(encoding="utf-8").splitlines()
+    expected = outputs.read_text(encoding="utf-8").splitlines()
+    assert len(expected) == 200
+    assert learned[:-2] == [line for line in expected if line]
+    assert checked_json.load(data.with_name("text") / "counts.json", "")["sources"] == 202
+    assert Run.load(student).fingerprint == Run.load(place / "teacher").fingerprint
+    assert Run.load(student).data_dir == str(data)
+    assert load_hparams(student).decoder_layers == 1
+    assert (student / "averaged" / "model.ckpt-4.npz").exists()
+
+
+def test_the_two_are_compared(place: Path, said: str) -> None:
+    for name in (
+        "parameters",
+        "MB",
+        "dev BLEU",
+        "dev chrF",
+        "test BLEU",
+        "test chrF",
+        "sentences/s",
+        "ms per sentence",
+    ):
+        assert re.search(rf"^\| {re.escape(name)} \| [\d.,e+-]+ \| [\d.,e+-]+ \|$", said, re.MULTILINE), said
+    assert (place / "student" / "distillation.md").read_text(encoding="utf-8") in said
+    assert said.endswith(f"next: t2t-decoder --output_dir={place / 'student'}\n")
+
+
+def test_the_same_command_repeats_nothing(place: Path, said: str) -> None:
+    table = said[said.index("## Teacher and student") :]
+    assert distilled(place, run_nothing) == table
+
+
+def test_a_killed_worker_resumes_to_the_same_bytes(place: Path, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "distilled"
+    flags = [*decoding_flags(place), f"--distilled_dir={folder}", "--worker_id=0"]
+    killed = start_command(tmp_path / "killed", "t2t-distill", *flags)
+    part, ends = folder / "decoded" / "00000.outputs.part", time.monotonic() + TIMEOUT
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < ends:
+        time.sleep(0.01)
+    killed.kill()
+    kept = part.read_bytes()
+    assert b"\n" in kept
+    again = start_command(tmp_path / "again", "t2t-distill", *flags)
+    assert "resuming" in again.end()
+    whole = place / "student" / "distilled" / "decoded"
+    for path in whole.iterdir():
+        assert (folder / "decoded" / path.name).read_bytes() == path.read_bytes()
+    assert (whole / "00000.outputs").read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])
+    assert len(list((folder / "decoded").iterdir())) == len(list(whole.iterdir())), "nothing else is left"
