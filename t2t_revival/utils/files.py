@@ -106,8 +106,6 @@ def _sync_folder(folder: Path) -> None:
 def lock(descriptor: int, refusal: str | None, shared: bool = False) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
-    Where another process holds the lock, waits for it if `refusal` is `None`.
-
     On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
     Several processes can hold a shared lock.
 

@@ -5,6 +5,8 @@ import pytest
 
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.ensemble import Ensemble
+from t2t_revival.decoding.shortlist import Shortlist
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 from tests.support.tiny_models import PAD, TINY, all_outputs, log_probs_of, tiny, trimmed
@@ -32,6 +34,25 @@ def test_the_search_finds_the_exhaustive_optimum_of_the_mean():
     assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
     alone = mean_scores(models[:1], source, outputs, alpha)
     assert list(np.argsort(-alone)[:5]) != list(order), "the second model counts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefixes", [None, [[4, 2]]])
+def test_an_ensemble_of_one_model_has_its_outputs(prefixes):
+    """With a shortlist too, which all models share."""
+    model, search = tiny(FEW, seed=1)
+    source, how = [[2, 3, 1]], {"extra_length": 2, "n": 3, "prefixes": prefixes}
+    translations = Translations(np.array([[0], [0], [4], [0], [0]], np.int32), np.array([], np.int32), "")
+    shortlist = Shortlist(translations, by_line=False)
+    for expected, found in (
+        (search(source, **how), BeamSearch(Ensemble([model, model]))(source, **how)),
+        (
+            BeamSearch(model, shortlist=shortlist)(source, **how),
+            BeamSearch(Ensemble([model, model]), shortlist=shortlist)(source, **how),
+        ),
+    ):
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
 
 
 def test_parameters_are_those_of_all():
