@@ -237,7 +237,7 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
         for name, of in (("teacher", outputs.teachers), ("student", [student])):
             say(f"measuring the {name}")
             found[name] = measure(load_translator(of, num_parallel_batches=parallel), splits)
-    table = make_table(found["teacher"], found["student"])
+    table = make_table(models, found)
     with writing(f"to {student.output_dir}"):
         checked_json.save(path, found)
         with atomic_write(path.with_suffix(".md")) as file:

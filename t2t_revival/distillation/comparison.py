@@ -46,16 +46,17 @@ def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
     return found
 
 
-def make_table(teacher: Mapping[str, Any], student: Mapping[str, Any]) -> ResultTable:
-    """Makes the table of two results of `measure`."""
+def make_table(models: Mapping[str, str], found: Mapping[str, Mapping[str, Any]]) -> ResultTable:
+    """Makes the table of the results of `measure`; both arguments have "teacher" and "student"."""
     return ResultTable(
         name="distillation",
         title="Teacher and student",
         columns=("", "teacher", "student"),
-        rows=[(name, teacher[name], student[name]) for name in teacher],
+        rows=[(name, value, found["student"][name]) for name, value in found["teacher"].items()],
         remarks=(
-            "MB: weights in float32; sentences/s: of the last split, in batches; ms per sentence: median of "
-            "sentences decoded one at a time.",
+            f"Teacher: {models['teacher']}. Student: {models['student']}. MB: weights in float32. "
+            "sentences/s: of the last split, in batches. ms per sentence: median of sentences decoded one at "
+            "a time.",
         ),
     )
 

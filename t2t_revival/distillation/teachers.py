@@ -26,7 +26,8 @@ class TrainedModel(NamedTuple):
     @property
     def name(self) -> str:
         """The file and the weights of the checkpoint, for people and to compare."""
-        return f"{self.checkpoint.path.name} with weights {fingerprint(self.checkpoint.path)}"
+        average = "average " if self.checkpoint.averaged else ""
+        return f"{average}{self.checkpoint.path.name} with weights {fingerprint(self.checkpoint.path)}"
 
 
 def open_teachers(

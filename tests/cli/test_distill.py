@@ -131,7 +131,7 @@ def test_the_steps_and_their_flags(
     assert (student / "averaged" / "model.ckpt-3.npz").exists()
     models = checked_json.load(student / "distillation.json", "")["models"]
     assert models["teacher"].startswith("model.ckpt-7.npz with weights ")
-    assert models["student"].startswith("model.ckpt-3.npz with weights ")
+    assert models["student"].startswith("average model.ckpt-3.npz with weights ")
 
 
 @pytest.mark.slow

@@ -28,6 +28,10 @@ def test_measures(translator: Callable[..., Any]) -> None:
 
 
 def test_table() -> None:
-    table = make_table({"MB": 4.0, "dev BLEU": 30.0}, {"MB": 1.0, "dev BLEU": 29.0})
-    assert "|  | teacher | student |" in table.markdown()
-    assert "| dev BLEU | 30 | 29 |" in table.markdown()
+    found = {"teacher": {"MB": 4.0, "dev BLEU": 30.0}, "student": {"MB": 1.0, "dev BLEU": 29.0}}
+    text = make_table(
+        {"teacher": "model.ckpt-9.npz", "student": "average model.ckpt-5.npz"}, found
+    ).markdown()
+    assert "|  | teacher | student |" in text
+    assert "| dev BLEU | 30 | 29 |" in text
+    assert "Teacher: model.ckpt-9.npz. Student: average model.ckpt-5.npz." in text
