@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     MIN_POSITIONS,
     NOT_INSTALLED,
     check_convertible,
+    format_vocabulary_map,
     write_ctranslate2,
 )
 from t2t_revival.decoding.options import BY_LINE, DecodeHParams
@@ -118,7 +120,7 @@ class CTranslate2Engine:
         self._ids = {piece: token for token, piece in enumerate(self._pieces)}
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
         self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
-        self._translations = translations
+        self._vocabulary_map = format_vocabulary_map(translations, vocabulary.pieces) if translations else ""
         self._translator: ctranslate2.Translator
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -134,13 +136,13 @@ class CTranslate2Engine:
             "architecture": self.hparams.architecture(),
             "vocabulary": self._vocabulary.fingerprint,
             "positions": positions,
-            "translations": self._translations and self._translations.digest,
+            "vocabulary_map": zlib.crc32(self._vocabulary_map.encode()),
         }
 
         def convert(folder: Path) -> None:
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
             model = _load_model(checkpoint.path, self.hparams, self._vocabulary)
-            write_ctranslate2(model, self._vocabulary, positions, folder, translations=self._translations)
+            write_ctranslate2(model, self._vocabulary, positions, folder, vocabulary_map=self._vocabulary_map)
 
         self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
 
@@ -236,7 +238,7 @@ class CTranslate2Engine:
                 max_decoding_length=max(sentence.max_length for sentence in sentences),
                 return_scores=True,
                 return_end_token=True,
-                use_vmap=self._translations is not None,
+                use_vmap=bool(self._vocabulary_map),
             )
         forced = self._prefix_log_probs(sources, prefixes)
         return [

@@ -32,7 +32,7 @@ def write_ctranslate2(
     positions: int,
     folder: Path,
     quantize: str = "none",
-    translations: Translations | None = None,
+    vocabulary_map: str = "",
 ) -> None:
     """Writes a folder for `ctranslate2.Translator`, with the vocabulary.
 
@@ -45,12 +45,11 @@ def write_ctranslate2(
         positions: maximum length of an input or output; at least `MIN_POSITIONS` are written.
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
-        translations: become CTranslate2's vocabulary map. `None` writes none.
+        vocabulary_map: see `format_vocabulary_map`; "" writes none.
 
     Raises:
-        T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabulary.
+        T2TError: the package `ctranslate2` is missing, or does not support the model.
     """
-    vocabulary_map = _vocabulary_map(translations, vocabulary.pieces) if translations else None
     spec = _spec(model, max(positions, MIN_POSITIONS))
     spec.register_source_vocabulary(vocabulary.pieces)
     spec.register_target_vocabulary(vocabulary.pieces)
@@ -71,10 +70,13 @@ def write_ctranslate2(
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
 
 
-def _vocabulary_map(translations: Translations, pieces: Sequence[str]) -> str:
+def format_vocabulary_map(translations: Translations, pieces: Sequence[str]) -> str:
     """Formats translations: a source piece, a tab, and target pieces, separated by spaces, on each line.
 
     The line of the empty piece has the pieces that are always allowed.
+
+    Raises:
+        T2TError: pieces have spaces.
     """
     if any(character in piece for piece in pieces for character in " \t\n"):
         raise T2TError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
+from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, option_inputs
 from t2t_revival.serving.module import ServingModule
@@ -101,12 +101,10 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
 def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
     positions = translator.max_length + translator.options.extra_length
-    model, vocabulary = translator.model, translator.vocabulary
+    model, vocabulary, translations = translator.model, translator.vocabulary, translator.translations
+    mapped = format_vocabulary_map(translations, vocabulary.pieces) if translations else ""
     return _new_folder(
-        export_dir,
-        lambda folder: write_ctranslate2(
-            model, vocabulary, positions, folder, quantize, translator.translations
-        ),
+        export_dir, lambda folder: write_ctranslate2(model, vocabulary, positions, folder, quantize, mapped)
     )
 
 
