@@ -194,15 +194,17 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """Returns the hypotheses of each sentence, none longer than its maximum.
 
-        CTranslate2 has one maximum length for a batch. A sentence with a hypothesis that exceeds its own is
-        translated again, with those of equal maximum.
+        CTranslate2 has one maximum length for a batch. Up to its own, a sentence is searched as if it were
+        alone: longer hypotheses are dropped. Where none of the others is finished, the sentence is translated
+        again, with those of equal maximum, so that it is cut there.
         """
         found = self._translate(sentences, beam_size, alpha)
-        too_long: dict[int, list[int]] = {}
+        to_cut: dict[int, list[int]] = {}
         for index, (sentence, hypotheses) in enumerate(zip(sentences, found, strict=True)):
-            if any(len(hypothesis.ids) > sentence.max_length for hypothesis in hypotheses):
-                too_long.setdefault(sentence.max_length, []).append(index)
-        for indices in too_long.values():
+            found[index] = [one for one in hypotheses if len(one.ids) <= sentence.max_length]
+            if len(found[index]) < len(hypotheses) and not any(one.finished for one in found[index]):
+                to_cut.setdefault(sentence.max_length, []).append(index)
+        for indices in to_cut.values():
             again = self._translate([sentences[index] for index in indices], beam_size, alpha)
             for index, hypotheses in zip(indices, again, strict=True):
                 found[index] = hypotheses

@@ -9,6 +9,7 @@ import pytest
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import ctranslate2_engine, resumable
 from t2t_revival.decoding.converted_model import FOLDER
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -214,6 +215,14 @@ def test_models_that_ctranslate2_does_not_have(tmp_path, vocabulary, monkeypatch
     with pytest.raises(T2TError, match="does not support restricted attention"):
         load(tmp_path / "out")
     assert not (tmp_path / "out" / FOLDER).exists()
+
+
+def test_weights_that_are_not_numbers_have_no_output(tmp_path, vocabulary):
+    write_run(tmp_path, vocabulary)
+    model = Transformer(HPARAMS, 310)
+    model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
+    checkpoints.save(tmp_path / "model.ckpt-7.npz", checkpoints.model_arrays(model), {"step": 7})
+    assert load(tmp_path).nbest(["cat"])[0] == [Translation("", -np.inf)]
 
 
 def test_the_model_is_not_on_tensorflow(engines):
