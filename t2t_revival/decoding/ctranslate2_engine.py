@@ -21,7 +21,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     check_convertible,
     write_ctranslate2,
 )
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
-PRECISIONS = ("float32", "bfloat16", "int8")
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
 NO_SAMPLING = "CTranslate2 does not support sampling_method=random: use --engine=tensorflow"
@@ -101,11 +100,8 @@ class CTranslate2Engine:
         num_parallel_batches: int,
         on_note: OnNote,
     ) -> None:
-        check_options(options)
-        check_convertible(hparams)
-        self.hparams, self.precision = hparams, precision
-        self._device = find_device()
-        _check_precision(precision, self._device)
+        check_usable(hparams, options, precision)
+        self.hparams, self.precision, self._device = hparams, precision, find_device()
         self._vocabulary, self._pieces = vocabulary, vocabulary.pieces
         self._ids = {piece: token for token, piece in enumerate(self._pieces)}
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
@@ -252,16 +248,19 @@ class CTranslate2Engine:
         yield from (result.log_probs for result in results)
 
 
-def check_options(options: DecodeHParams) -> None:
-    """Checks that CTranslate2 can decode with these options.
+def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> None:
+    """Checks that CTranslate2 can decode with a model, these options and a precision.
 
     Raises:
-        T2TError: they ask for sampling or for trees.
+        T2TError: it is not installed; the options ask for sampling or for trees; the model has a part, or the
+            device lacks a precision, that is not supported.
     """
     if options.samples:
         raise T2TError(NO_SAMPLING)
     if options.constrained:
         raise T2TError(NO_TREES)
+    check_convertible(hparams)
+    _check_precision(precision, find_device())
 
 
 def find_device() -> str:

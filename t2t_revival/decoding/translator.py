@@ -12,9 +12,8 @@ import numpy as np
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
-from t2t_revival.decoding.engines import CTRANSLATE2, TENSORFLOW, Model
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
@@ -47,6 +46,7 @@ class Translator:
 
     Attributes:
         checkpoint: checkpoint that `load` has read the weights from.
+        engine: the engine and the precision in which it computes, for people.
 
     Raises:
         T2TError: the options ask for trees, and the vocabulary has no tokens of trees.
@@ -67,7 +67,7 @@ class Translator:
         constant_weights: bool = False,
         problem: Text2TextProblem | None = None,
     ) -> None:
-        self._model = model
+        self._model, self.engine = model, engines.describe(model)
         self.vocabulary = vocabulary
         self.problem = problem
         self.options = options or DecodeHParams()
@@ -111,17 +111,14 @@ class Translator:
             T2TError: there is no trained model, it is corrupt, or `decode_hparams` is invalid; the engine is
                 not installed, or does not support the model, the options or the precision.
         """
-        engines.check_engine(engine, precision)
+        check_engine(engine, precision)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
         options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
-        model: Model = (
-            CTranslate2Engine(hparams, vocabulary, options, precision, num_parallel_batches, on_note)
-            if engine == CTRANSLATE2
-            else engines.new_transformer(hparams, vocabulary.size, precision)
-        )
+        settings = options, precision, num_parallel_batches, on_note
+        model = engines.new_model(engine, hparams, vocabulary, *settings)
         while True:
             try:
                 engines.load_weights(model, checkpoint)
@@ -155,14 +152,7 @@ class Translator:
         Raises:
             T2TError: the engine is CTranslate2.
         """
-        if isinstance(self._model, CTranslate2Engine):
-            raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
-        return self._model
-
-    @property
-    def engine(self) -> str:
-        """The engine and the precision in which it computes, for people."""
-        return engines.describe(self._model)
+        return engines.transformer_of(self._model)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
