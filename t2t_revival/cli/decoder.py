@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support import command, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
@@ -26,7 +26,6 @@ from t2t_revival.cli.support.text_files import (
     read_flag,
     read_part,
 )
-from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import LineError, T2TError
@@ -61,7 +60,7 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     run_flags.define_model(values)
     run_flags.define_decode_hparams(values)
-    run_flags.define_engine(values)
+    engine_flags.define(values)
     run_flags.define_split_dir(values)
     command.define(
         values,
@@ -111,7 +110,7 @@ def _decoder(values: flags.FlagValues) -> None:
     _check_model_files(values, shard, output_dir, run)
 
     def load() -> Translator:
-        _load_tensorflow(values)
+        engine_flags.load_tensorflow(values)
         return _load(values, output_dir, run)
 
     if values.score_file:
@@ -129,7 +128,7 @@ def _decoder(values: flags.FlagValues) -> None:
 
 def _check_flags(values: flags.FlagValues) -> None:
     """Rejects combinations in which one flag has no effect."""
-    run_flags.uses_ctranslate2(values)
+    engine_flags.uses_ctranslate2(values)
     for one, other in (
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
@@ -197,28 +196,12 @@ def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
     return {flag: joined, **parts}
 
 
-def _load_tensorflow(values: flags.FlagValues) -> None:
-    """Imports TensorFlow where it is the engine."""
-    if not run_flags.uses_ctranslate2(values):
-        tensorflow_setup.load_tensorflow(values)
-
-
-def _num_parallel_batches(values: flags.FlagValues) -> int:
-    """Chooses how many batches to decode side by side: typed lines come one by one."""
-    if run_flags.uses_ctranslate2(values):
-        return 1 if values.decode_interactive else num_parallel_batches()
-    if values.decode_interactive:
-        tensorflow_setup.use_one_thread()
-        return 1
-    return tensorflow_setup.num_parallel_batches()
-
-
 def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     translator, path, step = run_flags.load_translator(
         values,
         output_dir,
         run_flags.decode_options(values.decode_hparams, run),
-        num_parallel_batches=_num_parallel_batches(values),
+        num_parallel_batches=engine_flags.num_parallel_batches(values, values.decode_interactive),
         engine=values.engine,
         precision=values.precision,
         on_note=say,
@@ -293,7 +276,7 @@ def _decode_split(
     problem = registry.problem(run.problem)
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
-    _load_tensorflow(values)
+    engine_flags.load_tensorflow(values)
     pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
     first, end = shard.bounds(len(pairs))
     part = split

@@ -10,11 +10,16 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
+from t2t_revival.cli.support import (
+    command,
+    engine_flags,
+    problem_flags,
+    run_flags,
+    tensorflow_setup,
+    wait_flags,
+)
 from t2t_revival.cli.support.messages import duration, say, say_skipped
-from t2t_revival.decoding.ctranslate2_engine import check_options, find_device, num_parallel_batches
-from t2t_revival.decoding.engines import CTRANSLATE2
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     DECODED,
@@ -29,7 +34,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.run import Run
+from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 USAGE = """
@@ -62,7 +67,7 @@ def command_flags() -> flags.FlagValues:
         eval_bleu_sentences="Sentences, evenly spread over the split, that are decoded for BLEU or F1; 0 "
         "decodes none.",
     )
-    run_flags.define_engine(values)
+    engine_flags.define(values)
     wait_flags.define(values, "checkpoint", "eval_timeout_mins")
     return values
 
@@ -76,7 +81,7 @@ def _eval(values: flags.FlagValues) -> None:
     engine = _other_engine(values)
     output_dir, run = run_flags.open_run(values)
     if engine:
-        check_options(DecodeHParams.parse("", run.decode_hparams))
+        _check_ctranslate2(values, output_dir, run)
     problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
@@ -89,12 +94,18 @@ def _eval(values: flags.FlagValues) -> None:
 
 def _other_engine(values: flags.FlagValues) -> str:
     """Names the engine that decodes instead of TensorFlow, and its precision; empty for TensorFlow."""
-    if not run_flags.uses_ctranslate2(values):
+    if not engine_flags.uses_ctranslate2(values):
         return ""
     if not values.eval_bleu_sentences:
         raise T2TError(f"--engine={values.engine} has no effect: --eval_bleu_sentences=0 decodes nothing")
-    find_device()
     return f"{values.engine}, {values.precision}"
+
+
+def _check_ctranslate2(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
+    """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
+    from t2t_revival.decoding.ctranslate2_engine import check_usable
+
+    check_usable(load_hparams(output_dir), DecodeHParams.parse("", run.decode_hparams), values.precision)
 
 
 def _evaluate(
@@ -107,6 +118,7 @@ def _evaluate(
     split: str,
 ) -> None:
     """Prints a row for each checkpoint, and the recommendation."""
+    from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 

@@ -23,7 +23,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
     write_ctranslate2,
 )
-from t2t_revival.decoding.options import BY_LINE, DecodeHParams
+from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
-PRECISIONS = ("float32", "bfloat16", "int8")
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
 NO_SAMPLING = "CTranslate2 does not support sampling_method=random: use --engine=tensorflow"
@@ -111,11 +110,8 @@ class CTranslate2Engine:
         on_note: OnNote,
         translations: Translations | None = None,
     ) -> None:
-        check_options(options)
-        check_convertible(hparams)
-        self.hparams, self.precision = hparams, precision
-        self._device = find_device()
-        _check_precision(precision, self._device)
+        check_usable(hparams, options, precision)
+        self.hparams, self.precision, self._device = hparams, precision, find_device()
         self._vocabulary, self._pieces = vocabulary, vocabulary.pieces
         self._ids = {piece: token for token, piece in enumerate(self._pieces)}
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
@@ -207,15 +203,17 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """Returns the hypotheses of each sentence, none longer than its maximum.
 
-        CTranslate2 has one maximum length for a batch. A sentence with a hypothesis that exceeds its own is
-        translated again, with those of equal maximum.
+        CTranslate2 has one maximum length for a batch. Up to its own, a sentence is searched as if it were
+        alone: longer hypotheses are dropped. Where none of the others is finished, the sentence is translated
+        again, with those of equal maximum, so that it is cut there.
         """
         found = self._translate(sentences, beam_size, alpha)
-        too_long: dict[int, list[int]] = {}
+        to_cut: dict[int, list[int]] = {}
         for index, (sentence, hypotheses) in enumerate(zip(sentences, found, strict=True)):
-            if any(len(hypothesis.ids) > sentence.max_length for hypothesis in hypotheses):
-                too_long.setdefault(sentence.max_length, []).append(index)
-        for indices in too_long.values():
+            found[index] = [one for one in hypotheses if len(one.ids) <= sentence.max_length]
+            if len(found[index]) < len(hypotheses) and not any(one.finished for one in found[index]):
+                to_cut.setdefault(sentence.max_length, []).append(index)
+        for indices in to_cut.values():
             again = self._translate([sentences[index] for index in indices], beam_size, alpha)
             for index, hypotheses in zip(indices, again, strict=True):
                 found[index] = hypotheses
@@ -264,11 +262,12 @@ class CTranslate2Engine:
         yield from (result.log_probs for result in results)
 
 
-def check_options(options: DecodeHParams) -> None:
-    """Checks that CTranslate2 can decode with these options.
+def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> None:
+    """Checks that CTranslate2 can decode with a model, these options and a precision.
 
     Raises:
-        T2TError: they ask for sampling, for trees, or for each line's own shortlist.
+        T2TError: it is not installed; the options ask for sampling, for trees, or for each line's own
+            shortlist; the model has a part, or the device lacks a precision, that is not supported.
     """
     if options.shortlist == BY_LINE:
         raise T2TError(NO_SHORTLIST_BY_LINE)
@@ -276,6 +275,8 @@ def check_options(options: DecodeHParams) -> None:
         raise T2TError(NO_SAMPLING)
     if options.constrained:
         raise T2TError(NO_TREES)
+    check_convertible(hparams)
+    _check_precision(precision, find_device())
 
 
 def find_device() -> str:

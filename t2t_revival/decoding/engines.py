@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
+from t2t_revival.decoding.options import CTRANSLATE2, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
@@ -16,25 +16,31 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
-TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
-ENGINES = (TENSORFLOW, CTRANSLATE2)
 Model: TypeAlias = "Transformer | CTranslate2Engine"
 
 
-def check_engine(engine: str, precision: str) -> None:
-    """Checks the name of an engine, and that it may have a precision.
+def new_model(
+    engine: str,
+    hparams: HParams,
+    vocabulary: TextEncoder,
+    options: DecodeHParams,
+    precision: str,
+    num_parallel_batches: int,
+    on_note: OnNote,
+    translations: Translations | None,
+) -> Model:
+    """Makes a model, to which `load_weights` gives its weights; see `Translator.load`.
 
     Raises:
-        T2TError: there is no such engine, or it has no such precision.
+        T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
-    if engine not in ENGINES:
-        raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
-    if engine == TENSORFLOW and precision == "int8":
-        raise T2TError("precision=int8 is for engine=ctranslate2, and for exported models")
+    if engine == CTRANSLATE2:
+        settings = options, precision, num_parallel_batches, on_note, translations
+        return CTranslate2Engine(hparams, vocabulary, *settings)
+    return _new_transformer(hparams, vocabulary.size, precision)
 
 
-def new_transformer(hparams: HParams, vocab_size: int, precision: str) -> Transformer:
-    """Makes a model with random weights; `precision` is a Keras dtype policy."""
+def _new_transformer(hparams: HParams, vocab_size: int, precision: str) -> Transformer:
     from t2t_revival.model import Transformer
 
     return Transformer(hparams, vocab_size, dtype=precision)
@@ -69,6 +75,17 @@ def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
 
     return TensorFlowEngine(*arguments)
+
+
+def transformer_of(model: Model) -> Transformer:
+    """Returns a model on TensorFlow.
+
+    Raises:
+        T2TError: its engine is CTranslate2.
+    """
+    if isinstance(model, CTranslate2Engine):
+        raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
+    return model
 
 
 def describe(model: Model) -> str:

@@ -1,4 +1,4 @@
-"""`DecodeHParams`: settings of decoding (T2T's `--decode_hparams`)."""
+"""`DecodeHParams`: settings of decoding (T2T's `--decode_hparams`); names of engines."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ SAMPLING_METHODS = ("argmax", "random")
 BY_LINE = "by_line"
 SHORTLISTS = ("off", "on", BY_LINE)
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
+ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
+PRECISIONS = ("float32", "bfloat16", "int8")
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
@@ -153,6 +155,18 @@ class DecodeHParams:
             return cls(**{**(defaults or {}), **parse_overrides(text, types)})
         except (T2TError, TypeError) as error:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
+
+
+def check_engine(engine: str, precision: str) -> None:
+    """Checks the name of an engine, and that it may have a precision.
+
+    Raises:
+        T2TError: there is no such engine, or it has no such precision.
+    """
+    if engine not in ENGINES:
+        raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
+    if engine == TENSORFLOW and precision == "int8":
+        raise T2TError("precision=int8 is for engine=ctranslate2, and for exported models")
 
 
 def _require(condition: bool, fault: str) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
-from t2t_revival.decoding.engines import CTRANSLATE2, TENSORFLOW, Model
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
@@ -49,6 +48,7 @@ class Translator:
 
     Attributes:
         checkpoint: checkpoint that `load` has read the weights from.
+        engine: the engine and the precision in which it computes, for people.
 
     Raises:
         T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
@@ -71,7 +71,7 @@ class Translator:
         problem: Text2TextProblem | None = None,
         translations: Translations | None = None,
     ) -> None:
-        self._model = model
+        self._model, self.engine = model, engines.describe(model)
         self.vocabulary = vocabulary
         self.problem = problem
         self.options = options or DecodeHParams()
@@ -117,20 +117,15 @@ class Translator:
                 shortlists and the folder has no translations; the engine is not installed, or does not
                 support the model, the options or the precision.
         """
-        engines.check_engine(engine, precision)
+        check_engine(engine, precision)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
         options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         translations = Translations.load(folder, run.fingerprint) if options.has_shortlist else None
         checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
-        model: Model = (
-            CTranslate2Engine(
-                hparams, vocabulary, options, precision, num_parallel_batches, on_note, translations
-            )
-            if engine == CTRANSLATE2
-            else engines.new_transformer(hparams, vocabulary.size, precision)
-        )
+        settings = options, precision, num_parallel_batches, on_note, translations
+        model = engines.new_model(engine, hparams, vocabulary, *settings)
         while True:
             try:
                 engines.load_weights(model, checkpoint)
@@ -165,14 +160,7 @@ class Translator:
         Raises:
             T2TError: the engine is CTranslate2.
         """
-        if isinstance(self._model, CTranslate2Engine):
-            raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
-        return self._model
-
-    @property
-    def engine(self) -> str:
-        """The engine and the precision in which it computes, for people."""
-        return engines.describe(self._model)
+        return engines.transformer_of(self._model)
 
     @overload
     def translate(  # type: ignore[overload-overlap]

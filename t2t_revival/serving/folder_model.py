@@ -98,6 +98,11 @@ def _version(path: Path) -> Path:
     """Returns the folder of a SavedModel: `path` itself, or the highest version in it."""
     if (path / SAVED_MODEL).exists():
         return path
+    if any(next(path.glob(pattern), None) for pattern in ("model.bin", "*/model.bin")):
+        raise T2TError(
+            f"{path}: exported for CTranslate2, and no SavedModel; t2t-decoder --engine=ctranslate2 decodes "
+            "with that engine"
+        )
     versions = [file.parent for file in path.glob(f"*/{SAVED_MODEL}") if file.parent.name.isdecimal()]
     if not versions:
         problem = "no exported model here" if path.is_dir() else "no such folder"

@@ -215,6 +215,12 @@ def test_what_is_no_address_of_rest(capsys, address):
 def test_folders_without_a_model(tmp_path, capsys):
     flags = [f"--saved_model={tmp_path}", "--inputs_once=a"]
     refused(capsys, run(*flags), f"{tmp_path}: no exported model here; export one with t2t-exporter")
+    other = tmp_path / "ctranslate2" / "1"
+    other.mkdir(parents=True)
+    (other / "model.bin").touch()
+    for folder in (other, other.parent):
+        arguments = [f"--saved_model={folder}", "--inputs_once=a"]
+        refused(capsys, run(*arguments), f"{folder}: exported for CTranslate2, and no SavedModel")
     for version in ("9", "10", ".unfinished-x"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "saved_model.pb").write_bytes(b"damaged")

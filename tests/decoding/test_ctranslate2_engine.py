@@ -11,6 +11,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import ctranslate2_engine, resumable
 from t2t_revival.decoding.converted_model import FOLDER
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
@@ -233,7 +234,15 @@ def test_a_shortlist_is_that_of_tensorflow(out, tmp_path, vocabulary):
 
 def test_each_lines_own_shortlist_is_refused():
     with pytest.raises(T2TError, match="shortlist=by_line: use shortlist=on, or --engine=tensorflow"):
-        ctranslate2_engine.check_options(DecodeHParams(shortlist="by_line"))
+        ctranslate2_engine.check_usable(HPARAMS, DecodeHParams(shortlist="by_line"), "float32")
+
+
+def test_weights_that_are_not_numbers_have_no_output(tmp_path, vocabulary):
+    write_run(tmp_path, vocabulary)
+    model = Transformer(HPARAMS, 310)
+    model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
+    checkpoints.save(tmp_path / "model.ckpt-7.npz", checkpoints.model_arrays(model), {"step": 7})
+    assert load(tmp_path).nbest(["cat"])[0] == [Translation("", -np.inf)]
 
 
 def test_the_model_is_not_on_tensorflow(engines):

@@ -14,8 +14,6 @@ from absl import flags
 from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import command, problem_flags
 from t2t_revival.cli.support.messages import say, warn_of_corruption
-from t2t_revival.decoding.ctranslate2_engine import PRECISIONS
-from t2t_revival.decoding.engines import CTRANSLATE2, ENGINES, TENSORFLOW
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
@@ -55,34 +53,6 @@ def define_model(values: flags.FlagValues) -> None:
         checkpoint_path="A checkpoint's file or a folder of checkpoints; by default output_dir's newest, or "
         "its average.",
     )
-
-
-def define_engine(values: flags.FlagValues) -> None:
-    """Adds the flags of the engine that decodes."""
-    flags.DEFINE_enum(
-        "engine",
-        TENSORFLOW,
-        ENGINES,
-        "Engine that decodes. ctranslate2 needs the package of that name; it converts a checkpoint once, "
-        "into a folder beside it.",
-        flag_values=values,
-    )
-    flags.DEFINE_enum(
-        "precision",
-        PRECISIONS[0],
-        PRECISIONS,
-        "Type of the numbers in which CTranslate2 computes.",
-        flag_values=values,
-    )
-
-
-def uses_ctranslate2(values: flags.FlagValues) -> bool:
-    """Returns whether CTranslate2 decodes; rejects a precision that would have no effect."""
-    if values.engine == CTRANSLATE2:
-        return True
-    if values.precision != PRECISIONS[0]:
-        raise T2TError(f"--precision={values.precision} is for CTranslate2: add --engine={CTRANSLATE2}")
-    return False
 
 
 def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str | None = "") -> None:

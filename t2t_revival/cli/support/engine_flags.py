@@ -1,0 +1,55 @@
+"""The flags of the engine that decodes, and how much it computes at the same time."""
+
+from __future__ import annotations
+
+from absl import flags
+
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, PRECISIONS, TENSORFLOW
+from t2t_revival.errors import T2TError
+
+
+def define(values: flags.FlagValues) -> None:
+    """Adds the flags of the engine that decodes."""
+    flags.DEFINE_enum(
+        "engine",
+        TENSORFLOW,
+        ENGINES,
+        "Engine that decodes. ctranslate2 needs the package of that name; it converts a checkpoint once, "
+        "into a folder beside it.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "precision",
+        PRECISIONS[0],
+        PRECISIONS,
+        "Type of the numbers in which CTranslate2 computes.",
+        flag_values=values,
+    )
+
+
+def uses_ctranslate2(values: flags.FlagValues) -> bool:
+    """Returns whether CTranslate2 decodes; rejects a precision that would have no effect."""
+    if values.engine == CTRANSLATE2:
+        return True
+    if values.precision != PRECISIONS[0]:
+        raise T2TError(f"--precision={values.precision} is for CTranslate2: add --engine={CTRANSLATE2}")
+    return False
+
+
+def load_tensorflow(values: flags.FlagValues) -> None:
+    """Imports TensorFlow where it is the engine."""
+    if not uses_ctranslate2(values):
+        tensorflow_setup.load_tensorflow(values)
+
+
+def num_parallel_batches(values: flags.FlagValues, typed: bool) -> int:
+    """Chooses how many batches to decode side by side; lines that are `typed` come one by one."""
+    from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
+
+    if uses_ctranslate2(values):
+        return 1 if typed else num_parallel_batches()
+    if typed:
+        tensorflow_setup.use_one_thread()
+        return 1
+    return tensorflow_setup.num_parallel_batches()
