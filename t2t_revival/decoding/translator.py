@@ -51,8 +51,7 @@ class Translator:
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no `translations`.
+        T2TError: the options ask for trees or shortlists without their tokens or `translations`.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -155,11 +154,7 @@ class Translator:
 
     @property
     def model(self) -> Transformer:
-        """The model on TensorFlow.
-
-        Raises:
-            T2TError: the engine is CTranslate2.
-        """
+        """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
         return engines.transformer_of(self._model)
 
     @overload
