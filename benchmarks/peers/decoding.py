@@ -51,7 +51,9 @@ def saved_model(folder: Path, num_parallel_batches: int) -> Translate:
     return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask)
 
 
-def ctranslate2(folder: Path, num_parallel_batches: int, compute_type: str) -> Translate:
+def ctranslate2(
+    folder: Path, num_parallel_batches: int, compute_type: str, use_vmap: bool = False
+) -> Translate:
     """Returns a CTranslate2 model with one single-threaded worker per parallel batch."""
     import ctranslate2 as engine
     import sentencepiece
@@ -68,6 +70,7 @@ def ctranslate2(folder: Path, num_parallel_batches: int, compute_type: str) -> T
             length_penalty=ALPHA,
             max_decoding_length=MOST_TOKENS,
             max_batch_size=batch,
+            use_vmap=use_vmap,
         )
         return pieces.decode([result.hypotheses[0] for result in found])
 

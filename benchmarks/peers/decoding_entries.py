@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peers.processes import PEERS, missing
 
@@ -26,7 +26,7 @@ class Entry:
     export: Sequence[str] | None = (
         None  # arguments of "python" that export its folder; `None` loads the output_dir
     )
-    options: dict[str, str] = field(default_factory=dict)  # of the engine
+    options: dict[str, Any] = field(default_factory=dict)  # of the engine
     script: str = "decoding.py"  # in peers/
     python: str | None = None  # flag with its interpreter; `None` stands for this one
     module: str = ""  # that the interpreter must import
@@ -39,16 +39,21 @@ class Entry:
 
 EXPORTER = ("-m", "t2t_revival.cli.exporter")
 CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
+SHORTLIST = "--decode_hparams=shortlist=on"  # skipped without the output_dir's shortlist.npz
 WEIGHTS = str(PEERS / "weights.py")
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
     "t2t-decoder-ctranslate2-float32": Entry("decoder", options={"engine": "ctranslate2"}),
     "t2t-decoder-ctranslate2-int8": Entry("decoder", options={"engine": "ctranslate2", "precision": "int8"}),
     "saved_model-float32": Entry("saved_model", EXPORTER),
+    "saved_model-shortlist": Entry("saved_model", (*EXPORTER, SHORTLIST)),
     "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
     "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),
     BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
     "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
+    "ctranslate2-int8-shortlist": Entry(
+        "ctranslate2", (*CTRANSLATE2, SHORTLIST), {"compute_type": "int8", "use_vmap": True}
+    ),
     "opennmt-tf-float32": Entry(
         "opennmt",
         (WEIGHTS, "--peer=opennmt"),
