@@ -22,6 +22,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, digest, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teachers import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
@@ -87,6 +88,9 @@ class TeacherOutputs:
         options = dataclasses.asdict(self.options)
         for name in (*NOT_PLAIN, "batch_size"):
             del options[name]
+        if self.options.has_shortlist:
+            fingerprint = self.problem.metadata(self.data_dir).vocab_fingerprint
+            options["translations"] = Translations.load(self.teachers[0].output_dir, fingerprint).digest
         return {
             "teacher": ", ".join(teacher.name for teacher in self.teachers),
             "problem": self.problem.name,

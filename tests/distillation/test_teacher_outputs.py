@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Finished, Text2TextProblem
@@ -148,3 +150,15 @@ def test_what_cannot_be_distilled(make_outputs: MakeOutputs) -> None:
 
     with pytest.raises(T2TError, match="problem shouted cannot be distilled: it has postprocess"):
         dataclasses.replace(make_outputs(), problem=Shouted())
+
+
+def test_outputs_depend_on_the_shortlist(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:
+    outputs = make_outputs(options=DecodeHParams(shortlist="on"))
+    folder, vocabulary = outputs.teachers[0].output_dir, translator().vocabulary
+    best = np.zeros((vocabulary.size, 1), np.int32)
+    Translations(best, np.array([5], np.int32), vocabulary.fingerprint).save(folder)
+    outputs.decode(translator(), Shard())
+    assert outputs.are_complete()
+    Translations(best, np.array([6], np.int32), vocabulary.fingerprint).save(folder)
+    with pytest.raises(T2TError, match="holds outputs with translations="):
+        outputs.are_complete()
