@@ -10,7 +10,14 @@ from typing import Any
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
+from t2t_revival.cli.support import (
+    command,
+    engine_flags,
+    problem_flags,
+    run_flags,
+    tensorflow_setup,
+    training_flags,
+)
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
@@ -44,7 +51,17 @@ With --worker_id it only decodes one worker's share of the text. When all worker
 without it does the rest.
 """
 REPORT = "distillation"
-DECODING = ("teacher", "checkpoint_path", "data_dir", "decode_hparams", "nearest", "monolingual")
+ENGINE = "teacher_"  # how the flags of the teacher's engine begin
+DECODING = (
+    "teacher",
+    "checkpoint_path",
+    "data_dir",
+    "decode_hparams",
+    "nearest",
+    "monolingual",
+    "teacher_engine",
+    "teacher_precision",
+)
 COMMON = ("t2t_usr_dir", "debug")
 TRAINING = ("hparams_set", "original_targets", *training_flags.NAMES)
 
@@ -55,6 +72,7 @@ def command_flags() -> flags.FlagValues:
     problem_flags.define_names(values)
     run_flags.define(values)
     run_flags.define_decode_hparams(values)
+    engine_flags.define(values, ENGINE)
     command.define(
         values,
         [],
@@ -99,6 +117,10 @@ def _check_flags(values: flags.FlagValues) -> None:
     """Rejects flags that are missing, wrong, or without effect beside others."""
     if not values.teacher:
         raise T2TError("--teacher=DIR is missing: the output_dir of a trained model")
+    if engine_flags.uses_ctranslate2(values, ENGINE) and len(values.teacher) > 1:
+        raise T2TError(
+            f"--teacher_engine={values.teacher_engine} cannot decode an ensemble: give one --teacher"
+        )
     if STANDARD_STREAM in values.monolingual:
         raise T2TError("--monolingual=-: the text is read more than once; name files")
     if values["worker_id"].present:
@@ -147,6 +169,7 @@ def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -
         run_flags.decode_options(values.decode_hparams, run),
         values.nearest,
         monolingual,
+        f"{values.teacher_engine}, {values.teacher_precision}",
     )
 
 
@@ -154,8 +177,15 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
     """Decodes the share of one worker."""
     shard = Shard(values.worker_id, values.decode_shards)
     outputs.stored()
-    tensorflow_setup.load_tensorflow(values)
-    translator = load_translator(outputs.teachers, outputs.options, tensorflow_setup.num_parallel_batches())
+    engine_flags.load_tensorflow(values, ENGINE)
+    translator = load_translator(
+        outputs.teachers,
+        outputs.options,
+        engine_flags.num_parallel_batches(values, prefix=ENGINE),
+        engine=values.teacher_engine,
+        precision=values.teacher_precision,
+        on_note=say,
+    )
     say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
     with ProgressBar("sentences") as bar:
         outputs.decode(translator, shard, bar.update, say)

@@ -53,6 +53,7 @@ class TeacherOutputs:
         options: how to decode.
         nearest: whether that of the `beam_size` outputs is kept which is nearest to the reference.
         monolingual: further lines to decode, which have no reference.
+        engine: the engine that decodes and its precision; see `Translator.engine`.
         block_lines: lines of a block.
 
     Raises:
@@ -67,6 +68,7 @@ class TeacherOutputs:
     options: DecodeHParams
     nearest: bool = False
     monolingual: Sequence[str] = ()
+    engine: str = "tensorflow, float32"
     block_lines: int = BLOCK_LINES
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class TeacherOutputs:
             "training_data": self.problem.data_fingerprint(TRAIN, self.data_dir),
             "monolingual": digest(list(self.monolingual)),
             "nearest": self.nearest,
+            "engine": self.engine,
             "block_lines": self.block_lines,
             **options,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -61,9 +61,14 @@ def open_teachers(
 
 
 def load_translator(
-    teachers: Sequence[TrainedModel], options: DecodeHParams | str = "", num_parallel_batches: int = 1
+    teachers: Sequence[TrainedModel],
+    options: DecodeHParams | str = "",
+    num_parallel_batches: int = 1,
+    **engine: Any,
 ) -> Translator:
-    """Loads a translator of one model, or of the ensemble of several; see `Translator.load`.
+    """Loads a translator of one model, or of the ensemble of several, which has no `engine`.
+
+    See `Translator.load`, of whose arguments `engine` has some.
 
     Raises:
         T2TError: a model cannot be loaded, or they cannot be an ensemble.
@@ -79,6 +84,7 @@ def load_translator(
             options,
             num_parallel_batches,
             constant_weights=single,
+            **engine,
         )
         for teacher in teachers
     ]

@@ -13,8 +13,10 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.cli import distill
 from t2t_revival.decoding.outputs import to_bytes
+from t2t_revival.decoding.translator import Translator
 from t2t_revival.distillation import comparison, teachers
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
+from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.hparams import HParams
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.utils import checked_json
@@ -205,6 +207,8 @@ def teacher_outputs(out: Path, folder: Path) -> TeacherOutputs:
         (["--worker_id=0"], "--worker_id only decodes: leave out --hparams_set"),
         (["--decode_shards=2"], "--decode_shards needs --worker_id"),
         (["--strategy=multi_worker"], "trained on one machine"),
+        (["--teacher_precision=int8"], "is for CTranslate2: add --teacher_engine=ctranslate2"),
+        (["--teacher=a,b", "--teacher_engine=ctranslate2"], "cannot decode an ensemble: give one --teacher"),
         (["--problem=translate_enfr"], "is a model of translate_ende; omit the flag"),
         (["--decode_hparams=beam_sise=3"], "did you mean beam_size"),
         (["--decode_hparams=return_beams=True"], "return_beams is for t2t-decoder"),
@@ -247,6 +251,19 @@ def test_other_vocabularies(
     assert f"{student} holds a run with another vocabulary" in failure(capsys, run(*flags))
     other = f"--teacher={out},{student}"
     assert f"{student} has another vocabulary, unlike {out}" in failure(capsys, run(*flags, other))
+
+
+@pytest.mark.slow
+def test_a_teacher_may_decode_with_ctranslate2(out: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    options = "beam_size=2,extra_length=2"
+    flags = [f"--teacher={out}", f"--distilled_dir={tmp_path / 'd'}", f"--decode_hparams={options}"]
+    assert run(*flags, "--worker_id=0", "--teacher_engine=ctranslate2") == 0
+    inputs, _ = read_pairs(SplitFiles.beside(tmp_path / "d" / "decoded" / "00000.outputs"))
+    outputs = (tmp_path / "d" / "decoded" / "00000.outputs").read_text(encoding="utf-8").splitlines()
+    translator = Translator.load(out, decode_hparams=options, engine="ctranslate2")
+    assert outputs == translator.translate(inputs)
+    assert len(outputs) == 40
 
 
 @pytest.mark.slow

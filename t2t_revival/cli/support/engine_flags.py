@@ -9,10 +9,10 @@ from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, PRECISIONS, TENSO
 from t2t_revival.errors import T2TError
 
 
-def define(values: flags.FlagValues) -> None:
-    """Adds the flags of the engine that decodes."""
+def define(values: flags.FlagValues, prefix: str = "") -> None:
+    """Adds the flags of the engine that decodes; their names begin with `prefix`, here and below."""
     flags.DEFINE_enum(
-        "engine",
+        f"{prefix}engine",
         TENSORFLOW,
         ENGINES,
         "Engine that decodes. ctranslate2 needs the package of that name; it converts a checkpoint once, "
@@ -20,7 +20,7 @@ def define(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_enum(
-        "precision",
+        f"{prefix}precision",
         PRECISIONS[0],
         PRECISIONS,
         "Type of the numbers in which CTranslate2 computes.",
@@ -28,26 +28,29 @@ def define(values: flags.FlagValues) -> None:
     )
 
 
-def uses_ctranslate2(values: flags.FlagValues) -> bool:
+def uses_ctranslate2(values: flags.FlagValues, prefix: str = "") -> bool:
     """Returns whether CTranslate2 decodes; rejects a precision that would have no effect."""
-    if values.engine == CTRANSLATE2:
+    if values[f"{prefix}engine"].value == CTRANSLATE2:
         return True
-    if values.precision != PRECISIONS[0]:
-        raise T2TError(f"--precision={values.precision} is for CTranslate2: add --engine={CTRANSLATE2}")
+    precision = values[f"{prefix}precision"].value
+    if precision != PRECISIONS[0]:
+        raise T2TError(
+            f"--{prefix}precision={precision} is for CTranslate2: add --{prefix}engine={CTRANSLATE2}"
+        )
     return False
 
 
-def load_tensorflow(values: flags.FlagValues) -> None:
+def load_tensorflow(values: flags.FlagValues, prefix: str = "") -> None:
     """Imports TensorFlow where it is the engine."""
-    if not uses_ctranslate2(values):
+    if not uses_ctranslate2(values, prefix):
         tensorflow_setup.load_tensorflow(values)
 
 
-def num_parallel_batches(values: flags.FlagValues, typed: bool) -> int:
+def num_parallel_batches(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> int:
     """Chooses how many batches to decode side by side; lines that are `typed` come one by one."""
     from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
 
-    if uses_ctranslate2(values):
+    if uses_ctranslate2(values, prefix):
         return 1 if typed else num_parallel_batches()
     if typed:
         tensorflow_setup.use_one_thread()
