@@ -13,7 +13,7 @@ import numpy as np
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, writing
 
 if TYPE_CHECKING:
     from t2t_revival.data.examples import Pairs
@@ -41,13 +41,17 @@ class Translations:
         return hashlib.sha256(self.best.tobytes() + self.frequent.tobytes()).hexdigest()[:16]
 
     def save(self, output_dir: Path) -> Path:
-        """Writes the file of an output_dir, atomically; returns its path."""
+        """Writes the file of an output_dir, atomically; returns its path.
+
+        Raises:
+            T2TError: it cannot be written.
+        """
         content = io.BytesIO()
         np.savez_compressed(
             content, best=self.best, frequent=self.frequent, fingerprint=np.array(self.fingerprint)
         )
         path = output_dir / FILE_NAME
-        with atomic_write(path) as file:
+        with writing(path, "free some space, or mend the folder's permissions"), atomic_write(path) as file:
             file.write(content.getvalue())
         return path
 
