@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,13 +108,15 @@ def parse(blocks: list[Block]) -> Pairs:
 
 
 def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
-    """Reads the first pairs of each shard, evenly many and about `max_pairs` of all; see `read` for errors.
+    """Reads at most `max_pairs`: the first pairs of each shard, evenly many, but at least one of each.
 
-    Sides are swapped for `ReversedShards`.
+    Sides are swapped for `ReversedShards`; errors are those of `read`.
     """
-    blocks_per_shard = -(-max_pairs // (len(shards) * BLOCK))
+    per_shard = max(1, max_pairs // len(shards))
     blocks = [
-        (shard, block) for shard in shards for block in islice(read_shard(shard, BLOCK), blocks_per_shard)
+        (shard, block[: per_shard - start])
+        for shard in shards
+        for start, block in zip(range(0, per_shard, BLOCK), read_shard(shard, BLOCK), strict=False)
     ]
     pairs = parse(blocks)
     return pairs.reversed() if isinstance(shards, ReversedShards) else pairs

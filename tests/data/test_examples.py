@@ -22,10 +22,14 @@ def test_pairs_come_in_file_order(shard, monkeypatch):
 
 
 def test_pairs_are_taken_from_each_shard(shard, monkeypatch):
-    monkeypatch.setattr(examples, "BLOCK", 1)
-    pairs = examples.read_pairs([shard, shard], 3)
-    assert pairs.inputs.lengths.tolist() == [3, 3, 3, 3]
-    assert pairs.targets.ids.tolist() == [5, 1, 1, 5, 1, 1]
+    for block in (1, 2, 1024):
+        monkeypatch.setattr(examples, "BLOCK", block)
+        for most in (4, 5):
+            pairs = examples.read_pairs([shard, shard], most)
+            assert pairs.inputs.lengths.tolist() == [3, 3, 3, 3]
+            assert pairs.targets.ids.tolist() == [5, 1, 1, 5, 1, 1]
+        assert len(examples.read_pairs([shard, shard], 1).inputs.lengths) == 2
+        assert len(examples.read_pairs([shard, shard], 1000).inputs.lengths) == 2 * len(PAIRS)
     swapped = examples.read_pairs(records.ReversedShards([shard]), 1)
     assert (swapped.inputs.ids.tolist(), swapped.targets.ids.tolist()) == ([5, 1], [3, 4, 1])
 
