@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import exclusive_lock
+from t2t_revival.utils.files import exclusive_lock, writing
 
 FOLDER = "ctranslate2-cache"
 MODEL = "model"
@@ -46,6 +46,9 @@ def open_converted(
         convert: writes the folder that it is called with, which does not exist yet.
         load: called with the folder; returns the model.
         on_note: called with a line for people on each conversion.
+
+    Raises:
+        T2TError: a temporary folder cannot be written either.
     """
     folder = checkpoint.parent / FOLDER
     try:
@@ -61,7 +64,10 @@ def open_converted(
             f"warning: cannot write {folder} ({error.strerror or error}): {checkpoint.name} is converted for "
             "this run only"
         )
-    with tempfile.TemporaryDirectory() as scratch:
+    with (
+        writing("a temporary folder", "free some space, or set TMPDIR"),
+        tempfile.TemporaryDirectory() as scratch,
+    ):
         convert(Path(scratch, MODEL))
         return load(Path(scratch, MODEL))
 

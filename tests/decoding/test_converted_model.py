@@ -1,5 +1,6 @@
 """Converted checkpoints are made once, and again when they are not what they should be."""
 
+import errno
 import threading
 
 import pytest
@@ -75,6 +76,14 @@ def test_a_folder_that_cannot_be_written(conversions, tmp_path):
     (tmp_path / FOLDER).touch()
     assert [conversions.open(), conversions.open()] == ["conversion 0", "conversion 1"]
     assert all("for this run only" in note for note in conversions.notes)
+
+
+def test_a_full_disk_is_named(tmp_path):
+    def convert(folder):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(T2TError, match="cannot write a temporary folder: No space left on device; .*TMPDIR"):
+        open_converted(tmp_path / "model.ckpt-7.npz", WEIGHTS, convert, str, lambda note: None)
 
 
 def test_a_failed_conversion_leaves_nothing(conversions, tmp_path):

@@ -151,7 +151,9 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(T2TError, match=f"cannot write {tmp_path}/none/{FILE_NAME}: No such file.*permissions"):
+    with pytest.raises(
+        T2TError, match=f"cannot write {tmp_path}/none/{FILE_NAME}: No such file.*permissions"
+    ):
         few().save(tmp_path / "none")
 
 
