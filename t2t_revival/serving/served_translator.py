@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.text_problems import Text2TextProblem
 
-SEARCH = re.compile(
-    r"\b(beam_size|alpha|extra_length|return_beams|shortlist)\s*="
-)  # settings that a request may have
+# Settings that a request may have.
+SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist)\s*=")
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def test_a_full_disk_is_named(tmp_path):
     def convert(folder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(T2TError, match="cannot write a temporary folder: No space left on device; .*TMPDIR"):
+    with pytest.raises(T2TError, match=r"cannot write a temporary folder: No space left on device; .*TMPDIR"):
         open_converted(tmp_path / "model.ckpt-7.npz", WEIGHTS, convert, str, lambda note: None)
 
 
