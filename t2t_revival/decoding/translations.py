@@ -70,7 +70,7 @@ class Translations:
             with np.load(path, allow_pickle=False) as arrays:
                 found = cls(arrays["best"], arrays["frequent"], str(arrays["fingerprint"]))
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
-            raise T2TError(f"{path}: corrupt ({error}); to learn it again, run {learning}") from error
+            raise T2TError(f"{path}: corrupt; to learn it again, run {learning}") from error
         if found.fingerprint != fingerprint:
             raise T2TError(
                 f"{path}: its vocabulary is not that of this model; to learn it again, run {learning}"

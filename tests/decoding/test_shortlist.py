@@ -170,7 +170,7 @@ def test_a_missing_file_names_the_command(tmp_path):
 def test_a_corrupt_file_is_refused(tmp_path, damage):
     path = few().save(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(T2TError, match=f"{FILE_NAME}: corrupt .*t2t-shortlist"):
+    with pytest.raises(T2TError, match=f"{FILE_NAME}: corrupt; .*t2t-shortlist"):
         Translations.load(tmp_path, "sha256")
 
 
