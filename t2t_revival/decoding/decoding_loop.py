@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
@@ -40,6 +41,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
 from t2t_revival.model.attention import MASKED
 
+Grow: TypeAlias = Callable[[Beams, Any, Sentences, Any], Beams]  # as `beam_search.grow`
+
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
 
 
@@ -54,6 +57,7 @@ class DecodingLoop:
         weights: returns a scope in which the model has the weights to decode with. `None` is `cast_weights`.
         samples: whether `grow` needs random numbers.
         shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
+        grow_greedy: does what `grow` does, where beam_size is known to be 1. `None` leaves it to `grow`.
 
     Attributes:
         variables: variables that a SavedModel of the loop must hold beside the model's.
@@ -65,12 +69,13 @@ class DecodingLoop:
     def __init__(
         self,
         model: Transformer,
-        grow: Callable[[Beams, Any, Sentences, Any], Beams],
+        grow: Grow,
         constant_weights: bool = False,
         constraint: TreeConstraint | None = None,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         samples: bool = False,
         shortlist: Shortlist | None = None,
+        grow_greedy: Grow | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
             raise T2TError(
@@ -83,6 +88,7 @@ class DecodingLoop:
             )
         self.model = model
         self._grow = grow
+        self._grow_greedy = grow_greedy or grow
         self._constraint = constraint
         self._shortlist = shortlist
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
@@ -97,33 +103,57 @@ class DecodingLoop:
         )
         uniforms = tf.TensorSpec([None, None, None], tf.float32) if samples else ()
         signature = [ids, SearchSettings(integer, real, integer, integer), uniforms]
-        self._compiled, self._compiled_with_prefixes = (
-            tf.function(self, input_signature=specs, autograph=False)
-            for specs in (signature, [*signature, ids])
-        )
+        self._compiled = {
+            (greedy, prefixes): tf.function(
+                partial(self._in_model_precision, greedy),
+                input_signature=[*signature, ids] if prefixes else signature,
+                autograph=False,
+            )
+            for greedy in (False, True)
+            for prefixes in (False, True)
+        }
 
     def run(
         self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, uniforms: Any = ()
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the compiled loop; `settings` are scalars. See `BeamSearch.__call__` for the other values."""
-        source_ids = tf.cast(source_ids, tf.int32)
-        if prefixes is None:
-            return check_result(self._compiled(source_ids, settings, uniforms))
-        prefixes = tf.cast(prefixes, tf.int32)
-        return check_result(self._compiled_with_prefixes(source_ids, settings, uniforms, prefixes))
+        decode = self._compiled[is_greedy(settings), prefixes is not None]
+        inputs = [source_ids] if prefixes is None else [source_ids, prefixes]
+        ids, *forced = (tf.cast(x, tf.int32) for x in inputs)
+        return check_result(decode(ids, settings, uniforms, *forced))
 
     def __call__(
         self, source_ids: Any, settings: SearchSettings, uniforms: Any = (), prefixes: Any = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Adds the loop's ops to the present graph; see `run`."""
+        return self._in_model_precision(is_greedy(settings), source_ids, settings, uniforms, prefixes)
+
+    def _in_model_precision(
+        self,
+        greedy: bool,
+        source_ids: Any,
+        settings: SearchSettings,
+        uniforms: Any,
+        prefixes: Any = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         if prefixes is not None and self._constraint:
             raise T2TError(
                 "prefixes are for outputs that are text, and here outputs are trees: leave them out"
             )
-        decode = InModelPrecision(self.model, lambda ids: self._decode(ids, settings, uniforms, prefixes))
+        grow = self._grow_greedy if greedy else self._grow
+        decode = InModelPrecision(
+            self.model, lambda ids: self._decode(grow, ids, settings, uniforms, prefixes)
+        )
         return decode(source_ids)
 
-    def _decode(self, source_ids: Any, settings: SearchSettings, uniforms: Any, prefixes: Any) -> Results:
+    def _decode(
+        self,
+        grow: Grow,
+        source_ids: Any,
+        settings: SearchSettings,
+        uniforms: Any,
+        prefixes: Any,
+    ) -> Results:
         max_lengths = max_output_lengths(source_ids, settings.extra_length, prefixes)  # [batch, 1]
         num_outputs = tf.zeros_like(max_lengths) + settings.n
         with self._weights():
@@ -162,7 +192,7 @@ class DecodingLoop:
             variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
             *_, results = tf.while_loop(
                 lambda _, beams, __: num_active(beams) > 0,
-                partial(run_until_compaction, partial(self._step, kernel, tokens, constraint)),
+                partial(run_until_compaction, partial(self._step, grow, kernel, tokens, constraint)),
                 variables,
                 shape_invariants=shape_invariants(variables),
             )
@@ -172,6 +202,7 @@ class DecodingLoop:
 
     def _step(
         self,
+        grow: Grow,
         kernel: Any,
         tokens: Any,
         constraint: TreeConstraint | PrefixConstraint | None,
@@ -204,7 +235,13 @@ class DecodingLoop:
         if constraint:
             inputs = sentences.constraint_inputs, sentences.max_lengths
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
-        return self._grow(beams, logits, sentences, allowed)
+        return grow(beams, logits, sentences, allowed)
+
+
+def is_greedy(settings: SearchSettings) -> bool:
+    """Returns whether the graph may rely on a beam_size of 1 for all sentences."""
+    beam_size = tf.get_static_value(settings.beam_size)
+    return bool(np.ndim(beam_size) == 0 and beam_size == 1)
 
 
 def run_until_compaction(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beam_search import grow
+from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
@@ -81,7 +81,9 @@ class ServingModule(tf.Module):
         self._constraint = translator.constraint
         self._separates_words = translator.problem is not None and translator.problem.separates_words
         extend = partial(grow, early_stopping=translator.options.early_stopping)
-        search = partial(DecodingLoop, model, extend, constraint=self._constraint, weights=weights)
+        search = partial(
+            DecodingLoop, model, extend, constraint=self._constraint, weights=weights, grow_greedy=grow_greedy
+        )
         self._search = search(constant_weights=quantize == "none")
         shortlist = shortlist_of(translator.options, translator.translations)
         self._default_search = search(shortlist=shortlist) if shortlist else self._search
