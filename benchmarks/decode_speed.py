@@ -4,10 +4,13 @@
         --onmt_python=ENV/bin/python --t2t_python=ENV/bin/python
 
 Every contestant is a process with all cores: text in, text out, beam 4, alpha 0.6. They take turns, so that
-other work on the machine affects all of them alike. Throughput is measured on all lines in batches sorted by
-length, latency on single lines. BLEU shows the price of speed. Stopping rules differ: this project and
-tensor2tensor stop when no hypothesis can beat the best finished one, CTranslate2 when as many hypotheses are
-finished as the beam is wide, OpenNMT-tf when all of the beam are; CTranslate2 has its own length penalty.
+other work on the machine affects all of them alike. Several models take turns in one run too, and then
+contestants are named MODEL/CONTESTANT, such as student/saved_model-int8-greedy-shortlist. Throughput is
+measured on all lines in batches sorted by length, latency on single lines. BLEU shows the price of speed.
+Stopping rules differ: this project and tensor2tensor stop when no hypothesis can beat the best finished one,
+CTranslate2 when as many hypotheses are finished as the beam is wide, OpenNMT-tf when all of the beam are;
+CTranslate2 has its own length penalty. Names that end with -early, -greedy or -shortlist have
+early_stopping=True, beam_size=1, shortlist=on.
 
 OpenNMT-tf and tensor2tensor run in their own environments, without SentencePiece: they read and write ids,
 and their times exclude text processing. Both are fastest with one single-threaded batch per core, and run so.
@@ -25,19 +28,36 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from peers.decoding_entries import BASELINE, CONTESTANTS, exported, present, say, write_ids
+from peers.decoding_entries import BASELINE, CONTESTANTS, Entry, entry_of, exported, present, say, write_ids
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.utils.files import text_lines
 
 PERCENTILES = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A way to decode a model.
+
+    Attributes:
+        entry: the way.
+        folder: the exported model, or the output_dir.
+        inputs: the text, or its ids.
+        vocabulary: the model's.
+    """
+
+    entry: Entry
+    folder: Path
+    inputs: Path
+    vocabulary: Any
 
 
 @dataclass
@@ -70,32 +90,37 @@ class Competition:
     """Contestants on one model and one text.
 
     Args:
-        folders: the model folder of each contestant.
+        contestants: by name.
         args: parsed flags.
         scratch: a folder for logs and outputs.
         num_parallel_batches: number of batches that are translated in parallel.
     """
 
     def __init__(
-        self, folders: dict[str, Path], args: argparse.Namespace, scratch: Path, num_parallel_batches: int
+        self,
+        contestants: dict[str, Contestant],
+        args: argparse.Namespace,
+        scratch: Path,
+        num_parallel_batches: int,
     ) -> None:
         self.args = args
-        self.outputs = {key: scratch / f"{key}.{num_parallel_batches}.txt" for key in folders}
+        self.outputs: dict[str, Path] = {}
         self.processes: dict[str, Process] = {}
-        for key, folder in folders.items():
-            entry = CONTESTANTS[key]
+        for number, (key, contestant) in enumerate(contestants.items()):
+            entry = contestant.entry
+            self.outputs[key] = scratch / f"{number}.{num_parallel_batches}.txt"
             command = [
                 getattr(args, entry.python) if entry.python else sys.executable,
                 str(PEERS / entry.script),
                 f"--engine={entry.engine}",
                 f"--options={json.dumps(entry.options)}",
-                f"--folder={folder}",
+                f"--folder={contestant.folder}",
                 f"--num_parallel_batches={num_parallel_batches}",
-                f"--lines={args.ids if entry.ids else args.inputs}",
+                f"--lines={contestant.inputs}",
                 f"--outputs={self.outputs[key]}",
             ]
             try:
-                self.processes[key] = Process(command, scratch / f"{key}.log")
+                self.processes[key] = Process(command, scratch / f"{number}.log")
             except ContestantError as error:
                 say(f"{key}: dropped: {error}")
 
@@ -122,10 +147,10 @@ class Competition:
             process.stop()
 
 
-def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -> dict[str, Result]:
+def compete(contestants: dict[str, Contestant], args: argparse.Namespace, scratch: Path) -> dict[str, Result]:
     """Measures throughput with all cores at each batch size, then latency of single lines."""
-    results = {key: Result() for key in folders}
-    together = Competition(folders, args, scratch, os.cpu_count() or 1)
+    results = {key: Result() for key in contestants}
+    together = Competition(contestants, args, scratch, os.cpu_count() or 1)
     try:
         for batch in args.batch_sizes:
             for number in range(args.rounds):
@@ -136,10 +161,10 @@ def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -
             )
             say(f"batch {batch}, sentences/s: {speeds}")
         for key in together.processes:
-            _score(results[key], together.outputs[key], CONTESTANTS[key].ids, args)
+            _score(results[key], together.outputs[key], contestants[key], args.references)
     finally:
         together.stop()
-    alone = Competition(folders, args, scratch, 1)
+    alone = Competition(contestants, args, scratch, 1)
     try:
         for number in range(args.rounds):
             for key, answer in alone.round(number, f"one {args.singles}").items():
@@ -149,17 +174,17 @@ def compete(folders: dict[str, Path], args: argparse.Namespace, scratch: Path) -
     return results
 
 
-def _score(result: Result, outputs: Path, ids: bool, args: argparse.Namespace) -> None:
-    lines = text_lines(outputs.read_bytes(), str(outputs))
-    if ids:
-        lines = [args.vocabulary.decode(map(int, line.split())) for line in lines]
-    references = text_lines(args.references.read_bytes(), str(args.references))
-    result.bleu = sacrebleu_score(lines, references[: len(lines)]).score
-    result.output_tokens = sum(len(line) + 1 for line in args.vocabulary.encode_batch(lines))
+def _score(result: Result, outputs: Path, contestant: Contestant, references: Path) -> None:
+    lines, vocabulary = text_lines(outputs.read_bytes(), str(outputs)), contestant.vocabulary
+    if contestant.entry.ids:
+        lines = [vocabulary.decode(map(int, line.split())) for line in lines]
+    expected = text_lines(references.read_bytes(), str(references))
+    result.bleu = sacrebleu_score(lines, expected[: len(lines)]).score
+    result.output_tokens = sum(len(line) + 1 for line in vocabulary.encode_batch(lines))
 
 
-def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
-    """Returns the results in Markdown: medians, extremes in brackets, ratios within rounds."""
+def table(results: dict[str, Result], batch_sizes: Sequence[int], baseline: str = BASELINE) -> str:
+    """Returns the results in Markdown: medians, extremes in brackets, ratios within rounds to a baseline."""
     batches = [f"batch {batch}: sentences/s" for batch in batch_sizes]
     quantiles = "/".join(f"p{percentile}" for percentile in PERCENTILES)
     heads = [
@@ -181,7 +206,7 @@ def table(results: dict[str, Result], batch_sizes: Sequence[int]) -> str:
         rows.append(
             [
                 key,
-                *(_speed(result, results.get(BASELINE), batch) for batch in batch_sizes),
+                *(_speed(result, results.get(baseline), batch) for batch in batch_sizes),
                 f"{median(tokens):,.0f}" if tokens else "",
                 " / ".join(
                     f"{value:.1f}" for value in np.percentile(result.milliseconds or [np.nan], PERCENTILES)
@@ -214,7 +239,8 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--models", type=_models, required=True, help="NAME=OUTPUT_DIR,NAME=OUTPUT_DIR: trained models")
     add("--inputs", type=Path, required=True, help="source text, a sentence a line")
     add("--references", type=Path, required=True, help="its translation")
-    add("--contestants", type=_contestants, default=list(CONTESTANTS), help="comma list; default all")
+    add("--contestants", type=_names, default=list(CONTESTANTS), help="comma list; default all")
+    add("--baseline", help=f"contestant that ratios are relative to; default the first {BASELINE}")
     add("--batch_sizes", type=_numbers, default=[1, 8, 32, 64], help="comma list, sentences")
     add("--rounds", type=int, default=3)
     add("--onmt_python", help="interpreter that has OpenNMT-tf 2.32")
@@ -222,7 +248,17 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--peer_sentences", type=int, help="lines that these two translate; default all")
     add("--singles", type=int, default=100, help="lines of a round that are translated one by one")
     add("--wait_quiet", type=float, default=0, help="seconds to wait at most for a quiet machine")
-    return parser.parse_args(argv)
+    add("--results", type=Path, help="JSON file to write, which speed_picture.py draws")
+    args = parser.parse_args(argv)
+    try:
+        args.entries = _entries(args.models, args.contestants)
+    except ValueError as error:
+        parser.error(f"argument --contestants: {error}")
+    baselines = [args.baseline] if args.baseline else [n for n in args.entries if n.endswith(BASELINE)]
+    if args.baseline and args.baseline not in args.entries:
+        parser.error(f"argument --baseline: {args.baseline} is none of {', '.join(args.entries)}")
+    args.baseline = baselines[0] if baselines else ""
+    return args
 
 
 def _models(text: str) -> dict[str, Path]:
@@ -232,43 +268,77 @@ def _models(text: str) -> dict[str, Path]:
     return {name: Path(folder).expanduser() for name, _, folder in pairs}
 
 
-def _contestants(text: str) -> list[str]:
-    names = text.split(",")
-    if wrong := [name for name in names if name not in CONTESTANTS]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(wrong)}; known: {', '.join(CONTESTANTS)}")
-    return names
+def _entries(models: dict[str, Path], names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns model and contestant by name; a name without a model stands for each of them."""
+    entries: dict[str, tuple[str, str]] = {}
+    for name in names:
+        model, _, contestant = name.rpartition("/")
+        if model and model not in models:
+            raise ValueError(f"{name}: unknown model; known: {', '.join(models)}")
+        entry_of(contestant)
+        for each in [model] if model else models:
+            entries[f"{each}/{contestant}" if len(models) > 1 else contestant] = each, contestant
+    return entries
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
 
 
 def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
+def prepare(args: argparse.Namespace, scratch: Path) -> dict[str, Contestant]:
+    """Exports all models.
+
+    Raises:
+        OSError, T2TError: a model or the text cannot be read.
+    """
+    from t2t_revival.training.run import load_vocabulary
+
+    lines = text_lines(args.inputs.read_bytes(), str(args.inputs))
+    available = present({contestant for _, contestant in args.entries.values()}, args)
+    contestants = {}
+    for model, output_dir in args.models.items():
+        vocabulary = load_vocabulary(output_dir)
+        own = scratch / model
+        own.mkdir()
+        write_ids(lines[: args.peer_sentences], vocabulary, own / "ids.txt")
+        names = {
+            name: contestant
+            for name, (of, contestant) in args.entries.items()
+            if of == model and contestant in available
+        }
+        folders = exported(output_dir, list(names.values()), own)
+        for name, contestant in names.items():
+            if contestant in folders:
+                entry = entry_of(contestant)
+                text = own / "ids.txt" if entry.ids else args.inputs
+                contestants[name] = Contestant(entry, folders[contestant], text, vocabulary)
+    return {name: contestants[name] for name in args.entries if name in contestants}
+
+
 def main() -> int:
     """Runs the comparison."""
     from t2t_revival.errors import T2TError
-    from t2t_revival.training.run import load_vocabulary
 
     args = parse_flags()
-    contestants = present(args)
-    for name, output_dir in args.models.items():
+    with tempfile.TemporaryDirectory() as scratch:
         try:
-            args.vocabulary = load_vocabulary(output_dir)
-            lines = text_lines(args.inputs.read_bytes(), str(args.inputs))
+            contestants = prepare(args, Path(scratch))
         except (OSError, T2TError) as error:
             say(f"error: {error}")
             return 1
-        with tempfile.TemporaryDirectory() as scratch:
-            args.ids = Path(scratch) / "ids.txt"
-            write_ids(lines[: args.peer_sentences], args.vocabulary, args.ids)
-            folders = exported(output_dir, contestants, Path(scratch))
-            results = compete(folders, args, Path(scratch))
-        print(
-            f"\n{name}: {len(lines):,} sentences of {args.inputs.name}, {os.cpu_count()} CPUs, x {BASELINE}"
-        )
-        peers = [key for key in results if CONTESTANTS[key].ids]
-        if args.peer_sentences and peers:
-            print(f"{', '.join(peers)}: the first {args.peer_sentences:,} sentences")
-        print("\n" + table(results, args.batch_sizes), flush=True)
+        results = compete(contestants, args, Path(scratch))
+    if args.results:
+        measured = {name: asdict(result) for name, result in results.items()}
+        args.results.write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    print(f"\n{', '.join(args.models)}: {args.inputs.name}, {os.cpu_count()} CPUs, x {args.baseline}")
+    peers = [name for name in results if contestants[name].entry.ids]
+    if args.peer_sentences and peers:
+        print(f"{', '.join(peers)}: the first {args.peer_sentences:,} sentences")
+    print("\n" + table(results, args.batch_sizes, args.baseline), flush=True)
     return 0
 
 

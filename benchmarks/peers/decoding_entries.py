@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,25 +37,25 @@ class Entry:
         return self.python is not None
 
 
+MODIFIERS = {  # at the end of a contestant's name, as in saved_model-int8-early-shortlist
+    "early": "early_stopping=True",
+    "greedy": "beam_size=1",
+    "shortlist": "shortlist=on",  # skipped without the output_dir's shortlist.npz
+}
 EXPORTER = ("-m", "t2t_revival.cli.exporter")
 CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
-SHORTLIST = "--decode_hparams=shortlist=on"  # skipped without the output_dir's shortlist.npz
 WEIGHTS = str(PEERS / "weights.py")
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
+    "t2t-decoder-int8": Entry("decoder", options={"precision": "int8"}),
     "t2t-decoder-ctranslate2-float32": Entry("decoder", options={"engine": "ctranslate2"}),
     "t2t-decoder-ctranslate2-int8": Entry("decoder", options={"engine": "ctranslate2", "precision": "int8"}),
     "saved_model-float32": Entry("saved_model", EXPORTER),
-    "saved_model-shortlist": Entry("saved_model", (*EXPORTER, SHORTLIST)),
     "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
     "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),
-    "saved_model-int8-shortlist": Entry("saved_model", (*EXPORTER, "--quantize=int8", SHORTLIST)),
     "saved_model-int8_weights": Entry("saved_model", (*EXPORTER, "--quantize=int8_weights")),
     BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
     "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
-    "ctranslate2-int8-shortlist": Entry(
-        "ctranslate2", (*CTRANSLATE2, SHORTLIST), {"compute_type": "int8", "use_vmap": True}
-    ),
     "opennmt-tf-float32": Entry(
         "opennmt",
         (WEIGHTS, "--peer=opennmt"),
@@ -73,11 +73,49 @@ CONTESTANTS = {
 }
 
 
-def present(args: argparse.Namespace) -> list[str]:
+def entry_of(name: str) -> Entry:
+    """Returns the contestant of a name, which may end with `MODIFIERS`.
+
+    Raises:
+        ValueError: there is no such contestant.
+    """
+    words = name.split("-")
+    modifiers: list[str] = []
+    while words[-1] in MODIFIERS:
+        modifiers.insert(0, words.pop())
+    entry = CONTESTANTS.get("-".join(words))
+    if entry is None or (entry.ids and modifiers):
+        raise ValueError(
+            f"unknown: {name}; known: {', '.join(CONTESTANTS)}, of which those without ids may end with "
+            + ", ".join(f"-{modifier}" for modifier in MODIFIERS)
+        )
+    if not modifiers:
+        return entry
+    settings = ",".join(MODIFIERS[modifier] for modifier in modifiers)
+    if entry.export is None:
+        return replace(entry, options={**entry.options, "decode_hparams": settings})
+    if entry.engine == "saved_model":
+        return replace(entry, export=(*entry.export, f"--decode_hparams={settings}"))
+    if "early" in modifiers:
+        raise ValueError(f"{name}: CTranslate2 always stops early")
+    return _bare_ctranslate2(entry, modifiers)
+
+
+def _bare_ctranslate2(entry: Entry, modifiers: Sequence[str]) -> Entry:
+    options, export = dict(entry.options), entry.export
+    if "greedy" in modifiers:
+        options["beam_size"] = 1
+    if "shortlist" in modifiers:
+        options["use_vmap"] = True
+        export = (*CTRANSLATE2, f"--decode_hparams={MODIFIERS['shortlist']}")
+    return replace(entry, export=export, options=options)
+
+
+def present(contestants: Iterable[str], args: argparse.Namespace) -> list[str]:
     """Returns the available contestants; stderr names what the others lack."""
     available = []
-    for key in args.contestants:
-        entry = CONTESTANTS[key]
+    for key in contestants:
+        entry = entry_of(key)
         reason = entry.python and missing(entry.python, entry.module, getattr(args, entry.python))
         if reason:
             say(f"{key}: skipped: {reason}")
@@ -91,7 +129,7 @@ def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dic
     folders: dict[str, Path] = {}
     made: dict[Sequence[str], Path] = {}
     for key in contestants:
-        export = CONTESTANTS[key].export
+        export = entry_of(key).export
         if export is None:
             folders[key] = output_dir
             continue

@@ -8,6 +8,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 import decode_speed  # noqa: E402
 from decode_speed import BASELINE, Result  # noqa: E402
+from peers.decoding_entries import entry_of  # noqa: E402
 
 
 def windows(*seconds):
@@ -52,11 +53,32 @@ def test_who_falls_over_is_left_out_and_the_others_go_on(capsys, tmp_path):
     assert "a, go 8: dropped: ended with status -11" in capsys.readouterr().err
 
 
+def test_names_of_models_and_modifiers():
+    flags = ["--models=a=x,b=y", "--inputs=x", "--references=y"]
+    names = "ctranslate2-float32,b/saved_model-int8-greedy-shortlist"
+    args = decode_speed.parse_flags([*flags, f"--contestants={names}"])
+    assert args.entries == {
+        "a/ctranslate2-float32": ("a", "ctranslate2-float32"),
+        "b/ctranslate2-float32": ("b", "ctranslate2-float32"),
+        "b/saved_model-int8-greedy-shortlist": ("b", "saved_model-int8-greedy-shortlist"),
+    }
+    assert args.baseline == "a/ctranslate2-float32"
+    exported = entry_of("saved_model-int8-greedy-shortlist").export
+    assert exported[-2:] == ("--quantize=int8", "--decode_hparams=beam_size=1,shortlist=on")
+    options = {"compute_type": "int8", "beam_size": 1, "use_vmap": True}
+    assert entry_of("ctranslate2-int8-greedy-shortlist").options == options
+    assert entry_of("t2t-decoder-early").options == {"decode_hparams": "early_stopping=True"}
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
         ("--models=small", "expected NAME=OUTPUT_DIR"),
         ("--contestants=fast", "unknown: fast; known: t2t-decoder"),
+        ("--contestants=b/t2t-decoder", "b/t2t-decoder: unknown model; known: a"),
+        ("--contestants=ctranslate2-int8-early", "CTranslate2 always stops early"),
+        ("--contestants=tensor2tensor-float32-greedy", "of which those without ids may end with -early"),
+        ("--baseline=b", "b is none of t2t-decoder"),
     ],
 )
 def test_wrong_flags(capsys, flag, message):

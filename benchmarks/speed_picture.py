@@ -1,0 +1,109 @@
+"""Picture of decode_speed.py's results: BLEU against sentences per second, and against milliseconds.
+
+    python benchmarks/speed_picture.py --results=speed.json --output=speed.png
+
+Colours are engines, shapes are models, numbers lead to the legend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+COLORS = {  # of Okabe and Ito, which colour-blind people can tell apart
+    "saved_model": "#0072B2",
+    "t2t-decoder": "#56B4E9",
+    "ctranslate2": "#D55E00",
+    "opennmt-tf": "#009E73",
+    "tensor2tensor": "#CC79A7",
+}
+MARKERS = "osD^v"  # of models, in the order of the results
+
+
+class Point(NamedTuple):
+    """Medians of a contestant."""
+
+    name: str
+    model: str
+    engine: str
+    bleu: float
+    sentences: float  # per second
+    milliseconds: float
+
+
+def points(results: dict[str, Any], batch: str) -> list[Point]:
+    """Reads the results of a batch size."""
+    found = []
+    for name, result in results.items():
+        windows = result["windows"].get(batch)
+        if not windows or not result["milliseconds"]:
+            continue
+        model, _, contestant = name.rpartition("/")
+        engine = next(engine for engine in COLORS if contestant.startswith(engine))
+        speed = median(window["sentences"] / window["seconds"] for window in windows)
+        found.append(Point(name, model, engine, result["bleu"], speed, median(result["milliseconds"])))
+    return found
+
+
+def draw(found: Sequence[Point], batch: str, output: Path) -> None:
+    """Writes the picture."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    models = list(dict.fromkeys(point.model for point in found))
+    figure, panels = plt.subplots(1, 2, figsize=(12, 7.5), sharey=True, layout="constrained")
+    for panel, field, label in (
+        (panels[0], "sentences", f"sentences/s, batches of {batch}"),
+        (panels[1], "milliseconds", "ms for a single sentence, median"),
+    ):
+        for number, point in enumerate(found, 1):
+            place = getattr(point, field), point.bleu
+            panel.plot(
+                *place,
+                MARKERS[models.index(point.model) % len(MARKERS)],
+                color=COLORS[point.engine],
+                markersize=9,
+                label=f"{number}  {point.name}",
+            )
+            panel.annotate(str(number), place, xytext=(6, 5), textcoords="offset points", fontsize=9)
+        panel.set_xscale("log")
+        panel.set_xlabel(label)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("{x:g}")
+        panel.tick_params(axis="x", which="both", labelsize=8)
+        panel.grid(alpha=0.3, which="both", linewidth=0.5)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("BLEU")
+    panels[0].set_title("faster is to the right", fontsize=10, loc="left")
+    panels[1].set_title("faster is to the left", fontsize=10, loc="left")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    figure.savefig(output, dpi=130)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draws the picture that the flags ask for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--results", type=Path, required=True, help="JSON file of decode_speed.py")
+    parser.add_argument("--batch_size", default="32", help="batch size to show; default 32")
+    parser.add_argument("--output", type=Path, required=True, help="PNG file to write")
+    args = parser.parse_args(argv)
+    found = points(json.loads(args.results.read_text(encoding="utf-8")), args.batch_size)
+    if not found:
+        print(f"error: {args.results} has no results of batches of {args.batch_size}", file=sys.stderr)
+        return 1
+    draw(found, args.batch_size, args.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
