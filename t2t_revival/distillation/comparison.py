@@ -17,6 +17,7 @@ WARM_UP = 16  # sentences that are decoded before the time is taken
 SINGLE = 50  # sentences that are decoded one at a time
 MEGABYTE = 1e6
 FLOAT32 = 4  # bytes
+MODELS = TEACHER, STUDENT, GREEDY = "teacher", "student", "student, greedy"
 Splits = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # inputs and references by split
 
 
@@ -47,16 +48,21 @@ def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
 
 
 def make_table(models: Mapping[str, str], found: Mapping[str, Mapping[str, Any]]) -> ResultTable:
-    """Makes the table of the results of `measure`; both arguments have "teacher" and "student"."""
+    """Makes the table of the results of `measure`.
+
+    Args:
+        models: checkpoints of `TEACHER` and `STUDENT`.
+        found: results of `MODELS`.
+    """
     return ResultTable(
         name="distillation",
         title="Teacher and student",
-        columns=("", "teacher", "student"),
-        rows=[(name, value, found["student"][name]) for name, value in found["teacher"].items()],
+        columns=("", *MODELS),
+        rows=[(name, *(found[model][name] for model in MODELS)) for name in found[TEACHER]],
         remarks=(
-            f"Teacher: {models['teacher']}. Student: {models['student']}. MB: weights in float32. "
-            "sentences/s: of the last split, in batches. ms per sentence: median of sentences decoded one at "
-            "a time.",
+            f"Teacher: {models[TEACHER]}. Student: {models[STUDENT]}. MB: weights in float32. Greedy: "
+            "--decode_hparams=beam_size=1. sentences/s: of the last split, in batches. ms per sentence: "
+            "median of sentences decoded one at a time.",
         ),
     )
 

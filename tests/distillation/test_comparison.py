@@ -28,10 +28,14 @@ def test_measures(translator: Callable[..., Any]) -> None:
 
 
 def test_table() -> None:
-    found = {"teacher": {"MB": 4.0, "dev BLEU": 30.0}, "student": {"MB": 1.0, "dev BLEU": 29.0}}
+    found = {
+        "teacher": {"MB": 4.0, "dev BLEU": 30.0},
+        "student": {"MB": 1.0, "dev BLEU": 29.0},
+        "student, greedy": {"MB": 1.0, "dev BLEU": 28.0},
+    }
     text = make_table(
         {"teacher": "model.ckpt-9.npz", "student": "average model.ckpt-5.npz"}, found
     ).markdown()
-    assert "|  | teacher | student |" in text
-    assert "| dev BLEU | 30 | 29 |" in text
+    assert "|  | teacher | student | student, greedy |" in text
+    assert "| dev BLEU | 30 | 29 | 28 |" in text
     assert "Teacher: model.ckpt-9.npz. Student: average model.ckpt-5.npz." in text
