@@ -104,20 +104,20 @@ class DecodingLoop:
         uniforms = tf.TensorSpec([None, None, None], tf.float32) if samples else ()
         signature = [ids, SearchSettings(integer, real, integer, integer), uniforms]
         self._compiled = {
-            (greedy, prefixes): tf.function(
-                partial(self._in_model_precision, greedy),
-                input_signature=[*signature, ids] if prefixes else signature,
+            (each, has_prefixes): tf.function(
+                partial(self._in_model_precision, each),
+                input_signature=[*signature, ids] if has_prefixes else signature,
                 autograph=False,
             )
-            for greedy in (False, True)
-            for prefixes in (False, True)
+            for each in (self._grow, self._grow_greedy)
+            for has_prefixes in (False, True)
         }
 
     def run(
         self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, uniforms: Any = ()
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the compiled loop; `settings` are scalars. See `BeamSearch.__call__` for the other values."""
-        decode = self._compiled[is_greedy(settings), prefixes is not None]
+        decode = self._compiled[self._grow_of(settings), prefixes is not None]
         inputs = [source_ids] if prefixes is None else [source_ids, prefixes]
         ids, *forced = (tf.cast(x, tf.int32) for x in inputs)
         return check_result(decode(ids, settings, uniforms, *forced))
@@ -126,11 +126,11 @@ class DecodingLoop:
         self, source_ids: Any, settings: SearchSettings, uniforms: Any = (), prefixes: Any = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Adds the loop's ops to the present graph; see `run`."""
-        return self._in_model_precision(is_greedy(settings), source_ids, settings, uniforms, prefixes)
+        return self._in_model_precision(self._grow_of(settings), source_ids, settings, uniforms, prefixes)
 
     def _in_model_precision(
         self,
-        greedy: bool,
+        grow: Grow,
         source_ids: Any,
         settings: SearchSettings,
         uniforms: Any,
@@ -140,11 +140,16 @@ class DecodingLoop:
             raise T2TError(
                 "prefixes are for outputs that are text, and here outputs are trees: leave them out"
             )
-        grow = self._grow_greedy if greedy else self._grow
         decode = InModelPrecision(
             self.model, lambda ids: self._decode(grow, ids, settings, uniforms, prefixes)
         )
         return decode(source_ids)
+
+    def _grow_of(self, settings: SearchSettings) -> Grow:
+        """Returns `grow_greedy` if the graph may rely on a beam_size of 1, else `grow`."""
+        beam_size = tf.get_static_value(settings.beam_size)
+        is_one = np.ndim(beam_size) == 0 and beam_size == 1
+        return self._grow_greedy if is_one else self._grow
 
     def _decode(
         self,
@@ -236,12 +241,6 @@ class DecodingLoop:
             inputs = sentences.constraint_inputs, sentences.max_lengths
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
         return grow(beams, logits, sentences, allowed)
-
-
-def is_greedy(settings: SearchSettings) -> bool:
-    """Returns whether the graph may rely on a beam_size of 1 for all sentences."""
-    beam_size = tf.get_static_value(settings.beam_size)
-    return bool(np.ndim(beam_size) == 0 and beam_size == 1)
 
 
 def run_until_compaction(

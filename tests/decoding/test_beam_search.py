@@ -305,7 +305,8 @@ def test_new_weights_and_settings_are_seen_without_a_new_trace():
     other = float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0])
     model.set_weights(weights)
     assert float(search([[3, 7, 5, 1]], beam_size=2, alpha=0.1, extra_length=7)[1][0, 0]) == expected != other
-    assert search.loop._compiled[False, False].experimental_get_tracing_count() == 1
+    traces = [each.experimental_get_tracing_count() for each in search.loop._compiled.values()]
+    assert max(traces) == 1
 
 
 @pytest.mark.slow
