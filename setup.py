@@ -84,8 +84,10 @@ setup(
     extras_require={
         "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
+        "litert": ["ai-edge-litert>=2.3"],
         "cuda": ["tensorflow[and-cuda]>=2.21,<2.22"],
         "dev": [
+            "ai-edge-litert>=2.3",
             "apache-beam>=2.77,<3",
             "build>=1.2",
             "ctranslate2>=4.8",

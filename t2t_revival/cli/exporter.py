@@ -1,4 +1,4 @@
-"""`t2t-exporter`: writes a trained model as a SavedModel for TensorFlow Serving."""
+"""`t2t-exporter`: writes a trained model as a SavedModel for TensorFlow Serving, or for other engines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.training.run import Run
@@ -21,19 +22,32 @@ t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--ex
 
 Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
 TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
-that engine.
+that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids.
 """
-SENTENCEPIECE_STEPS = """\
-pieces = sentencepiece.SentencePieceProcessor(model_file={file!r})
+SAVED_MODEL, LITERT = "saved_model", "litert"
+FORMATS = {  # with the values of --quantize that they have
+    SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
+    CTRANSLATE2: ("none", "bfloat16", "int8"),
+    LITERT: ("none", "int8"),
+}
+SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
+SENTENCEPIECE_STEPS = f"""\
+pieces = {SENTENCEPIECE_OF}
 found = translator.translate_batch([pieces.encode("...", out_type=str)], \
-beam_size={beam_size}, length_penalty={alpha})
+beam_size={{beam_size}}, length_penalty={{alpha}})
 print(pieces.decode(found[0].hypotheses[0]))"""
-SUBWORD_STEPS = """\
-subwords = t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})
+SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
+SUBWORD_STEPS = f"""\
+subwords = {SUBWORDS_OF}
 pieces = subwords.pieces
 found = translator.translate_batch([[pieces[token] for token in subwords.encode("...")]], \
-beam_size={beam_size}, length_penalty={alpha})
+beam_size={{beam_size}}, length_penalty={{alpha}})
 print(subwords.decode(map(pieces.index, found[0].hypotheses[0])))"""
+LITERT_STEPS = """\
+interpreter = ai_edge_litert.interpreter.Interpreter({model!r})
+pieces = {pieces}
+found = interpreter.get_signature_runner()(inputs=numpy.array([[*pieces.encode("..."), {eos}]], "int32"))
+print(pieces.decode([int(token) for token in found["outputs"][0, 0] if token > {eos}]))"""
 
 
 def command_flags() -> flags.FlagValues:
@@ -43,17 +57,18 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        export_dir="Folder for the versions; by default output_dir/export, or output_dir/ctranslate2.",
+        export_dir="Folder for the versions; by default output_dir/export, or output_dir/ and the name of "
+        "another format.",
     )
     run_flags.define_decode_hparams(
         values,
-        " They are the default of requests; CTranslate2 takes them at each call, as in the example that is "
-        "printed.",
+        " They are the default of requests, and fixed in LiteRT's format; CTranslate2 takes them at each "
+        "call, as in the example that is printed.",
     )
     flags.DEFINE_enum(
         "quantize",
         "none",
-        ["none", "bfloat16", "int8", "int8_weights"],
+        FORMATS[SAVED_MODEL],
         "Type of the stored weights and of products with them: float32 (none), bfloat16, or int8, which "
         "needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any machine.",
         flag_values=values,
@@ -61,8 +76,9 @@ def command_flags() -> flags.FlagValues:
     flags.DEFINE_enum(
         "format",
         "saved_model",
-        ["saved_model", "ctranslate2"],
-        "Format of the export; ctranslate2 needs the package of that name.",
+        FORMATS,
+        "Format of the export; ctranslate2 needs the package of that name. litert is for phones, embedded "
+        "devices, and single lines on CPUs.",
         flag_values=values,
     )
     return values
@@ -77,22 +93,29 @@ def _export(values: flags.FlagValues) -> None:
     output_dir, run = run_flags.open_run(values)
     options = run_flags.decode_options(values.decode_hparams, run)
     options.check_served()
-    default = output_dir / ("export" if values.format == "saved_model" else "ctranslate2")
+    _check_format(values.format, values.quantize, options)
+    default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, run, options, export_dir)
+
+
+def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
+    """Checks that a format has what is asked for, before the model is loaded."""
+    if quantize not in FORMATS[name]:
+        raise T2TError(f"--format={name} has --quantize={', '.join(FORMATS[name])}, not {quantize}")
+    if name == LITERT:
+        options.check_litert()
 
 
 def _write(
     values: flags.FlagValues, output_dir: Path, run: Run, options: DecodeHParams, export_dir: Path
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
-    from t2t_revival.serving.export import export, export_ctranslate2
+    from t2t_revival.serving.export import export, export_ctranslate2, export_litert
     from t2t_revival.serving.module import PRECISIONS
 
-    served = values.format == "saved_model"
-    if not served and values.quantize == "int8_weights":
-        raise T2TError("--quantize=int8_weights is for --format=saved_model; CTranslate2 has int8")
+    served = values.format == SAVED_MODEL
     precision = PRECISIONS[values.quantize] if served else "float32"
     translator, _, step = run_flags.load_translator(
         values, output_dir, options, precision=precision, constant_weights=False
@@ -101,9 +124,12 @@ def _write(
         written = export(translator, export_dir, run.problem, values.quantize)
         trees = translator.problem is not None and translator.problem.separates_words
         following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
-    else:
+    elif values.format == CTRANSLATE2:
         written = export_ctranslate2(translator, export_dir, values.quantize)
         following = _ctranslate2_example(written, translator.vocabulary.path.suffix, options)
+    else:
+        written = export_litert(translator, export_dir, values.quantize)
+        following = _litert_example(written, translator.vocabulary.path.suffix)
     print(f"{step}: {written}\n{following}")
 
 
@@ -119,6 +145,15 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"
         f"and ask it: {command_line('t2t-query-server', **own, **server)}"
     )
+
+
+def _litert_example(folder: Path, suffix: str) -> str:
+    from t2t_revival.serving.litert import MODEL
+
+    file = str(folder / f"{VOCABULARY}{suffix}")
+    pieces = SUBWORDS_OF.format(file=file) if suffix == SUBWORDS else SENTENCEPIECE_OF.format(file=file)
+    steps = LITERT_STEPS.format(model=str(folder / MODEL), pieces=pieces, eos=EOS)
+    return f"next, in Python, with ai-edge-litert:\n{steps}"
 
 
 def _ctranslate2_example(folder: Path, suffix: str, options: DecodeHParams) -> str:

@@ -162,7 +162,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
     is_pad = tokens[:, :, 0] == PAD
     tokens, log_probs = (tf.where(is_pad, x[:, :, 1], x[:, :, 0]) for x in (tokens, values - log_sum))
     log_probs += beams.alive_log_probs  # [batch, 1]
-    seq = tf.concat([beams.alive_seq, tokens[:, :, None]], axis=2)
+    seq = tf.concat([beams.alive_seq, tf.expand_dims(tokens, 2)], axis=2)
 
     length = current_length(beams) + 1
     exists = log_probs > NEG_INF
@@ -173,7 +173,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
         last_ids=tokens,
         alive_seq=seq,
         alive_log_probs=tf.where(ends, NEG_INF, log_probs),
-        finished_seq=tf.where(ends[:, :, None], seq, padded),
+        finished_seq=tf.where(tf.expand_dims(ends, 2), seq, padded),
         finished_scores=tf.where(ends, scores, beams.finished_scores),
     )
 
@@ -195,7 +195,7 @@ def grow_topk(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> TopK:
         log_sum = log_sum_exp(logits, values, tokens)
     else:
         log_sum = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # of all tokens: scores stay the model's
-    log_probs = beams.alive_log_probs[:, :, None] + tf.where(tokens == PAD, NEG_INF, values - log_sum)
+    log_probs = tf.expand_dims(beams.alive_log_probs, 2) + tf.where(tokens == PAD, NEG_INF, values - log_sum)
 
     flat = [batch, num_beams * k]
     log_probs, places = tf.math.top_k(
@@ -203,7 +203,8 @@ def grow_topk(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> TopK:
     )  # [batch, candidates]
     tokens = tf.gather(tf.reshape(tokens, flat), places, batch_dims=1)
     parents = places // k
-    seq = tf.concat([tf.gather(beams.alive_seq, parents, batch_dims=1), tokens[:, :, None]], axis=2)
+    alive_seq = tf.gather(beams.alive_seq, parents, batch_dims=1)
+    seq = tf.concat([alive_seq, tf.expand_dims(tokens, 2)], axis=2)
     return TopK(seq, keep_first(log_probs, num_candidates), tokens == EOS, parents)
 
 

@@ -128,6 +128,16 @@ class DecodeHParams:
                 "decode_hparams: sampling_method=random is for t2t-decoder: exported models do not sample"
             )
 
+    def check_litert(self) -> None:
+        """Checks that LiteRT's format supports these settings.
+
+        Raises:
+            T2TError: they ask for trees or a shortlist.
+        """
+        for given, name in ((self.constrained, "constrained=True"), (self.has_shortlist, "shortlist")):
+            if given:
+                raise T2TError(f"decode_hparams: LiteRT's format has no {name}: leave it out")
+
     @property
     def outputs(self) -> int:
         """Number of outputs of each input."""

@@ -19,7 +19,8 @@ MASKED = -3e4  # added to a score, it takes the position out of the softmax; flo
 
 def padding_bias(mask: Any) -> Any:
     """Returns the bias that hides padding: bool [batch, memory], False for it -> [batch, 1, 1, memory]."""
-    return ops.cast(ops.logical_not(mask), keras.config.floatx())[:, None, None, :] * MASKED
+    padding = ops.cast(ops.logical_not(mask), keras.config.floatx())
+    return ops.expand_dims(padding, (1, 2)) * MASKED
 
 
 def causal_bias(length: Any) -> Any:

@@ -48,7 +48,7 @@ class TokenEmbedding(Layer):
             return ops.reshape(matmul(rows, self.kernel()), (*ops.shape(x)[:-1], self.vocab_size))
         vectors = take(self.embeddings, x)
         scales = ops.cast(ops.not_equal(x, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
-        return vectors * scales[..., None]
+        return vectors * ops.expand_dims(scales, -1)
 
     def kernel(self, ids: Any = None) -> Any:
         """Returns the matrix before the softmax, [hidden, vocab], in the layer's precision.

@@ -22,8 +22,8 @@ class Matrix(ABC):
         """Returns rows of the matrix: int [...] -> [..., outputs]."""
 
     @abstractmethod
-    def transpose(self) -> "Matrix":
-        """Returns the transposed matrix."""
+    def transpose(self) -> Any:
+        """Returns the transposed matrix, a tensor or a `Matrix`."""
 
 
 _NONE: Mapping[int, Matrix] = MappingProxyType({})

@@ -233,7 +233,7 @@ class Decoder(Encoder):
         """
         if state is not None:
             caches = list(zip(state.self_caches, state.encoder_caches, strict=True))
-            biases = {"bias": state.self_bias[:, None], "encoder_bias": state.encoder_bias}
+            biases = {"bias": ops.expand_dims(state.self_bias, 1), "encoder_bias": state.encoder_bias}
             return self._run(x, caches=caches, beams=beams, **biases)
         encoder_bias = None if encoded_mask is None else padding_bias(encoded_mask)
         biases = {"bias": self.layers[0].self_attention.attention_bias(x), "encoder_bias": encoder_bias}

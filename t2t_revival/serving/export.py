@@ -1,4 +1,4 @@
-"""Export of a trained model for TensorFlow Serving (a SavedModel) or CTranslate2."""
+"""Export of a trained model for TensorFlow Serving (a SavedModel), CTranslate2 or LiteRT."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, option_inputs
+from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.utils.files import atomic_write
 
@@ -106,6 +107,11 @@ def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str =
     return _new_folder(
         export_dir, lambda folder: write_ctranslate2(model, vocabulary, positions, folder, quantize, mapped)
     )
+
+
+def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
+    """Writes `export_dir/VERSION` for LiteRT, complete or not at all; see `write_litert`."""
+    return _new_folder(export_dir, lambda folder: write_litert(translator, folder, quantize))
 
 
 def _new_folder(export_dir: Path, write: Callable[[Path], None]) -> Path:

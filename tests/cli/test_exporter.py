@@ -140,9 +140,31 @@ def test_without_ctranslate2(out, capsys, monkeypatch):
     assert not list((out / "ctranslate2").iterdir())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_for_litert(out, capsys, quantize):
+    """The example that is printed translates a line, as the translator does where weights are float32."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    options = "--decode_hparams=beam_size=1,extra_length=3"
+    assert run(f"--output_dir={out}", "--format=litert", f"--quantize={quantize}", options) == 0
+    steps = capsys.readouterr().out.split("with ai-edge-litert:\n")[1].replace('"..."', repr(LINES[0]))
+    names = ("ai_edge_litert", "sentencepiece", "numpy")
+    exec(steps, {name: sys.modules[name] for name in names})
+    (printed,) = capsys.readouterr().out.splitlines()
+    expected = Translator.load(out, decode_hparams="beam_size=1,extra_length=3").translate(LINES[0])
+    assert printed == expected if quantize == "none" else printed
+    assert not (out / "export").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (
+            ["--format=litert", "--quantize=bfloat16"],
+            "--format=litert has --quantize=none, int8, not bfloat16",
+        ),
+        (["--format=ctranslate2", "--quantize=int8_weights"], "none, bfloat16, int8, not int8_weights"),
+        (["--format=litert", "--decode_hparams=shortlist=on"], "LiteRT's format has no shortlist"),
         (["--decode_hparams=beam=4"], "beam_size"),
         (["--checkpoint_path=nowhere"], "nowhere"),
         (["--problem=translate_enfr"], "holds a model of translate_ende"),

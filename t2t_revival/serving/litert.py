@@ -1,0 +1,96 @@
+"""Trained models in the format of LiteRT (TensorFlow Lite): encoder and search, from ids to ids."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.decoding.beam_search import grow, grow_greedy
+from t2t_revival.decoding.beams import search_settings
+from t2t_revival.decoding.ctranslate2_format import VOCABULARY
+from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.int8 import quantize_int8
+from t2t_revival.model.products import Matrix, replace_matrices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from t2t_revival.decoding.translator import Translator
+
+MODEL = "model.tflite"
+
+
+def write_litert(translator: Translator, folder: Path, quantize: str = "none") -> None:
+    """Writes a folder with a flatbuffer for LiteRT's interpreters and the vocabulary.
+
+    The flatbuffer's signature takes "inputs", int32 [batch, source], each row with EOS at its end and padded
+    with 0. It returns "outputs", int32 [batch, n, length], best first, each with EOS at its end and padded
+    with 0, and "scores", float32 [batch, n]. Options of the search are the translator's.
+
+    Args:
+        translator: model, vocabulary and options; the model's precision is float32.
+        folder: must not exist.
+        quantize: "none" (float32), or "int8": matrices are stored as int8 and multiply rows that are
+            quantised at each call, by XNNPACK.
+
+    Raises:
+        T2TError: the options ask for trees or a shortlist.
+    """
+    options, model = translator.options, translator.model
+    options.check_litert()
+    extend = partial(grow, early_stopping=options.early_stopping)
+    weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
+    loop = DecodingLoop(model, extend, weights=weights, grow_greedy=grow_greedy)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
+    def search(inputs: Any) -> dict[str, Any]:
+        settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
+        outputs, scores = loop(inputs, settings)
+        return {"outputs": outputs, "scores": scores}
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([search.get_concrete_function()], model)
+    if quantize == "int8":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    flatbuffer = converter.convert()
+    folder.mkdir()
+    (folder / MODEL).write_bytes(flatbuffer)
+    vocabulary = translator.vocabulary
+    (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
+
+
+class _Embedding(Matrix):
+    """An embedding as int8 with a scale for each token, where the converter would have one for all."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        self._table = table
+        integers, scales = quantize_int8(table, axis=0)
+        self._integers = tf.constant(integers)
+        self._scales = tf.constant(scales.view(np.int32))  # the converter would quantise float32
+
+    def multiply(self, rows: Any) -> Any:
+        return rows @ tf.constant(self._table)
+
+    def take(self, ids: Any) -> Any:
+        scales = tf.bitcast(tf.gather(self._scales, ids), tf.float32)
+        return tf.cast(tf.gather(self._integers, ids), tf.float32) * scales
+
+    def transpose(self) -> Any:
+        return tf.constant(self._table.T)
+
+
+@contextmanager
+def _constants(weights: Sequence[tuple[Any, np.ndarray]], quantize: str) -> Iterator[None]:
+    """Makes a scope in which weights are constants of the graph."""
+    scope, tables = keras.StatelessScope(), []
+    for weight, values in weights:
+        scope.add_update((weight, tf.constant(values)))
+        if quantize == "int8" and weight.name == "embeddings":
+            tables.append((weight, _Embedding(values)))
+    with scope, replace_matrices(tables):
+        yield
