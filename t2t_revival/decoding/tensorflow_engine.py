@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
+from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
@@ -23,11 +24,12 @@ class TensorFlowEngine:
     """The engine of `Translator` that TensorFlow is.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights`.
+        model: its weights may change between calls, unless `constant_weights` or `int8`.
         vocabulary: vocabulary of source and target.
         options: how to decode.
         constant_weights: see `BeamSearch`.
         translations: makes shortlists, if the options have one.
+        int8: whether products are computed in int8, with the weights that a model in float32 has now.
 
     Attributes:
         constraint: of the outputs; `None` allows any.
@@ -38,7 +40,7 @@ class TensorFlowEngine:
 
     Raises:
         T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no translations.
+            there are no translations; TensorFlow has no int8 products.
     """
 
     out_of_memory = tf.errors.ResourceExhaustedError
@@ -50,7 +52,13 @@ class TensorFlowEngine:
         options: DecodeHParams,
         constant_weights: bool,
         translations: Translations | None,
+        int8: bool,
     ) -> None:
+        weights = None
+        if int8:
+            check_int8_products()
+            weights = Int8Weights(model, MAX_FACTOR).products
+            constant_weights = False  # which would keep the softmax matrix in float32
         temperature, top_k = options.sampling_temp, options.sampling_keep_top_k
         self.constraint = TreeConstraint(vocabulary.pieces) if options.constrained else None
         self.search = BeamSearch(
@@ -59,6 +67,7 @@ class TensorFlowEngine:
             self.constraint,
             shortlist_of(options, translations),
             options.early_stopping,
+            weights,
         )
-        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
-        self.scorer = Scorer(model)
+        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights)
+        self.scorer = Scorer(model, weights)

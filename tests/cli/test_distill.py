@@ -207,7 +207,6 @@ def teacher_outputs(out: Path, folder: Path) -> TeacherOutputs:
         (["--worker_id=0"], "--worker_id only decodes: leave out --hparams_set"),
         (["--decode_shards=2"], "--decode_shards needs --worker_id"),
         (["--strategy=multi_worker"], "trained on one machine"),
-        (["--teacher_precision=int8"], "is for CTranslate2: add --teacher_engine=ctranslate2"),
         (["--teacher=a,b", "--teacher_engine=ctranslate2"], "cannot decode an ensemble: give one --teacher"),
         (["--problem=translate_enfr"], "is a model of translate_ende; omit the flag"),
         (["--decode_hparams=beam_sise=3"], "did you mean beam_size"),

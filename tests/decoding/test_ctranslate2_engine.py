@@ -187,16 +187,9 @@ def test_options_that_ctranslate2_does_not_have(out, options, message):
         load(out, options)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engine": "tf"}, "engine=tf must be tensorflow or ctranslate2"),
-        ({"precision": "int8"}, "precision=int8 is for engine=ctranslate2"),
-    ],
-)
-def test_settings_that_do_not_exist(out, settings, message):
-    with pytest.raises(T2TError, match=message):
-        Translator.load(out, **settings)
+def test_an_engine_that_does_not_exist(out):
+    with pytest.raises(T2TError, match="engine=tf must be tensorflow or ctranslate2"):
+        Translator.load(out, engine="tf")
 
 
 def test_a_precision_that_the_device_does_not_have(out, monkeypatch):
