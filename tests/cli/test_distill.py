@@ -266,11 +266,14 @@ def test_a_teacher_may_decode_with_ctranslate2(out: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path, precision: str) -> None:
     opened, _ = teachers.open_teachers([out, out])
     lines = ["the dog sees 3 houses", "", "houses"]
     alone, both = (
-        teachers.load_translator(some, "beam_size=3,extra_length=2") for some in (opened[:1], opened)
+        teachers.load_translator(some, "beam_size=3,extra_length=2", precision=precision)
+        for some in (opened[:1], opened)
     )
+    assert both.engine == alone.engine == f"tensorflow, {precision}"
     assert both.translate(lines) == alone.translate(lines)
     assert both.model.count_params() == 2 * alone.model.count_params()

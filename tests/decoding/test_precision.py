@@ -51,7 +51,7 @@ def engine_of(model, int8=True, **options):
 
 def same(found, expected):
     np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-3)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_samples_and_scores_in_int8_are_those_by_the_multiples(new_model):
     np.testing.assert_allclose(scores[:, 0], scored, rtol=1e-5)
     with replace_matrices(assign_multiples(expected)):
         by_multiples = engine_of(expected, int8=False).scorer(SOURCES, ids[:, 0])
-    np.testing.assert_allclose(scored, by_multiples, rtol=1e-3)
+    np.testing.assert_allclose(scored, by_multiples, rtol=1e-4)
     in_float32 = engine_of(model, int8=False).scorer(SOURCES, ids[:, 0])
     assert np.abs(in_float32 / scored - 1).max() > 2e-3, "the tolerance tells int8 from float32"
 
