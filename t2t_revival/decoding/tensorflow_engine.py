@@ -9,10 +9,11 @@ import tensorflow as tf
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.decoding.shortlist import shortlist_of
+from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class TensorFlowEngine:
 
     Raises:
         T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no translations; TensorFlow has no int8 products.
+            there are no translations; or for int8, and the model is not in float32, or TensorFlow has no int8
+            products.
     """
 
     out_of_memory = tf.errors.ResourceExhaustedError
@@ -56,6 +58,10 @@ class TensorFlowEngine:
     ) -> None:
         weights = None
         if int8:
+            if model.compute_dtype != FLOAT32:
+                raise T2TError(
+                    f"int8 is for a model in float32, not {model.compute_dtype}: load it in float32"
+                )
             check_int8_products()
             weights = Int8Weights(model, MAX_FACTOR).products
             constant_weights = False  # which would keep the softmax matrix in float32

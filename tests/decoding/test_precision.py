@@ -116,6 +116,11 @@ def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
         translator.load_checkpoint(None)
 
 
+def test_a_model_of_another_precision_is_refused(new_model):
+    with pytest.raises(T2TError, match="int8 is for a model in float32, not bfloat16"):
+        engine_of(new_model(12, "bfloat16"))
+
+
 def test_tensorflow_without_int8_products_is_refused(new_model, vocabulary, monkeypatch):
     def fails(*_):
         raise tf.errors.NotFoundError(None, None, "no kernel")
