@@ -128,7 +128,6 @@ def _decoder(values: flags.FlagValues) -> None:
 
 def _check_flags(values: flags.FlagValues) -> None:
     """Rejects combinations in which one flag has no effect."""
-    engine_flags.uses_ctranslate2(values)
     for one, other in (
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),

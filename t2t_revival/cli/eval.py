@@ -19,7 +19,7 @@ from t2t_revival.cli.support import (
     wait_flags,
 )
 from t2t_revival.cli.support.messages import duration, say, say_skipped
-from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     DECODED,
@@ -78,9 +78,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _eval(values: flags.FlagValues) -> None:
-    engine = _other_engine(values)
+    engine = _own_engine(values)
     output_dir, run = run_flags.open_run(values)
-    if engine:
+    if engine_flags.uses_ctranslate2(values):
         _check_ctranslate2(values, output_dir, run)
     problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
@@ -92,12 +92,14 @@ def _eval(values: flags.FlagValues) -> None:
     _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
 
 
-def _other_engine(values: flags.FlagValues) -> str:
-    """Names the engine that decodes instead of TensorFlow, and its precision; empty for TensorFlow."""
-    if not engine_flags.uses_ctranslate2(values):
+def _own_engine(values: flags.FlagValues) -> str:
+    """Names the engine that decodes and its precision; empty for that of the loss, TensorFlow in float32."""
+    usual = {"engine": TENSORFLOW, "precision": FLOAT32}
+    other = [f"--{name}={values[name].value}" for name in usual if values[name].value != usual[name]]
+    if not other:
         return ""
     if not values.eval_bleu_sentences:
-        raise T2TError(f"--engine={values.engine} has no effect: --eval_bleu_sentences=0 decodes nothing")
+        raise T2TError(f"{other[0]} has no effect: --eval_bleu_sentences=0 decodes nothing")
     return f"{values.engine}, {values.precision}"
 
 
@@ -118,17 +120,16 @@ def _evaluate(
     split: str,
 ) -> None:
     """Prints a row for each checkpoint, and the recommendation."""
-    from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
     def scorer() -> CheckpointScores:
         parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
-        if values.engine == CTRANSLATE2:
+        if _own_engine(values):
             load_decoder = partial(
                 Translator.load,
                 output_dir,
-                num_parallel_batches=num_parallel_batches(),
+                num_parallel_batches=engine_flags.num_parallel_batches(values),
                 precision=values.precision,
                 engine=values.engine,
                 on_note=say,

@@ -21,6 +21,8 @@ Reference: Wu et al., 2016, "Google's Neural Machine Translation System", sectio
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,6 +59,7 @@ class BeamSearch:
         shortlist: restricts outputs to tokens that may translate the source; probabilities are those among
             them. `None` allows all. Not with a constraint.
         early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
+        weights: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
@@ -72,11 +75,11 @@ class BeamSearch:
         constraint: TreeConstraint | None = None,
         shortlist: Shortlist | None = None,
         early_stopping: bool = False,
+        weights: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
         extend = partial(grow, early_stopping=early_stopping)
-        self.loop = DecodingLoop(
-            model, extend, constant_weights, constraint, shortlist=shortlist, grow_greedy=grow_greedy
-        )
+        settings = constant_weights, constraint, weights
+        self.loop = DecodingLoop(model, extend, *settings, shortlist=shortlist, grow_greedy=grow_greedy)
 
     def __call__(
         self,

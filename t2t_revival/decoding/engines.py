@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
@@ -43,7 +43,7 @@ def new_model(
 def _new_transformer(hparams: HParams, vocab_size: int, precision: str) -> Transformer:
     from t2t_revival.model import Transformer
 
-    return Transformer(hparams, vocab_size, dtype=precision)
+    return Transformer(hparams, vocab_size, dtype=FLOAT32 if precision == INT8 else precision)
 
 
 def load_weights(model: Model, checkpoint: Checkpoint) -> None:
@@ -64,11 +64,16 @@ def engine_of(
     options: DecodeHParams,
     constant_weights: bool,
     translations: Translations | None,
+    int8: bool,
 ) -> CTranslate2Engine | TensorFlowEngine:
-    """Returns the engine that decodes with a model; see `TensorFlowEngine`."""
+    """Returns the engine that decodes with a model; see `TensorFlowEngine`.
+
+    Raises:
+        T2TError: as `TensorFlowEngine`.
+    """
     if isinstance(model, CTranslate2Engine):
         return model
-    return _tensorflow_engine(model, vocabulary, options, constant_weights, translations)
+    return _tensorflow_engine(model, vocabulary, options, constant_weights, translations, int8)
 
 
 def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
@@ -88,8 +93,8 @@ def transformer_of(model: Model) -> Transformer:
     return model
 
 
-def describe(model: Model) -> str:
-    """Names the engine of a model and the precision in which it computes."""
+def describe(model: Model, int8: bool) -> str:
+    """Names the engine of a model and the precision in which it computes; `int8` is for TensorFlow."""
     if isinstance(model, CTranslate2Engine):
         return f"{CTRANSLATE2}, {model.precision}"
-    return f"{TENSORFLOW}, {model.dtype_policy.name}"
+    return f"{TENSORFLOW}, {INT8 if int8 else model.dtype_policy.name}"

@@ -110,7 +110,9 @@ def check_int8_products() -> None:
     """
     eye = Int8Matrix(tf.eye(2, dtype=tf.int8), tf.ones([1, 2]))
     try:
-        tf.function(eye.multiply, autograph=False)(tf.ones([1, 2]))
+        # A function that is called, instead of a concrete one, is warned of when many models are loaded.
+        product = tf.function(eye.multiply, autograph=False).get_concrete_function(tf.TensorSpec([1, 2]))
+        product(tf.ones([1, 2]))
     except (tf.errors.OpError, KeyError, ValueError) as error:
         raise T2TError(
             "this TensorFlow has no int8 products, which need oneDNN, as builds for Linux on x86-64 have it: "

@@ -27,7 +27,7 @@ BY_LINE = "by_line"
 SHORTLISTS = ("off", "on", BY_LINE)
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
-PRECISIONS = ("float32", "bfloat16", "int8")
+PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
@@ -170,18 +170,14 @@ class DecodeHParams:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
 
 
-def check_engine(engine: str, precision: str) -> None:
-    """Checks the name of an engine, and that it may have a precision.
+def check_engine(engine: str) -> None:
+    """Checks the name of an engine.
 
     Raises:
-        T2TError: there is no such engine, or it has no such precision.
+        T2TError: there is no such engine.
     """
     if engine not in ENGINES:
         raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
-    if engine == TENSORFLOW and precision == "int8":
-        raise T2TError(
-            "precision=int8 is for engine=ctranslate2, and for exported models (t2t-exporter --quantize=int8)"
-        )
 
 
 def _require(condition: bool, fault: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,7 @@ class Sampler:
         keep_top_k: number of most probable tokens to draw from. `ALL` draws from all.
         constant_weights: see `BeamSearch`.
         constraint: see `BeamSearch`; only allowed tokens are drawn.
+        weights: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow.
@@ -51,9 +53,10 @@ class Sampler:
         keep_top_k: int = ALL,
         constant_weights: bool = False,
         constraint: TreeConstraint | None = None,
+        weights: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
         grow = partial(grow_samples, temperature=temperature, keep_top_k=keep_top_k)
-        self._loop = DecodingLoop(model, grow, constant_weights, constraint, samples=True)
+        self._loop = DecodingLoop(model, grow, constant_weights, constraint, weights, samples=True)
 
     def __call__(
         self,

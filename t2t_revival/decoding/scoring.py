@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -22,13 +23,16 @@ class Scorer:
 
     Args:
         model: the model; its weights may change between calls.
+        weights: returns a scope in which the model has the weights to score with. `None` leaves its own.
 
     Example:
         log_probs = Scorer(model)(source_ids, target_ids)
     """
 
-    def __init__(self, model: Transformer) -> None:
-        self._model = model
+    def __init__(
+        self, model: Transformer, weights: Callable[[], AbstractContextManager[Any]] | None = None
+    ) -> None:
+        self._model, self._weights = model, weights or nullcontext
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(self._log_probs, input_signature=[ids, ids], autograph=False)
 
@@ -42,7 +46,8 @@ class Scorer:
         return self._compiled(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32))
 
     def _log_probs(self, source_ids: Any, target_ids: Any) -> Any:
-        logits = self._model({"inputs": source_ids, "targets": target_ids}, training=False)
+        with self._weights():
+            logits = self._model({"inputs": source_ids, "targets": target_ids}, training=False)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, tf.cast(logits, tf.float32))
         return -tf.reduce_sum(tf.where(target_ids == PAD, 0.0, losses), axis=1)  # of [batch, target]
 

@@ -8,10 +8,12 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
+from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.decoding.shortlist import shortlist_of
+from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 
 if TYPE_CHECKING:
@@ -23,11 +25,12 @@ class TensorFlowEngine:
     """The engine of `Translator` that TensorFlow is.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights`.
+        model: its weights may change between calls, unless `constant_weights` or `int8`.
         vocabulary: vocabulary of source and target.
         options: how to decode.
         constant_weights: see `BeamSearch`.
         translations: makes shortlists, if the options have one.
+        int8: whether products are computed in int8, with the weights that a model in float32 has now.
 
     Attributes:
         constraint: of the outputs; `None` allows any.
@@ -38,7 +41,8 @@ class TensorFlowEngine:
 
     Raises:
         T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no translations.
+            there are no translations; or for int8, and the model is not in float32, or TensorFlow has no int8
+            products.
     """
 
     out_of_memory = tf.errors.ResourceExhaustedError
@@ -50,7 +54,17 @@ class TensorFlowEngine:
         options: DecodeHParams,
         constant_weights: bool,
         translations: Translations | None,
+        int8: bool,
     ) -> None:
+        weights = None
+        if int8:
+            if model.compute_dtype != FLOAT32:
+                raise T2TError(
+                    f"int8 is for a model in float32, not {model.compute_dtype}: load it in float32"
+                )
+            check_int8_products()
+            weights = Int8Weights(model, MAX_FACTOR).products
+            constant_weights = False  # which would keep the softmax matrix in float32
         temperature, top_k = options.sampling_temp, options.sampling_keep_top_k
         self.constraint = TreeConstraint(vocabulary.pieces) if options.constrained else None
         self.search = BeamSearch(
@@ -59,6 +73,7 @@ class TensorFlowEngine:
             self.constraint,
             shortlist_of(options, translations),
             options.early_stopping,
+            weights,
         )
-        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint)
-        self.scorer = Scorer(model)
+        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights)
+        self.scorer = Scorer(model, weights)

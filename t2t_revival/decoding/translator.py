@@ -13,7 +13,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams, check_engine
+from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
@@ -39,19 +39,19 @@ class Translator:
         model: its weights may change between calls, unless `constant_weights`; or a `CTranslate2Engine`.
         vocabulary: vocabulary of source and target.
         options: how to decode.
-        max_length: maximum number of tokens of an input, EOS included; longer inputs are truncated. `None`
-            uses the model's own.
+        max_length: maximum tokens of an input, EOS included; longer ones are cut. `None` is the model's own.
         num_parallel_batches: number of batches that are decoded at the same time.
         constant_weights: see `BeamSearch`.
         problem: pre- and postprocesses text. `None` leaves it as it is.
         translations: makes shortlists, if the options have one.
+        int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
 
     Attributes:
         checkpoint: checkpoint that `load` has read the weights from.
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: the options ask for trees or shortlists without their tokens or `translations`.
+        T2TError: trees or shortlists lack their tokens or `translations`, or TensorFlow int8 products.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -69,16 +69,15 @@ class Translator:
         constant_weights: bool = False,
         problem: Text2TextProblem | None = None,
         translations: Translations | None = None,
+        int8: bool = False,
     ) -> None:
-        self._model, self.engine = model, engines.describe(model)
-        self.vocabulary = vocabulary
-        self.problem = problem
+        self._model, self._int8, self.engine = model, int8, engines.describe(model, int8)
+        self.vocabulary, self.problem = vocabulary, problem
         self.options = options or DecodeHParams()
         self.max_length = max_length or model.hparams.max_length
-        self.num_parallel_batches = num_parallel_batches
+        self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None
-        self.translations = translations
-        engine = engines.engine_of(model, vocabulary, self.options, constant_weights, translations)
+        engine = engines.engine_of(model, vocabulary, self.options, constant_weights, translations, int8)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
 
@@ -99,13 +98,11 @@ class Translator:
 
         Args:
             output_dir: folder of the training.
-            checkpoint_path: file of a checkpoint. `None` selects the newest valid one, or its average if
-                there is one.
+            checkpoint_path: a checkpoint's file. `None` selects the newest valid one, or its average if any.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
-            precision: "float32"; "bfloat16", which is faster where there are instructions for it and changes
-                a few words; or, with CTranslate2, "int8".
-            constant_weights: whether the weights stay as they are loaded; see `BeamSearch`.
+            precision: "float32"; "bfloat16" or "int8", which may be faster, and change a few words.
+            constant_weights: whether the weights stay as they are loaded, as in int8; see `BeamSearch`.
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
             engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
                 converted once, and kept beside it.
@@ -116,7 +113,7 @@ class Translator:
                 shortlists and the folder has no translations; the engine is not installed, or does not
                 support the model, the options or the precision.
         """
-        check_engine(engine, precision)
+        check_engine(engine)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
         options = _options(decode_hparams, run)
@@ -136,9 +133,10 @@ class Translator:
             vocabulary,
             options,
             num_parallel_batches=num_parallel_batches,
-            constant_weights=constant_weights and precision == "float32",
+            constant_weights=constant_weights and precision == FLOAT32,
             problem=find_problem(run.problem, options),
             translations=translations,
+            int8=engine == TENSORFLOW and precision == INT8,
         )
         translator.checkpoint = checkpoint
         return translator
@@ -147,8 +145,10 @@ class Translator:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
 
         Raises:
-            T2TError: the checkpoint is corrupt, or of another model.
+            T2TError: the checkpoint is corrupt, or of another model; TensorFlow decodes in int8.
         """
+        if self._int8:
+            raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
         engines.load_weights(self._model, checkpoint)
         self.checkpoint = checkpoint
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged, select_checkpoint
 from t2t_revival.training.checkpoints.file import fingerprint
@@ -66,7 +66,7 @@ def load_translator(
     num_parallel_batches: int = 1,
     **engine: Any,
 ) -> Translator:
-    """Loads a translator of one model, or of the ensemble of several, which has no `engine`.
+    """Loads a translator of one model, or of the ensemble of several, which only TensorFlow decodes.
 
     See `Translator.load`, of whose arguments `engine` has some.
 
@@ -77,6 +77,9 @@ def load_translator(
     from t2t_revival.decoding.translator import Translator
 
     single = len(teachers) == 1
+    int8 = not single and engine.get("precision") == INT8
+    if int8:  # of the ensemble, not of each model
+        engine["precision"] = FLOAT32
     loaded = [
         Translator.load(
             teacher.output_dir,
@@ -99,6 +102,7 @@ def load_translator(
         num_parallel_batches,
         problem=first.problem,
         translations=first.translations,
+        int8=int8,
     )
     translator.checkpoint = first.checkpoint
     return translator

@@ -42,7 +42,7 @@ def evaluation_settings(
 ) -> str:
     """Fingerprints everything that scores depend on besides the weights.
 
-    `engine` names the engine that decodes, and its precision; it is empty for TensorFlow.
+    `engine` names the engine that decodes, and its precision; it is empty for TensorFlow in float32.
 
     Raises:
         T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.

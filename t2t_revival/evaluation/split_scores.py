@@ -97,7 +97,8 @@ class SplitScores:
     def with_outputs(self, model: Any, decoder: Translator | None = None) -> tuple[Scores, list[str]]:
         """Computes the scores by name; also returns the decoded outputs, in the order of `sample`.
 
-        `decoder` has the model's weights on another engine; `None` decodes with the model.
+        `decoder` has the model's weights on another engine, or in another precision; `None` decodes with the
+        model.
         """
         if self._scorers is None:
             parallel = self._num_parallel_batches
@@ -121,8 +122,8 @@ class SplitScores:
 class CheckpointScores:
     """`SplitScores` of the checkpoints of the training in `output_dir`, in float32; arguments as there.
 
-    `load_decoder` loads a checkpoint's file on another engine, which then decodes; `None` decodes with
-    TensorFlow.
+    `load_decoder` loads a checkpoint's file on another engine, or in another precision, which then decodes;
+    `None` decodes with TensorFlow in float32.
 
     Raises:
         T2TError: as `SplitScores`; there is no trained model in output_dir.

@@ -56,11 +56,6 @@ def test_a_split_and_scores(out, tmp_path, capsys):
     assert found[0] == pytest.approx(found[1], rel=0.01)  # PAD has a probability in this random model
 
 
-def test_precision_is_ctranslate2s(out, text, capsys):
-    status = decode(out, f"--decode_from_file={text}", "--precision=int8")
-    refused(capsys, status, "--precision=int8 is for CTranslate2: add --engine=ctranslate2")
-
-
 def test_what_ctranslate2_does_not_have(out, text, capsys):
     status = decode(out, f"--decode_from_file={text}", ENGINE, "--decode_hparams=sampling_method=random")
     refused(capsys, status, "CTranslate2 does not support sampling_method=random: use --engine=tensorflow")

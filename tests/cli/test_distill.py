@@ -207,7 +207,6 @@ def teacher_outputs(out: Path, folder: Path) -> TeacherOutputs:
         (["--worker_id=0"], "--worker_id only decodes: leave out --hparams_set"),
         (["--decode_shards=2"], "--decode_shards needs --worker_id"),
         (["--strategy=multi_worker"], "trained on one machine"),
-        (["--teacher_precision=int8"], "is for CTranslate2: add --teacher_engine=ctranslate2"),
         (["--teacher=a,b", "--teacher_engine=ctranslate2"], "cannot decode an ensemble: give one --teacher"),
         (["--problem=translate_enfr"], "is a model of translate_ende; omit the flag"),
         (["--decode_hparams=beam_sise=3"], "did you mean beam_size"),
@@ -267,11 +266,14 @@ def test_a_teacher_may_decode_with_ctranslate2(out: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path, precision: str) -> None:
     opened, _ = teachers.open_teachers([out, out])
     lines = ["the dog sees 3 houses", "", "houses"]
     alone, both = (
-        teachers.load_translator(some, "beam_size=3,extra_length=2") for some in (opened[:1], opened)
+        teachers.load_translator(some, "beam_size=3,extra_length=2", precision=precision)
+        for some in (opened[:1], opened)
     )
+    assert both.engine == alone.engine == f"tensorflow, {precision}"
     assert both.translate(lines) == alone.translate(lines)
     assert both.model.count_params() == 2 * alone.model.count_params()

@@ -156,12 +156,13 @@ def test_scores_of_given_outputs(engines):
 
 
 def test_unfinished_outputs_are_resumed_by_the_same_engine_and_precision(out, engines):
-    translators = [*engines, load(out, precision="int8")]
+    translators = [*engines, load(out, precision="int8"), Translator.load(out, precision="int8")]
     origins = [resumable._origin(translator, "translations", LINES) for translator in translators]
     assert [origin["engine"] for origin in origins] == [
         "ctranslate2, float32",
         "tensorflow, float32",
         "ctranslate2, int8",
+        "tensorflow, int8",
     ]
 
 
@@ -187,16 +188,9 @@ def test_options_that_ctranslate2_does_not_have(out, options, message):
         load(out, options)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engine": "tf"}, "engine=tf must be tensorflow or ctranslate2"),
-        ({"precision": "int8"}, "precision=int8 is for engine=ctranslate2"),
-    ],
-)
-def test_settings_that_do_not_exist(out, settings, message):
-    with pytest.raises(T2TError, match=message):
-        Translator.load(out, **settings)
+def test_an_engine_that_does_not_exist(out):
+    with pytest.raises(T2TError, match="engine=tf must be tensorflow or ctranslate2"):
+        Translator.load(out, engine="tf")
 
 
 def test_a_precision_that_the_device_does_not_have(out, monkeypatch):

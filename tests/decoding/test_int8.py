@@ -101,3 +101,9 @@ def test_tensorflow_without_these_products_is_refused(monkeypatch):
     monkeypatch.setattr(int8, "quantized_matmul", fails)
     with pytest.raises(T2TError, match="no int8 products, which need oneDNN"):
         check_int8_products()
+
+
+def test_tensorflow_does_not_warn_where_many_models_are_loaded(caplog):
+    for _ in range(6):
+        check_int8_products()
+    assert not caplog.records

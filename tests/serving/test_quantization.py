@@ -15,9 +15,10 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
-from t2t_revival.model.products import Matrix, replace_matrices
+from t2t_revival.model.products import replace_matrices
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import PRECISIONS, ServingModule
+from tests.support.int8_in_float32 import assign_multiples
 
 LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
 MATRICES = arrays.arrays(
@@ -55,23 +56,6 @@ def vocabulary(vocabulary_file):
     return Vocabulary(vocabulary_file)
 
 
-class RoundsRows(Matrix):
-    """Products in float32 by rows that are rounded to multiples of a 127th of their largest value."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def multiply(self, rows):
-        steps = tf.reduce_max(tf.abs(rows), axis=1, keepdims=True) / 127
-        return tf.matmul(tf.round(rows / steps) * steps, self.values)
-
-    def take(self, ids):
-        return tf.gather(self.values, ids)
-
-    def transpose(self):
-        return RoundsRows(tf.transpose(self.values))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["attention", "ssru"])
 @pytest.mark.parametrize(("quantize", "largest"), [("int8", MAX_FACTOR), ("int8_weights", MAX_INT8)])
@@ -80,14 +64,9 @@ def test_int8_computes_with_the_multiples(vocabulary, kind, quantize, largest):
     changes = {"decoder_self_attention": kind}
     expected, source = (translator(vocabulary, PRECISIONS[quantize], **changes) for _ in range(2))
     module = ServingModule(source, quantize)
-    matrices = [weight for weight in expected.model.weights if len(weight.shape) == 2]
-    for weight in matrices:
-        axis = 0 if "embeddings" in weight.path else 1
-        integers, scales = quantize_int8(np.asarray(weight), axis, largest)
-        weight.assign(integers * scales)
-    rounded = [(weight, RoundsRows(weight.value)) for weight in matrices] if quantize == "int8" else []
+    rounded = assign_multiples(expected.model, largest)
     found = module.translate(tf.constant(LINES))
-    with replace_matrices(rounded):
+    with replace_matrices(rounded if quantize == "int8" else []):
         outputs = expected.nbest(LINES)
     for row, (output,) in enumerate(outputs):
         assert found["outputs"].numpy()[row, 0].decode() == output.text

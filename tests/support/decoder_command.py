@@ -30,8 +30,8 @@ def shared_search() -> Iterator[None]:
     """
 
     @functools.cache
-    def search(model, constant_weights, constraint, shortlist, early_stopping):
-        return BeamSearch(model, False, constraint, shortlist, early_stopping)
+    def search(model, constant_weights, *how):
+        return BeamSearch(model, False, *how)
 
     shared_model = mock.patch.object(model, "Transformer", functools.cache(Transformer))
     with shared_model, mock.patch.object(tensorflow_engine, "BeamSearch", search):

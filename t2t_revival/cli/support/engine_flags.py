@@ -5,8 +5,7 @@ from __future__ import annotations
 from absl import flags
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, PRECISIONS, TENSORFLOW
-from t2t_revival.errors import T2TError
+from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, PRECISIONS, TENSORFLOW
 
 
 def define(values: flags.FlagValues, prefix: str = "") -> None:
@@ -21,23 +20,16 @@ def define(values: flags.FlagValues, prefix: str = "") -> None:
     )
     flags.DEFINE_enum(
         f"{prefix}precision",
-        PRECISIONS[0],
+        FLOAT32,
         PRECISIONS,
-        "Type of the numbers in which CTranslate2 computes.",
+        "Type of the numbers with which the engine decodes.",
         flag_values=values,
     )
 
 
 def uses_ctranslate2(values: flags.FlagValues, prefix: str = "") -> bool:
-    """Returns whether CTranslate2 decodes; rejects a precision that would have no effect."""
-    if values[f"{prefix}engine"].value == CTRANSLATE2:
-        return True
-    precision = values[f"{prefix}precision"].value
-    if precision != PRECISIONS[0]:
-        raise T2TError(
-            f"--{prefix}precision={precision} is for CTranslate2: add --{prefix}engine={CTRANSLATE2}"
-        )
-    return False
+    """Returns whether CTranslate2 decodes."""
+    return values[f"{prefix}engine"].value == CTRANSLATE2
 
 
 def load_tensorflow(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> None:

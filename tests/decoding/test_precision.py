@@ -1,0 +1,130 @@
+"""bfloat16 and int8 on TensorFlow: search, samples and scores are those of one set of weights."""
+
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.decoding import int8
+from t2t_revival.decoding.ensemble import Ensemble
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.model import Transformer
+from t2t_revival.model.products import replace_matrices
+from t2t_revival.serving.module import ServingModule
+from tests.support.int8_in_float32 import assign_multiples
+from tests.support.tiny_models import TINY
+
+LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
+PIECES = ["<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c"]
+SOURCES = np.array([[9, 10, 11, 1], [10, 1, 0, 0]], np.int32)
+PREFIXES = np.array([[10, 9], [0, 0]], np.int32)
+TRANSLATIONS = Translations(np.array([[9, 11]] * len(PIECES), np.int32), np.array([10], np.int32), "")
+
+
+@pytest.fixture(scope="module")
+def new_model():
+    """Makes models with the same random weights: (number of tokens, precision)."""
+
+    def make(vocab_size, precision="float32"):
+        keras.utils.set_random_seed(5)
+        weights = Transformer(TINY, vocab_size).get_weights()
+        model = Transformer(TINY, vocab_size, dtype=precision)
+        model.set_weights(weights)
+        return model
+
+    return make
+
+
+def engine_of(model, int8=True, **options):
+    settings = DecodeHParams(beam_size=3, extra_length=4, **options)
+    translations = TRANSLATIONS if settings.has_shortlist else None
+    vocabulary, constant_weights = SimpleNamespace(pieces=PIECES), int8  # which int8 overrules
+    return TensorFlowEngine(model, vocabulary, settings, constant_weights, translations, int8)
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "prefixes"),
+    [
+        ({}, PREFIXES),
+        ({"constrained": True}, None),
+        ({"shortlist": "by_line"}, PREFIXES),
+    ],
+)
+def test_searches_in_int8_are_those_by_the_multiples(new_model, options, prefixes):
+    how = (SOURCES, 3, 0.6, 4, 3, prefixes)
+    found = engine_of(new_model(len(PIECES)), **options).search(*how)
+    expected = new_model(len(PIECES))
+    with replace_matrices(assign_multiples(expected)):
+        same(found, engine_of(expected, int8=False, **options).search(*how))
+
+
+@pytest.mark.slow
+def test_samples_and_scores_in_int8_are_those_by_the_multiples(new_model):
+    model, expected = new_model(len(PIECES)), new_model(len(PIECES))
+    engine = engine_of(model)
+    ids, scores = engine.sampler(SOURCES, [1, 2], alpha=0.0, extra_length=4)
+    scored = engine.scorer(SOURCES, ids[:, 0])
+    np.testing.assert_allclose(scores[:, 0], scored, rtol=1e-5)
+    with replace_matrices(assign_multiples(expected)):
+        by_multiples = engine_of(expected, int8=False).scorer(SOURCES, ids[:, 0])
+    np.testing.assert_allclose(scored, by_multiples, rtol=1e-4)
+    in_float32 = engine_of(model, int8=False).scorer(SOURCES, ids[:, 0])
+    assert np.abs(in_float32 / scored - 1).max() > 2e-3, "the tolerance tells int8 from float32"
+
+
+@pytest.mark.slow
+def test_an_ensemble_in_int8_of_one_model_twice_decodes_as_the_model(new_model):
+    model = new_model(len(PIECES))
+    how = (SOURCES, 3, 0.6, 4, 3)
+    same(engine_of(Ensemble([model, model])).search(*how), engine_of(model).search(*how))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "of_model"), [("bfloat16", "bfloat16"), ("int8", "float32")])
+def test_outputs_are_those_of_the_exported_graph(new_model, vocabulary_file, precision, of_model):
+    """Batches side by side, too, have them."""
+    model = new_model(310, of_model)
+    vocabulary = Vocabulary(vocabulary_file)  # see conftest.py
+    options = DecodeHParams(beam_size=3, extra_length=4, batch_size=20, return_beams=True)
+    module = ServingModule(Translator(model, vocabulary, options, 30), precision)
+    expected = module.translate(tf.constant(LINES))
+    translator = Translator(model, vocabulary, options, 30, 2, int8=precision == "int8")
+    assert translator.engine == f"tensorflow, {precision}"
+    for row, outputs in enumerate(translator.nbest(LINES)):
+        texts = [text.decode() for text in expected["outputs"].numpy()[row, : len(outputs)]]
+        assert [output.text for output in outputs] == texts
+        scores = expected["scores"].numpy()[row, : len(outputs)]
+        np.testing.assert_allclose([output.score for output in outputs], scores, rtol=1e-5)
+
+
+def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
+    translator = Translator(new_model(310), vocabulary, int8=True)
+    with pytest.raises(T2TError, match="weights in int8 do not change: load the checkpoint with Translator"):
+        translator.load_checkpoint(None)
+
+
+def test_a_model_of_another_precision_is_refused(new_model):
+    with pytest.raises(T2TError, match="int8 is for a model in float32, not bfloat16"):
+        engine_of(new_model(12, "bfloat16"))
+
+
+def test_tensorflow_without_int8_products_is_refused(new_model, vocabulary, monkeypatch):
+    def fails(*_):
+        raise tf.errors.NotFoundError(None, None, "no kernel")
+
+    monkeypatch.setattr(int8, "quantized_matmul", fails)
+    with pytest.raises(T2TError, match="no int8 products, which need oneDNN"):
+        Translator(new_model(310), vocabulary, int8=True)
