@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 COLORS = {  # of Okabe and Ito, which colour-blind people can tell apart
     "saved_model": "#0072B2",
     "t2t-decoder": "#56B4E9",
+    "litert": "#E69F00",
     "ctranslate2": "#D55E00",
     "opennmt-tf": "#009E73",
     "tensor2tensor": "#CC79A7",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from translating import ALPHA, BEAM_SIZE, MOST_TOKENS, in_batches, serve
+from translating import ALPHA, BEAM_SIZE, EOS, MOST_TOKENS, in_batches, padded, serve
 
 if TYPE_CHECKING:
     from translating import Translate
@@ -51,6 +51,29 @@ def saved_model(folder: Path, num_parallel_batches: int) -> Translate:
     return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask)
 
 
+def litert(folder: Path, num_parallel_batches: int) -> Translate:
+    """Returns an exported flatbuffer, with one single-threaded interpreter per parallel batch."""
+    from queue import SimpleQueue
+
+    import sentencepiece
+    from ai_edge_litert.interpreter import Interpreter
+
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.spm"))
+    idle: SimpleQueue[Any] = SimpleQueue()
+    for _ in range(num_parallel_batches):
+        idle.put(Interpreter(str(folder / "model.tflite"), num_threads=1).get_signature_runner())
+
+    def ask(lines: list[str]) -> list[str]:
+        run = idle.get()
+        try:
+            found = run(inputs=padded([[*ids, EOS] for ids in pieces.encode(lines)]))["outputs"][:, 0]
+        finally:
+            idle.put(run)
+        return pieces.decode([[token for token in row if token > EOS] for row in found.tolist()])
+
+    return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask)
+
+
 def ctranslate2(
     folder: Path, num_parallel_batches: int, compute_type: str, use_vmap: bool = False
 ) -> Translate:
@@ -88,6 +111,7 @@ def _threads(num_parallel_batches: int) -> None:
 ENGINES: dict[str, Callable[..., Translate]] = {
     "decoder": decoder,
     "saved_model": saved_model,
+    "litert": litert,
     "ctranslate2": ctranslate2,
 }
 

@@ -44,6 +44,7 @@ MODIFIERS = {  # at the end of a contestant's name, as in saved_model-int8-early
 }
 EXPORTER = ("-m", "t2t_revival.cli.exporter")
 CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
+LITERT = (*EXPORTER, "--format=litert")
 WEIGHTS = str(PEERS / "weights.py")
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
@@ -54,6 +55,8 @@ CONTESTANTS = {
     "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
     "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),
     "saved_model-int8_weights": Entry("saved_model", (*EXPORTER, "--quantize=int8_weights")),
+    "litert-float32": Entry("litert", LITERT),
+    "litert-int8": Entry("litert", (*LITERT, "--quantize=int8")),
     BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
     "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
     "opennmt-tf-float32": Entry(
@@ -94,7 +97,7 @@ def entry_of(name: str) -> Entry:
     settings = ",".join(MODIFIERS[modifier] for modifier in modifiers)
     if entry.export is None:
         return replace(entry, options={**entry.options, "decode_hparams": settings})
-    if entry.engine == "saved_model":
+    if entry.engine != "ctranslate2":
         return replace(entry, export=(*entry.export, f"--decode_hparams={settings}"))
     if "early" in modifiers:
         raise ValueError(f"{name}: CTranslate2 always stops early")
