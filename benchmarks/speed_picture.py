@@ -57,6 +57,7 @@ def draw(found: Sequence[Point], batch: str, output: Path) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
 
     models = list(dict.fromkeys(point.model for point in found))
     figure, panels = plt.subplots(1, 2, figsize=(12, 7.5), sharey=True, layout="constrained")
@@ -76,14 +77,14 @@ def draw(found: Sequence[Point], batch: str, output: Path) -> None:
             panel.annotate(str(number), place, xytext=(6, 5), textcoords="offset points", fontsize=9)
         panel.set_xscale("log")
         panel.set_xlabel(label)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+        panel.xaxis.set_minor_locator(NullLocator())
         panel.xaxis.set_major_formatter("{x:g}")
-        panel.xaxis.set_minor_formatter("{x:g}")
-        panel.tick_params(axis="x", which="both", labelsize=8)
-        panel.grid(alpha=0.3, which="both", linewidth=0.5)
+        panel.grid(alpha=0.3, linewidth=0.5)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("BLEU")
-    panels[0].set_title("faster is to the right", fontsize=10, loc="left")
-    panels[1].set_title("faster is to the left", fontsize=10, loc="left")
+    panels[1].invert_xaxis()
+    figure.suptitle("faster is to the right, better is up", fontsize=10)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     figure.savefig(output, dpi=130)

@@ -15,7 +15,11 @@ LEAST_TOKENS = 16  # minimum that t2t_revival counts per sentence
 
 
 def decoder(
-    folder: Path, num_parallel_batches: int, engine: str = "tensorflow", precision: str = "float32"
+    folder: Path,
+    num_parallel_batches: int,
+    engine: str = "tensorflow",
+    precision: str = "float32",
+    decode_hparams: str = "",
 ) -> Translate:
     """Returns `t2t-decoder`'s `Translator` for an output_dir."""
     import dataclasses
@@ -25,7 +29,11 @@ def decoder(
     if engine == "tensorflow":
         _threads(num_parallel_batches)
     translator = Translator.load(
-        folder, num_parallel_batches=num_parallel_batches, engine=engine, precision=precision
+        folder,
+        decode_hparams=decode_hparams,
+        num_parallel_batches=num_parallel_batches,
+        engine=engine,
+        precision=precision,
     )
 
     def translate(lines: list[str], batch: int) -> list[str]:
@@ -75,7 +83,11 @@ def litert(folder: Path, num_parallel_batches: int) -> Translate:
 
 
 def ctranslate2(
-    folder: Path, num_parallel_batches: int, compute_type: str, use_vmap: bool = False
+    folder: Path,
+    num_parallel_batches: int,
+    compute_type: str,
+    use_vmap: bool = False,
+    beam_size: int = BEAM_SIZE,
 ) -> Translate:
     """Returns a CTranslate2 model with one single-threaded worker per parallel batch."""
     import ctranslate2 as engine
@@ -89,7 +101,7 @@ def ctranslate2(
     def translate(lines: list[str], batch: int) -> list[str]:
         found = translator.translate_batch(
             pieces.encode(lines, out_type=str),
-            beam_size=BEAM_SIZE,
+            beam_size=beam_size,
             length_penalty=ALPHA,
             max_decoding_length=MOST_TOKENS,
             max_batch_size=batch,
