@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import T2TError
 from t2t_revival.serving.litert import MODEL, _Embedding, write_litert
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
@@ -85,6 +86,19 @@ def test_int8_is_near_and_smaller(converted):
         alone = model(inputs=rows(translator, [LINES[index]]))
         assert texts(translator, alone["outputs"]) == texts(translator, found["outputs"][index : index + 1])
         np.testing.assert_allclose(alone["scores"][0], found["scores"][index], rtol=1e-5)
+
+
+def test_deterministic_attention_is_refused(make_translator, tmp_path):
+    translator = make_translator(GREEDY, deterministic_attention=True)
+    with pytest.raises(T2TError, match="deterministic attention"):
+        write_litert(translator, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("options", [{"constrained": True}, {"shortlist": "on"}])
+def test_trees_and_shortlists_are_refused(options):
+    with pytest.raises(T2TError, match=f"LiteRT's format has no {next(iter(options))}"):
+        DecodeHParams(**options).check_litert()
 
 
 def test_an_embedding_has_a_scale_for_each_token():
