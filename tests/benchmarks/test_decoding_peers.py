@@ -117,14 +117,14 @@ def test_ids_as_lines():
 
 def test_peers_are_left_out_where_no_interpreter_is_named(capsys):
     args = decode_speed.parse_flags([*FLAGS, "--contestants=t2t-decoder,opennmt-tf-float32"])
-    assert decoding_entries.present(args) == ["t2t-decoder"]
+    assert decoding_entries.present(args.contestants, args) == ["t2t-decoder"]
     assert "opennmt-tf-float32: skipped: --onmt_python is missing" in capsys.readouterr().err
 
 
 def test_peers_are_there_where_their_interpreters_are(monkeypatch):
     monkeypatch.setattr(decoding_entries, "missing", lambda flag, module, python: None if python else flag)
     args = decode_speed.parse_flags([*FLAGS, "--onmt_python=a/python", "--peer_sentences=9"])
-    assert decoding_entries.present(args)[-1] == "opennmt-tf-float32"
+    assert decoding_entries.present(args.contestants, args)[-1] == "opennmt-tf-float32"
     assert args.peer_sentences == 9
 
 
