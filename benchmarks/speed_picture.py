@@ -29,7 +29,7 @@ MARKERS = "osD^v"  # of models, in the order of the results
 class Point(NamedTuple):
     """Medians of a contestant."""
 
-    name: str
+    name: str  # with the number of its sentences where others translated more
     model: str
     engine: str
     bleu: float
@@ -40,14 +40,20 @@ class Point(NamedTuple):
 def points(results: dict[str, Any], batch: str) -> list[Point]:
     """Reads the results of a batch size."""
     found = []
-    for name, result in results.items():
-        windows = result["windows"].get(batch)
-        if not windows or not result["milliseconds"]:
-            continue
+    finished = {
+        name: result
+        for name, result in results.items()
+        if result["windows"].get(batch) and result["milliseconds"]
+    }
+    most = max((result["windows"][batch][0]["sentences"] for result in finished.values()), default=0)
+    for name, result in finished.items():
+        windows = result["windows"][batch]
+        count = windows[0]["sentences"]
+        label = name if count == most else f"{name} (the first {count:,} sentences)"
         model, _, contestant = name.rpartition("/")
         engine = next(engine for engine in COLORS if contestant.startswith(engine))
         speed = median(window["sentences"] / window["seconds"] for window in windows)
-        found.append(Point(name, model, engine, result["bleu"], speed, median(result["milliseconds"])))
+        found.append(Point(label, model, engine, result["bleu"], speed, median(result["milliseconds"])))
     return found
 
 

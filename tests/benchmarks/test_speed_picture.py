@@ -13,6 +13,11 @@ RESULTS = {
         "bleu": 39.1,
     },
     "tiny/ctranslate2-int8": {"windows": {"32": WINDOWS[:1]}, "milliseconds": [5.0], "bleu": 38.0},
+    "tiny/opennmt-tf-float32": {
+        "windows": {"32": [{"sentences": 20, "seconds": 1.0}]},
+        "milliseconds": [7.0],
+        "bleu": 40.0,
+    },
     "tiny/tensor2tensor-float32": {"windows": {}, "milliseconds": [], "bleu": float("nan")},
 }
 
@@ -22,6 +27,7 @@ def test_points_are_medians_of_those_who_finished():
     assert speed_picture.points(RESULTS, "32") == [
         (names[0], "small", "saved_model", 39.1, 100.0, 4.0),
         (names[1], "tiny", "ctranslate2", 38.0, 100.0, 5.0),
+        (f"{names[2]} (the first 20 sentences)", "tiny", "opennmt-tf", 40.0, 20.0, 7.0),
     ]
 
 
