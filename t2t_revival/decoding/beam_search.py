@@ -156,14 +156,9 @@ def grow(
 def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None) -> Beams:
     """Does what `grow` does if beam_size is 1 for all sentences."""
     logits = tf.cast(logits, tf.float32)
-    allowed_logits = logits if allowed is None else tf.where(allowed, logits, NEG_INF)
-    values, tokens = top_tokens(allowed_logits, 2)  # [batch, 1, 2]: the second one if the best is PAD
-    if allowed is None:
-        log_sum = log_sum_exp(logits, values, tokens)
-    else:
-        log_sum = tf.reduce_logsumexp(logits, axis=2, keepdims=True)
+    log_probs, tokens = top_log_probs(logits, 2, allowed)  # [batch, 1, 2]: the second one if the best is PAD
     is_pad = tokens[:, :, 0] == PAD
-    tokens, log_probs = (tf.where(is_pad, x[:, :, 1], x[:, :, 0]) for x in (tokens, values - log_sum))
+    log_probs, tokens = (tf.where(is_pad, x[:, :, 1], x[:, :, 0]) for x in (log_probs, tokens))
     log_probs += beams.alive_log_probs  # [batch, 1]
     seq = tf.concat([beams.alive_seq, tf.expand_dims(tokens, 2)], axis=2)
 
@@ -193,12 +188,8 @@ def grow_topk(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> TopK:
     max_candidates = max_or_one(num_candidates)
     # The best of all are among the best of each beam: one more than needed, since PAD may be one of them.
     k = tf.minimum(max_candidates + 1, vocab)
-    values, tokens = top_tokens(logits if allowed is None else tf.where(allowed, logits, NEG_INF), k)
-    if allowed is None:
-        log_sum = log_sum_exp(logits, values, tokens)
-    else:
-        log_sum = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # of all tokens: scores stay the model's
-    log_probs = tf.expand_dims(beams.alive_log_probs, 2) + tf.where(tokens == PAD, NEG_INF, values - log_sum)
+    best, tokens = top_log_probs(logits, k, allowed)
+    log_probs = tf.expand_dims(beams.alive_log_probs, 2) + tf.where(tokens == PAD, NEG_INF, best)
 
     flat = [batch, num_beams * k]
     log_probs, places = tf.math.top_k(
@@ -209,6 +200,19 @@ def grow_topk(beams: Beams, logits: Any, beam_size: Any, allowed: Any) -> TopK:
     alive_seq = tf.gather(beams.alive_seq, parents, batch_dims=1)
     seq = tf.concat([alive_seq, tf.expand_dims(tokens, 2)], axis=2)
     return TopK(seq, keep_first(log_probs, num_candidates), tokens == EOS, parents)
+
+
+def top_log_probs(logits: Any, k: Any, allowed: Any) -> tuple[Any, Any]:
+    """Returns log-probabilities and ids of the k best allowed tokens, both [batch, beams, k], best first.
+
+    Log-probabilities are those among all tokens of `logits`, float32 [batch, beams, vocab]; scores stay the
+    model's. For `allowed`, see `grow`.
+    """
+    if allowed is None:
+        values, tokens = top_tokens(logits, k)
+        return values - log_sum_exp(logits, values, tokens), tokens
+    values, tokens = top_tokens(tf.where(allowed, logits, NEG_INF), k)
+    return values - tf.reduce_logsumexp(logits, axis=2, keepdims=True), tokens
 
 
 def grow_alive(topk: TopK, beam_size: Any) -> tuple[Any, Any, Any]:
