@@ -331,14 +331,14 @@ def main() -> int:
             say(f"error: {error}")
             return 1
         results = compete(contestants, args, Path(scratch))
-    if args.results:
-        measured = {name: asdict(result) for name, result in results.items()}
-        args.results.write_text(json.dumps(measured, indent=1), encoding="utf-8")
     print(f"\n{', '.join(args.models)}: {args.inputs.name}, {os.cpu_count()} CPUs, x {args.baseline}")
     peers = [name for name in results if contestants[name].entry.ids]
     if args.peer_sentences and peers:
         print(f"{', '.join(peers)}: the first {args.peer_sentences:,} sentences")
     print("\n" + table(results, args.batch_sizes, args.baseline), flush=True)
+    if args.results:
+        measured = {name: asdict(result) for name, result in results.items()}
+        args.results.write_text(json.dumps(measured, indent=1), encoding="utf-8")
     return 0
 
 

@@ -105,7 +105,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch_size", default="32", help="batch size to show; default 32")
     parser.add_argument("--output", type=Path, required=True, help="PNG file to write")
     args = parser.parse_args(argv)
-    found = points(json.loads(args.results.read_text(encoding="utf-8")), args.batch_size)
+    try:
+        results = json.loads(args.results.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        print(f"error: {args.results}: {error}", file=sys.stderr)
+        return 1
+    found = points(results, args.batch_size)
     if not found:
         print(f"error: {args.results} has no results of batches of {args.batch_size}", file=sys.stderr)
         return 1

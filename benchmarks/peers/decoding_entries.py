@@ -84,7 +84,7 @@ def entry_of(name: str) -> Entry:
     """
     words = name.split("-")
     modifiers: list[str] = []
-    while words[-1] in MODIFIERS:
+    while words and words[-1] in MODIFIERS:
         modifiers.insert(0, words.pop())
     entry = CONTESTANTS.get("-".join(words))
     if entry is None or (entry.ids and modifiers):

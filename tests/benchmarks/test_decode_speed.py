@@ -75,6 +75,7 @@ def test_names_of_models_and_modifiers():
     [
         ("--models=small", "expected NAME=OUTPUT_DIR"),
         ("--contestants=fast", "unknown: fast; known: t2t-decoder"),
+        ("--contestants=early", "unknown: early; known: t2t-decoder"),
         ("--contestants=b/t2t-decoder", "b/t2t-decoder: unknown model; known: a"),
         ("--contestants=ctranslate2-int8-early", "CTranslate2 always stops early"),
         ("--contestants=tensor2tensor-float32-greedy", "of which those without ids may end with -early"),

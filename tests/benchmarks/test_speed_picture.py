@@ -39,6 +39,15 @@ def test_a_picture_is_written(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("content", [None, b"", b"\xff"])
+def test_results_that_cannot_be_read(capsys, tmp_path, content):
+    results = tmp_path / "speed.json"
+    if content is not None:
+        results.write_bytes(content)
+    assert speed_picture.main([f"--results={results}", f"--output={tmp_path / 'speed.png'}"]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {results}: ")
+
+
 def test_results_without_the_batch_size(capsys, tmp_path):
     results = tmp_path / "speed.json"
     results.write_text(json.dumps(RESULTS))
