@@ -70,7 +70,8 @@ def command_flags() -> flags.FlagValues:
         "none",
         FORMATS[SAVED_MODEL],
         "Type of the stored weights and of products with them: float32 (none), bfloat16, or int8, which "
-        "in a SavedModel needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any machine.",
+        "in a SavedModel needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any "
+        "machine.",
         flag_values=values,
     )
     flags.DEFINE_enum(
