@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -136,12 +137,18 @@ class Slow(FolderSource):
 
     def pairs(self, split, start, stop):
         self.began.set()
-        self.go_on.wait(10)
+        self.go_on.wait(20)
         yield from super().pairs(split, start, stop)
 
 
 def _slow(folder, tmp_dir=None):
     return Slow(folder, "en", "de", tmp_dir)
+
+
+def _wait_until(happened, seconds):
+    deadline = time.monotonic() + seconds
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -161,9 +168,12 @@ def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, 
     monkeypatch.setattr(Slow, "go_on", threading.Event())
     monkeypatch.setattr(workers, "CHUNK", 10)
 
+    work = data / ".p.unfinished"
+
     def press():
         Slow.began.wait(30)
         os.kill(os.getpid(), signal.SIGINT)
+        _wait_until(lambda: not list(work.glob("run-*")), seconds=10)  # the main thread may be slow to see it
         Slow.go_on.set()
 
     threading.Thread(target=press).start()
@@ -172,7 +182,6 @@ def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, 
     )
     with pytest.raises(KeyboardInterrupt):
         generate(slow, data, None, None, BeamShardRunner(*runner))
-    work = data / ".p.unfinished"
     assert not list(work.glob("run-*"))
     assert not list(work.glob("attempt-*"))
     assert not (data / "p.meta.json").exists()
