@@ -5,8 +5,8 @@
 `t2t-trainer`, which also generates the data, is started, killed by SIGKILL and started again until it is
 complete. It is killed at any time, while it generates data, while it writes a checkpoint, and after that,
 while it evaluates. When a training completes before all kills are made, a new one begins. Each must end with
-the shards, weights, moments, random states, data position and dev scores of the undisturbed one, bit for bit;
-otherwise the exit status is 1.
+the shards, weights, moments, random states, data position, dev scores and best checkpoints of the undisturbed
+one, bit for bit; otherwise the exit status is 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.best import list_best
+from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.utils.files import temporary_name
 
@@ -90,6 +92,7 @@ class Training:
             "train_steps": self.steps,
             "local_eval_frequency": 20,
             "save_checkpoints_secs": 1,
+            "keep_best": 2,
             "eval_bleu_sentences": self.decoded_sentences,
         }
         return [f"--{name}={value}" for name, value in flags.items()]
@@ -126,6 +129,10 @@ class Training:
         """Returns the scores of the dev split, by step."""
         rows = read_curve(self.output, DEV)
         return {row["step"]: {name: row[name] for name in row if name != CLOCK} for row in rows}
+
+    def best(self) -> list[tuple[int, str]]:
+        """Returns steps and fingerprints of the weights of the best checkpoints, best first."""
+        return [(kept.step, fingerprint(kept.path)) for kept in list_best(self.output)]
 
     def checkpoint(self) -> checkpoints.Checkpoint | None:
         """Returns the newest checkpoint."""
@@ -209,6 +216,8 @@ def differences(one: Training, other: Training) -> list[str]:
     ]
     if one.scores() != other.scores():
         names.append("dev.csv")
+    if one.best() != other.best():
+        names.append("best")
     return names + [name for name in meta if _without_clock(meta[name]) != _without_clock(others_meta[name])]
 
 

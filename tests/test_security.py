@@ -27,6 +27,7 @@ from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_vocabulary
 
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
@@ -100,7 +101,7 @@ def test_the_step_in_a_checkpoint_of_which_names_are_made_is_a_number(tmp_path: 
     path = tmp_path / "model.ckpt-7.npz"
     checkpoints.save(path, {}, {"step": number})
     with pytest.raises(T2TError, match=r"model\.ckpt-7\.npz: not a checkpoint of format 1"):
-        checkpoints.select_checkpoint(tmp_path, str(path))
+        select_checkpoint(tmp_path, str(path))
 
 
 @pytest.mark.parametrize("suffix", ["/../../x", "..", "/etc/passwd"])

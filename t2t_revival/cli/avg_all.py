@@ -20,6 +20,7 @@ from t2t_revival.training.checkpoints.averaging import (
     open_folder,
 )
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
+from t2t_revival.training.checkpoints.selection import AVERAGE, BEST, NEWEST
 from t2t_revival.training.run import load_hparams
 from t2t_revival.utils.files import exclusive_lock
 
@@ -57,6 +58,13 @@ def command_flags() -> flags.FlagValues:
         False,
         mix_data="Also average checkpoints from before and after a change of the training data.",
     )
+    flags.DEFINE_enum(
+        "checkpoint",
+        NEWEST,
+        (NEWEST, BEST),
+        "Checkpoints to average: the last ones, or those that t2t-trainer kept as the best (--keep_best).",
+        flag_values=values,
+    )
     wait_flags.define_min_steps(values, "checkpoint")
     wait_flags.define(values, "checkpoint")
     return values
@@ -75,17 +83,27 @@ def _average(values: flags.FlagValues) -> None:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
     output_dir, run = run_flags.open_run(values)
     path, steps = average_latest(
-        output_dir, values.n or None, values.min_steps, values.mix_data, warn_of_corruption, say
+        output_dir,
+        values.n or None,
+        values.min_steps,
+        values.mix_data,
+        warn_of_corruption,
+        say,
+        of_best=values.checkpoint == BEST,
     )
     count = _count(len(steps), "checkpoint")
     print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
     where = run_flags.named(values)
+    if values.checkpoint == BEST:
+        where["checkpoint"] = AVERAGE
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
     print(f"next: {command_line('t2t-decoder', **where)}")
 
 
 def _moving_averages(values: flags.FlagValues) -> None:
+    if values["checkpoint"].present:
+        raise T2TError("--checkpoint is for a single average: leave out --model_dir")
     model_dir = Path(values.model_dir).expanduser()
     folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
     run_flags.run_in(values, model_dir)

@@ -29,7 +29,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.checkpoints.averaging import average_latest
-from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints, select_checkpoint
+from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import Run, check_place, check_same, data_of_model
@@ -54,7 +55,7 @@ REPORT = "distillation"
 ENGINE = "teacher_"  # how the flags of the teacher's engine begin
 DECODING = (
     "teacher",
-    "checkpoint_path",
+    "checkpoint",
     "data_dir",
     "decode_hparams",
     "nearest",
@@ -89,11 +90,11 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        checkpoint_path="Checkpoint of the teacher, or a folder; by default its newest or its average.",
         data_dir="Folder of the training sources; by default the one that the teacher was trained from.",
         distilled_dir="Folder of the teacher's outputs and the student's data, which several students can "
         "share; by default OUTPUT_DIR/distilled.",
     )
+    run_flags.define_checkpoint(values, "of the teacher, by default as t2t-decoder.")
     run_flags.define_shards(values, "Each writes the same files as a single one would.")
     training_flags.define(values)
     return values
@@ -139,7 +140,7 @@ def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     folders = [run_flags.refuse_t2t(Path(name).expanduser(), values, "teacher") for name in values.teacher]
-    teachers, run = open_teachers(folders, values.checkpoint_path, warn_of_corruption)
+    teachers, run = open_teachers(folders, values.checkpoint, warn_of_corruption)
     if values.problem not in (None, run.problem):
         raise T2TError(
             f"--problem={values.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "

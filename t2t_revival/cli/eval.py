@@ -38,7 +38,7 @@ from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 USAGE = """
-t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint_path=FILE|FOLDER]
+t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint=best|FILE|FOLDER]
 
 Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
 whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table, writes it to
@@ -53,12 +53,7 @@ def command_flags() -> flags.FlagValues:
     values = command.new_flags()
     problem_flags.define_names(values)
     run_flags.define(values)
-    command.define(
-        values,
-        None,
-        checkpoint_path="A checkpoint's file or a folder of checkpoints; by default all in output_dir, and "
-        "its averages.",
-    )
+    run_flags.define_checkpoint(values, "by default all of output_dir, and its averages.")
     run_flags.define_split_dir(values)
     command.define(values, False, eval_use_test_set="Use the test split instead of dev.")
     command.define(
@@ -138,8 +133,8 @@ def _evaluate(
 
     sentences = values.eval_bleu_sentences
     names = [name for name in problem.eval_metrics() if sentences or name not in DECODED]
-    where = values.checkpoint_path or output_dir
-    list_checkpoints = checkpoint_lister(output_dir, values.checkpoint_path)
+    where = values.checkpoint or output_dir
+    list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
 
     def say_start(checkpoint: Checkpoint, seconds: float) -> None:
@@ -182,7 +177,7 @@ def _print_next(values: flags.FlagValues, output_dir: Path, best: Evaluation) ->
         )
     where = {
         "output_dir": output_dir,
-        "checkpoint_path": path if path.exists() else None,
+        "checkpoint": path if path.exists() else None,
         "data_dir": values.data_dir,
         "t2t_usr_dir": values.t2t_usr_dir,
         "eval_use_test_set": values.eval_use_test_set,

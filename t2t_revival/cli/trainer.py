@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
+from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.field_flags import field_values
 from t2t_revival.cli.support.messages import duration, say
 from t2t_revival.errors import T2TError
@@ -17,10 +19,11 @@ from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints.best import best_value
 from t2t_revival.training.curve_files import best_row
-from t2t_revival.training.events import EvaluatedEvent, NoteEvent, SavedEvent, StepEvent
+from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
@@ -41,6 +44,12 @@ def command_flags() -> flags.FlagValues:
     problem_flags.define(values)
     run_flags.define(values)
     training_flags.define(values)
+    command.define(
+        values,
+        False,
+        export_best="Write a version of output_dir/export whenever a checkpoint is the best, while the "
+        "training goes on.",
+    )
     return values
 
 
@@ -53,7 +62,7 @@ def _train(values: flags.FlagValues) -> int:
     problem = problem_flags.require_text(problem_flags.problem_from(values))
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
-    _check_metric(values, problem)
+    _check_metrics(values, problem)
     check_place(output_dir, problem.name, values.hparams_set)
     several = values.strategy == "multi_worker"
     if not problem.has_data(problem_flags.data_dir(values)):
@@ -87,7 +96,10 @@ def _run(values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, 
     say(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}")
     if values.strategy == "multi_worker":
         say("waiting for all workers of TF_CONFIG to start")
-    result = experiment.run(lambda event: say(_describe(event)))
+    with BestExport({"output_dir": output_dir, "t2t_usr_dir": values.t2t_usr_dir}) as export:
+        result = experiment.run(partial(_report, export if values.export_best else None))
+        if result.stopped_by not in EXIT_STATUS:
+            export.finish()
     if result.chief:
         _print_end(values, output_dir, result)
     else:
@@ -105,18 +117,30 @@ def _check_unfinished(
     check_unfinished(output_dir, hparams.train_steps, values.local_eval_frequency)
 
 
-def _check_metric(values: flags.FlagValues, problem: Text2TextProblem) -> None:
-    metric = values.eval_early_stopping_metric
-    if metric not in problem.eval_metrics():
-        known = ", ".join(problem.eval_metrics())
-        raise T2TError(
-            f"--eval_early_stopping_metric={metric}: not a metric of {problem.name}; give one of {known}"
-        )
-    if metric in DECODED and not values.eval_bleu_sentences:
-        raise T2TError(f"--eval_early_stopping_metric={metric} needs --eval_bleu_sentences above 0")
+def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
+    for flag in ("eval_early_stopping_metric", "best_metric"):
+        metric = values[flag].value
+        if metric == AUTO:
+            continue
+        if metric not in problem.eval_metrics():
+            known = ", ".join(problem.eval_metrics())
+            raise T2TError(f"--{flag}={metric}: not a metric of {problem.name}; give one of {known}")
+        if metric in DECODED and not values.eval_bleu_sentences:
+            raise T2TError(f"--{flag}={metric} needs --eval_bleu_sentences above 0")
+    if values.export_best and not values.keep_best:
+        raise T2TError("--export_best needs --keep_best above 0")
 
 
-def _describe(event: StepEvent | EvaluatedEvent | SavedEvent | NoteEvent) -> str:
+def _report(export: BestExport | None, event: Event) -> None:
+    """Prints an event, and exports where the best checkpoint is wanted."""
+    say(_describe(event))
+    if export and isinstance(event, BestEvent):
+        export.ask()
+    elif export:
+        export.advance()
+
+
+def _describe(event: Event) -> str:
     """Formats an event as a line."""
     if isinstance(event, NoteEvent):
         return event.text
@@ -131,6 +155,8 @@ def _describe(event: StepEvent | EvaluatedEvent | SavedEvent | NoteEvent) -> str
     if isinstance(event, EvaluatedEvent):
         scores = "  ".join(f"{name} {value:.4g}" for name, value in event.scores.items())
         return f"step {event.step}  dev: {scores}  ({event.seconds:.0f} s)"
+    if isinstance(event, BestEvent):
+        return f"step {event.step}  best {event.score} so far, kept in {event.folder.name}/"
     return f"step {event.step}  saved {event.path.name}"
 
 
@@ -142,9 +168,14 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
         f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"
         + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
     )
+    stopped_early = result.stopped_by == EARLY
     metric = values.eval_early_stopping_metric
-    if result.stopped_by == EARLY and (best := best_row(output_dir, metric)):
-        print(f"best dev {metric}: {best[metric]:.4g} at step {best['step']:.0f}")
+    if stopped_early and (row := best_row(output_dir, metric)):
+        print(f"best dev {metric}: {row[metric]:.4g} at step {row['step']:.0f}")
+    if best := best_value(output_dir):
+        score, value, path = best
+        use = ": commands use it from now on" if stopped_early else ", for --checkpoint=best"
+        print(f"best checkpoint by {score}, {value:.4g}: {path}{use}")
     if result.skipped_updates:
         print(f"{result.skipped_updates:,} updates skipped: their loss or gradients were not finite")
     if result.overflows:
@@ -157,7 +188,8 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command resumes from here")
     else:
-        print(f"next: {command_line('t2t-avg-all', **run_flags.named(values))}")
+        following = "t2t-decoder" if stopped_early else "t2t-avg-all"
+        print(f"next: {command_line(following, **run_flags.named(values))}")
 
 
 if __name__ == "__main__":

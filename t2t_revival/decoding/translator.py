@@ -19,9 +19,9 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncatio
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Translator:
     def load(
         cls,
         output_dir: str | Path,
-        checkpoint_path: str | None = None,
+        checkpoint: str | None = None,
         decode_hparams: str | DecodeHParams = "",
         num_parallel_batches: int = 1,
         precision: str = "float32",
@@ -98,7 +98,7 @@ class Translator:
 
         Args:
             output_dir: folder of the training.
-            checkpoint_path: a checkpoint's file. `None` selects the newest valid one, or its average if any.
+            checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
             precision: "float32"; "bfloat16" or "int8", which may be faster, and change a few words.
@@ -119,15 +119,15 @@ class Translator:
         options = _options(decode_hparams, run)
         hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
         translations = Translations.load(folder, run.fingerprint) if options.has_shortlist else None
-        checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
+        selected = select_checkpoint(folder, checkpoint, on_damaged)
         settings = options, precision, num_parallel_batches, on_note, translations
         model = engines.new_model(engine, hparams, vocabulary, *settings)
         while True:
             try:
-                engines.load_weights(model, checkpoint)
+                engines.load_weights(model, selected)
                 break
             except CheckpointNotFoundError:  # a training has replaced it in the meantime
-                checkpoint = directory.select_checkpoint(folder, checkpoint_path, on_damaged)
+                selected = select_checkpoint(folder, checkpoint, on_damaged)
         translator = cls(
             model,
             vocabulary,
@@ -138,7 +138,7 @@ class Translator:
             translations=translations,
             int8=engine == TENSORFLOW and precision == INT8,
         )
-        translator.checkpoint = checkpoint
+        translator.checkpoint = selected
         return translator
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:

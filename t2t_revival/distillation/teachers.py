@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged, select_checkpoint
+from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import fingerprint
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ class TrainedModel(NamedTuple):
 
 
 def open_teachers(
-    folders: Sequence[Path], checkpoint_path: str | None = None, on_damaged: OnDamaged | None = None
+    folders: Sequence[Path], checkpoint: str | None = None, on_damaged: OnDamaged | None = None
 ) -> tuple[list[TrainedModel], Run]:
     """Selects the checkpoints of teachers; also returns the run of the first.
 
     Args:
         folders: their output_dirs, at least one.
-        checkpoint_path: see `select_checkpoint`; of a single teacher only.
+        checkpoint: see `select_checkpoint`; of a single teacher only.
         on_damaged: see `select_checkpoint`.
 
     Raises:
@@ -54,9 +55,9 @@ def open_teachers(
                     f"--teacher: {folder} has {what}, unlike {folders[0]}: teachers need the same problem "
                     "and vocabulary"
                 )
-    if checkpoint_path and len(folders) > 1:
-        raise T2TError("--checkpoint_path is for a single --teacher: leave it out")
-    checkpoints = (select_checkpoint(folder, checkpoint_path, on_damaged) for folder in folders)
+    if checkpoint and len(folders) > 1:
+        raise T2TError("--checkpoint is for a single --teacher: leave it out")
+    checkpoints = (select_checkpoint(folder, checkpoint, on_damaged) for folder in folders)
     return [TrainedModel(*pair) for pair in zip(folders, checkpoints, strict=True)], runs[0]
 
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.training.checkpoints import directory
+from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import (
     CheckpointNotFoundError,
     CorruptCheckpointError,
     fingerprint,
 )
+from t2t_revival.training.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
 from t2t_revival.training.run import Run, data_of_model
 
 if TYPE_CHECKING:
@@ -58,21 +60,31 @@ def evaluation_settings(
     )
 
 
-def checkpoint_lister(output_dir: Path, checkpoint_path: str | None) -> Callable[[], list[Checkpoint]]:
+def checkpoint_lister(output_dir: Path, checkpoint: str | None) -> Callable[[], list[Checkpoint]]:
     """Returns a function that lists the checkpoints to evaluate.
 
-    `checkpoint_path` is one's file or a folder of them; `None` takes all of the training's, and its averages.
+    `checkpoint` is a file, a folder, or one of `selection.NAMES`; `None` takes all of the training's.
 
     Raises:
         T2TError: the file is missing or corrupt.
     """
-    if not checkpoint_path:
-        return lambda: sorted(directory.list_checkpoints(output_dir) + directory.list_averaged(output_dir))
-    folder = Path(checkpoint_path).expanduser()
+    if not checkpoint:
+        return lambda: _all(output_dir)
+    if checkpoint in NAMES:
+        kept = slice(1) if checkpoint == NEWEST else slice(None)
+        return lambda: sorted(candidates(output_dir, checkpoint)[kept])
+    folder = Path(checkpoint).expanduser()
     if folder.is_dir():
         return lambda: directory.list_checkpoints(folder)
-    checkpoints = [directory.select_checkpoint(output_dir, checkpoint_path)]
+    checkpoints = [select_checkpoint(output_dir, checkpoint)]
     return lambda: checkpoints
+
+
+def _all(output_dir: Path) -> list[Checkpoint]:
+    """The checkpoints of a training, the best among them, and its averages, oldest first."""
+    kept = {checkpoint.step: checkpoint for checkpoint in list_best(output_dir)}
+    kept |= {checkpoint.step: checkpoint for checkpoint in directory.list_checkpoints(output_dir)}
+    return sorted([*kept.values(), *directory.list_averaged(output_dir)])
 
 
 def evaluate_checkpoints(

@@ -176,7 +176,7 @@ class Runs:
             {
                 "output_dir": output_dir,
                 "data_dir": self.data_dir,
-                "checkpoint_path": checkpoint,
+                "checkpoint": checkpoint,
                 "dataset_split": split,
                 "decode_to_file": decoded.outputs,
                 "log_examples": 0,

@@ -23,8 +23,9 @@ from t2t_revival.reproduction.training_flops import (
     sustained_rate,
     training_flops,
 )
-from t2t_revival.training.checkpoints.directory import ignored_checkpoint, select_checkpoint
+from t2t_revival.training.checkpoints.directory import ignored_checkpoint
 from t2t_revival.training.checkpoints.file import load
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable

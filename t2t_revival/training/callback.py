@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,12 +13,21 @@ import keras
 import numpy as np
 
 from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
+from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN, cell, comparable_rows
 from t2t_revival.training.curves import Curves
-from t2t_revival.training.events import EvaluatedEvent, NoteEvent, OnEvent, SavedEvent, Scores, StepEvent
+from t2t_revival.training.events import (
+    BestEvent,
+    EvaluatedEvent,
+    NoteEvent,
+    OnEvent,
+    SavedEvent,
+    Scores,
+    StepEvent,
+)
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.training.state import TrainingProgress
 from t2t_revival.training.stopping import Stopping
 
@@ -108,6 +117,7 @@ class CheckpointSaver:
     progress: TrainingProgress
     on_event: OnEvent
     chief: bool  # of several workers, the chief alone saves
+    dev_labels: Mapping[str, str]  # fingerprints of the dev data, which comparable evaluations share
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +145,26 @@ class CheckpointSaver:
         checkpoints.prune(output_dir, self.config.keep_checkpoints)
         self.step, self._saved_at = step, time.monotonic()
         self.on_event(SavedEvent(step, path))
+
+    def keep_best(self, scores: Scores) -> BestEvent | None:
+        """Keeps the checkpoint of the last update if its evaluation is one of the best.
+
+        It must be called before the evaluation is in dev.csv, so that a training that is killed in between
+        evaluates again.
+
+        Raises:
+            T2TError: the score that decides is not measured, or the checkpoint cannot be copied.
+        """
+        config, step = self.config, self.progress.step
+        score = config.best_score
+        if score == AUTO:
+            score = next((name for name in ("bleu", "f1") if name in scores), "loss")
+        if score not in scores:
+            raise T2TError(f"--best_metric={score} is not measured here: give one of {', '.join(scores)}")
+        rows = comparable_rows(config.output_dir, DEV, score, self.dev_labels)
+        values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(scores[score]))}
+        is_best = best.keep_best(config.output_dir, values, score, config.keep_best) == step
+        return BestEvent(step, config.output_dir / checkpoints.BEST, score) if is_best else None
 
 
 class TrainingCallback(keras.callbacks.Callback):
@@ -237,7 +267,10 @@ class TrainingCallback(keras.callbacks.Callback):
             return
         began = time.monotonic()
         self.scores = self._evaluate(self.model)
+        event = self._saver.keep_best(self.scores)
         self._reporter.report_scores(self.scores, time.monotonic() - began)
+        if event:
+            self._reporter.on_event(event)
         self._stopping.on_scores(self._progress.step, self.scores)
 
     def _is_over(self) -> bool:

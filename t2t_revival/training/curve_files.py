@@ -36,6 +36,11 @@ def csv_path(output_dir: Path, curve: str) -> Path:
     return output_dir / f"{curve}.csv"
 
 
+def cell(value: float) -> str:
+    """A score as a curve's file has it: rounded to 6 digits."""
+    return f"{value:.6g}"
+
+
 def read_curve(output_dir: Path, curve: str) -> list[dict[str, float]]:
     """The rows of a curve, oldest first; a row has the scores that were measured then."""
     return [numbers for _, numbers in _labels_and_numbers(output_dir, curve)]

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DEV, TRAIN, csv_path, drop_after, rename_smoothed_losses
+from t2t_revival.training.curve_files import DEV, TRAIN, cell, csv_path, drop_after, rename_smoothed_losses
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 
@@ -76,7 +76,7 @@ class Curves:
             "step": step,
             "target_tokens": seen.target_tokens,
             "seconds": f"{seen.seconds:.1f}",
-            **{name: f"{value:.6g}" for name, value in scores.items()},
+            **{name: cell(value) for name, value in scores.items()},
             **{name: label for name, label in self._labels.get(curve, {}).items() if label},
         }
         CsvTable(csv_path(self._output_dir, curve)).append(row)

@@ -51,13 +51,22 @@ class SavedEvent:
 
 
 @dataclass(frozen=True)
+class BestEvent:
+    """A checkpoint that is better than all before it, by a score; it is kept in a folder for that."""
+
+    step: int
+    folder: Path
+    score: str
+
+
+@dataclass(frozen=True)
 class NoteEvent:
     """One line of text for the user."""
 
     text: str
 
 
-Event = StepEvent | EvaluatedEvent | SavedEvent | NoteEvent
+Event = StepEvent | EvaluatedEvent | SavedEvent | BestEvent | NoteEvent
 OnEvent = Callable[[Event], None]
 
 

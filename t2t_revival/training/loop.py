@@ -23,6 +23,7 @@ from t2t_revival.training.callback import (
     Reporter,
     TrainingCallback,
 )
+from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
@@ -40,7 +41,7 @@ from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
-from t2t_revival.training.stopping import EarlyStopping, Stopping
+from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
 
 ENDLESS = sys.maxsize  # steps of `fit`: the callback ends it, since skipped updates take steps too
 
@@ -208,7 +209,7 @@ class Training:
         start = replace(self.start, data=fingerprints.train)
         with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
-            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief)
+            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief, labels[DEV])
             reporter = Reporter(progress, curves, self._on_event)
             evaluate = self._evaluate if chief else None
             history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
@@ -216,6 +217,8 @@ class Training:
             callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
             with stopping.handle_signals():
                 self._fit(callback, saver)
+        if chief and stopping.reason == EARLY:
+            best.mark_stopped_early(config.output_dir)
         return Result(
             progress.step,
             stopping.reason,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
+
+AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class RunConfig:
         max_nonfinite_steps: updates skipped in a row, since loss or gradients are not finite, after which
             training stops; at least 1.
         keep_checkpoints: how many of the newest checkpoints are kept. With 0 all are kept.
+        keep_best: how many of the best checkpoints are kept besides, in output_dir/best.
+        best_score: dev score by which they are the best; lower is better for "loss" and "perplexity". "auto"
+            is BLEU or F1 where dev sentences are decoded, else the loss.
         log_steps: updates between two reports. With 0 only the first and the last update are reported.
         patience: updates without a better score after which training stops. With 0 it never does.
         patience_score: score that early stopping watches; lower is better for "loss" and "perplexity".
@@ -46,6 +51,8 @@ class RunConfig:
     save_seconds: float = 600.0
     max_nonfinite_steps: int = 10
     keep_checkpoints: int = 20
+    keep_best: int = 1
+    best_score: Literal["auto", "loss", "perplexity", "accuracy", "bleu", "f1"] = AUTO
     log_steps: int = 100
     patience: int = 0
     patience_score: Literal["loss", "perplexity", "accuracy", "bleu", "f1"] = "loss"

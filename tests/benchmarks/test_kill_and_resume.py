@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.best import keep_best
 from tests.support.processes import Process, run_command
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -37,6 +38,7 @@ def training(folder, **changes):
     meta = {"step": 3, "seen": {"examples": changes.get("examples", 5), "seconds": changes.get("seconds", 1)}}
     row = (3, 5, changes.get("seconds", 1), changes.get("loss", 2.5))
     checkpoints.save(one.output / checkpoints.file_name(3), arrays, meta)
+    keep_best(one.output, {3: 2.5}, "loss", changes.get("best", 1))
     (one.output / "dev.csv").write_text("step,target_tokens,seconds,loss\n" + ",".join(map(str, row)) + "\n")
     return one
 
@@ -46,9 +48,10 @@ def training(folder, **changes):
     [
         ({"seconds": 9}, []),
         ({"shard": b"abd"}, ["shard x-train-00000-of-00001"]),
-        ({"weight": np.nextafter(np.float32(2), 3)}, ["model/transformer/a"]),
+        ({"weight": np.nextafter(np.float32(2), 3)}, ["model/transformer/a", "best"]),
         ({"examples": 6}, ["seen"]),
         ({"loss": 2.25}, ["dev.csv"]),
+        ({"best": 0}, ["best"]),
     ],
 )
 def test_a_difference_is_seen(tmp_path, changes, expected):

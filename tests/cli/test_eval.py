@@ -110,7 +110,7 @@ def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
     assert f"table    {out / 'eval-dev.csv'}" in lines
     assert (out / "eval-dev.png").read_bytes().startswith(b"\x89PNG")
     assert "best BLEU: step 12, 12.00" in lines
-    next_command = f"next: t2t-decoder --output_dir={out} --checkpoint_path={out / 'model.ckpt-12.npz'}"
+    next_command = f"next: t2t-decoder --output_dir={out} --checkpoint={out / 'model.ckpt-12.npz'}"
     assert lines[-1].startswith(next_command)
     assert [row["checkpoint"] for row in table(out)] == [
         "model.ckpt-7.npz",
@@ -176,7 +176,7 @@ def test_a_difference_within_the_noise_leaves_it_to_the_loss(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("lowest loss: step 7, 1.4 (BLEU does not decide: 100.00 at step 9 and ")
     assert " here are within the noise of 5 sentences, p = " in lines[-2]
-    assert f"--checkpoint_path={out / 'model.ckpt-7.npz'}" in lines[-1]
+    assert f"--checkpoint={out / 'model.ckpt-7.npz'}" in lines[-1]
 
 
 def test_checkpoints_that_the_training_removes_are_skipped_and_not_recommended(
@@ -240,20 +240,20 @@ def test_corrupt_checkpoints_are_named_and_skipped(out, scored, capsys, write_ch
     assert steps(captured.out) == [7]
     (out / "model.ckpt-7.npz").unlink()
     assert "no valid checkpoint in" in failure(capsys, run(out))
-    assert "corrupt checkpoint" in failure(capsys, run(out, f"--checkpoint_path={path}"))
+    assert "corrupt checkpoint" in failure(capsys, run(out, f"--checkpoint={path}"))
 
 
 def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write_checkpoint):
     for step in (8, 9):
         write_checkpoint(out, step)
-    assert run(out, f"--checkpoint_path={out / 'model.ckpt-8'}") == 0
+    assert run(out, f"--checkpoint={out / 'model.ckpt-8'}") == 0
     shutil.copytree(out, tmp_path / "copy")
-    assert run(out, f"--checkpoint_path={tmp_path / 'copy'}", "--eval_timeout_mins=0") == 0
+    assert run(out, f"--checkpoint={tmp_path / 'copy'}", "--eval_timeout_mins=0") == 0
     assert [name for name in scored if name.startswith("copy")] == [
         f"copy/model.ckpt-{s}.npz" for s in (7, 8, 9)
     ]
     assert table(out)[0]["checkpoint"] == "../copy/model.ckpt-7.npz"
-    assert f"--checkpoint_path={tmp_path / 'copy' / 'model.ckpt-9.npz'}" in capsys.readouterr().out
+    assert f"--checkpoint={tmp_path / 'copy' / 'model.ckpt-9.npz'}" in capsys.readouterr().out
 
 
 def test_it_waits_for_checkpoints(out, scored, capsys, monkeypatch, write_checkpoint):

@@ -117,7 +117,7 @@ def test_a_file_is_decoded_and_scored(run, place, shell):
 def test_checkpoints_are_evaluated_and_the_best_is_used(run, shell):
     flags = [f"--output_dir={run}", "--eval_use_test_set", "--eval_bleu_sentences=0"]
     (decode,) = shell.run("t2t-eval", *flags)
-    assert decode.startswith(f"t2t-decoder --output_dir={shlex.quote(str(run))} --checkpoint_path=")
+    assert decode.startswith(f"t2t-decoder --output_dir={shlex.quote(str(run))} --checkpoint=")
     assert decode.endswith(" --eval_use_test_set")
     shell.run(decode, QUICK)
     assert "on test, 4 sentences" in shell.out

@@ -17,6 +17,7 @@ from t2t_revival.cli import avg_all, trainer
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
@@ -327,7 +328,7 @@ def test_average(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "averaged 2 checkpoints (steps 2, 4)" in shown
     assert f"next: t2t-decoder --output_dir={trained}\n" in shown
-    assert checkpoints.select_checkpoint(trained).averaged
+    assert select_checkpoint(trained).averaged
 
 
 def test_average_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
         open_teachers([one, vocabulary])
     with pytest.raises(T2TError, match=r"problem has a model of translate_enfr, unlike .*one"):
         open_teachers([one, problem])
-    with pytest.raises(T2TError, match="--checkpoint_path is for a single --teacher"):
+    with pytest.raises(T2TError, match="--checkpoint is for a single --teacher"):
         open_teachers([one, one], str(one / "model.ckpt-5.npz"))
     with pytest.raises(T2TError, match="no trained model in"):
         open_teachers([tmp_path / "nowhere"])

@@ -84,7 +84,7 @@ def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:
     assert plain.lines() == (["ein Hund", "eine Katze"], ["ein Hund", "zwei Katzen"])
     assert plain.outputs != average.outputs
     assert command.names()[1:] == ["t2t-decoder", "t2t-avg-all", "t2t-decoder"]
-    checkpoints = [flags["checkpoint_path"] for name, flags in command.asked if name == "t2t-decoder"]
+    checkpoints = [flags["checkpoint"] for name, flags in command.asked if name == "t2t-decoder"]
     assert checkpoints == [place / "model.ckpt-1666.npz", place / "averaged" / "model.ckpt-1666.npz"]
     runs.decode(place, "dev", average=True)
     assert len(command.asked) == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from tests.support.commands import run, run_process
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
 
 
 def test_the_average_is_decoded(model: Path) -> None:
-    assert checkpoints.select_checkpoint(model).averaged
+    assert select_checkpoint(model).averaged
 
 
 def test_a_file_is_translated_line_by_line(

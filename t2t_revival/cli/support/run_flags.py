@@ -21,6 +21,7 @@ from t2t_revival.hints import datagen_command
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.problems.problem import Problem
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
+from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import IMPORTED_DATA, Run, load_hparams
@@ -47,12 +48,17 @@ def define_model(values: flags.FlagValues) -> None:
     """Adds the flags of a command that loads a trained model."""
     problem_flags.define_names(values)
     define(values)
-    command.define(
+    define_checkpoint(
         values,
-        None,
-        checkpoint_path="A checkpoint's file or a folder of checkpoints; by default output_dir's newest, or "
-        "its average.",
+        "by default output_dir's newest, or its average; its best where early stopping ended the training.",
     )
+
+
+def define_checkpoint(values: flags.FlagValues, default: str) -> None:
+    """Adds `--checkpoint`, which has T2T's name too; the help ends with the default."""
+    text = f"newest, best or average, or a checkpoint's file, or a folder of checkpoints; {default}"
+    command.define(values, None, checkpoint=text)
+    values["checkpoint_path"] = values["checkpoint"]
 
 
 def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str | None = "") -> None:
@@ -96,8 +102,9 @@ def decode_options(text: str | None, run: Run) -> DecodeHParams:
 
 def model_files(values: flags.FlagValues, folder: Path, run: Run) -> dict[str, Path]:
     """The files from which a trained model is loaded, by their names for errors."""
-    chosen = Path(values.checkpoint_path or folder).expanduser()
-    checkpoints = [*list_checkpoints(folder), *list_averaged(folder), *list_checkpoints(chosen)]
+    chosen = Path(values.checkpoint or folder).expanduser()
+    kept = [*list_checkpoints(folder), *list_averaged(folder), *list_best(folder)]
+    checkpoints = [*kept, *list_checkpoints(chosen)]
     paths = [
         chosen,
         chosen.with_name(f"{chosen.name}.npz"),
@@ -155,8 +162,8 @@ def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
     tensor2tensor's name of the problem agrees, and so does its hparams set of the same model.
     """
     folder = output_dir(values)
-    if "checkpoint_path" in values and values.checkpoint_path:
-        refuse_t2t(Path(values.checkpoint_path).expanduser(), values)
+    if "checkpoint" in values and values.checkpoint:
+        refuse_t2t(Path(values.checkpoint).expanduser(), values)
     return folder, run_in(values, folder)
 
 
@@ -182,11 +189,11 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
 def load_translator(
     values: flags.FlagValues, output_dir: Path, options: DecodeHParams, **settings: Any
 ) -> tuple[Translator, Path, str]:
-    """Loads the model of `--checkpoint_path`; also returns its file, and its step in words."""
+    """Loads the model of `--checkpoint`; also returns its file, and its step in words."""
     from t2t_revival.decoding.translator import Translator
 
     translator = Translator.load(
-        output_dir, values.checkpoint_path, options, on_damaged=warn_of_corruption, **settings
+        output_dir, values.checkpoint, options, on_damaged=warn_of_corruption, **settings
     )
     checkpoint = translator.checkpoint
     assert checkpoint is not None

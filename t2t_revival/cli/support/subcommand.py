@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.errors import T2TError
@@ -32,17 +33,25 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
         T2TError: the command failed; it has printed its own message.
         KeyboardInterrupt: the command or this process was interrupted.
     """
-    arguments = [f"--{flag}={value}" for flag, value in flags.items() if value is not None]
-    say("$ " + shlex.join([name, *arguments]))
-    module = "t2t_revival.cli." + name.removeprefix("t2t-").replace("-", "_")
-    code = f"import sys; from {module} import main; sys.argv[0] = {name!r}; sys.exit(main())"
+    say("$ " + shlex.join([name, *_arguments(flags)]))
     with _collect_signals() as received:
-        process = subprocess.Popen([sys.executable, "-c", code, *arguments], start_new_session=True)
-        status = _wait(process, received)
+        status = _wait(start_command(name, flags), received)
     if received or status in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if status:
         raise T2TError(f"{name} failed with exit status {status}; see its message above")
+
+
+def start_command(name: str, flags: Mapping[str, object], **settings: Any) -> subprocess.Popen[bytes]:
+    """Starts a command in a process of its own, which Ctrl-C does not reach; `settings` are of `Popen`."""
+    module = "t2t_revival.cli." + name.removeprefix("t2t-").replace("-", "_")
+    code = f"import sys; from {module} import main; sys.argv[0] = {name!r}; sys.exit(main())"
+    command = [sys.executable, "-c", code, *_arguments(flags)]
+    return subprocess.Popen(command, start_new_session=True, **settings)
+
+
+def _arguments(flags: Mapping[str, object]) -> list[str]:
+    return [f"--{flag}={value}" for flag, value in flags.items() if value is not None]
 
 
 @contextmanager

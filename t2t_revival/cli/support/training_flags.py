@@ -21,6 +21,8 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "save_checkpoints_secs": "save_seconds",
     "max_nonfinite_steps": "max_nonfinite_steps",
     "keep_checkpoint_max": "keep_checkpoints",
+    "keep_best": "keep_best",
+    "best_metric": "best_score",
     "log_step_count_steps": "log_steps",
     "eval_early_stopping_steps": "patience",
     "eval_early_stopping_metric": "patience_score",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory
+from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.training.checkpoints.file import (
     MODEL,
@@ -150,6 +151,7 @@ def average_latest(
     mix_data: bool = False,
     on_damaged: OnDamaged | None = None,
     on_note: Callable[[str], None] = lambda note: None,
+    of_best: bool = False,
 ) -> tuple[Path, list[int]]:
     """Averages the last checkpoints of a training, which may be running.
 
@@ -162,13 +164,14 @@ def average_latest(
         mix_data: whether checkpoints from before a change of the training data are averaged too.
         on_damaged: called with the fault of each corrupt checkpoint; `None` warns.
         on_note: called with a line for people on checkpoints that are left out or mixed.
+        of_best: whether the best ones, of those that it kept for that, are averaged instead of the last.
 
     Raises:
         T2TError: there is no valid checkpoint, or they are of different models.
     """
     count = count or load_hparams(output_dir).average_checkpoints
     while True:
-        listed = directory.list_checkpoints(output_dir)
+        listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
         valid = directory.latest_valid(wanted, count, on_damaged)
         if not valid:

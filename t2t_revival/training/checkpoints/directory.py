@@ -1,6 +1,6 @@
-"""Folders of checkpoints: listing, selecting, loading into a model, averaging and removing them.
+"""Folders of checkpoints: listing, loading into a model, averaging and removing them.
 
-Names are `model.ckpt-STEP.npz` in output_dir and `averaged/model.ckpt-STEP.npz` below it; `checkpoints.file`
+Names are `model.ckpt-STEP.npz` in output_dir, and in its folders `averaged` and `best`; `checkpoints.file`
 describes their content. A corrupt checkpoint is skipped, and the one before it used.
 """
 
@@ -31,9 +31,8 @@ from t2t_revival.utils.files import temporary_name
 if TYPE_CHECKING:
     import numpy as np
 
-AVERAGED = "averaged"
+AVERAGED, BEST = "averaged", "best"  # folders in output_dir
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
-TRAIN_OR_GIVE = "train with t2t-trainer, or give --checkpoint_path"
 MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
 QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
@@ -62,50 +61,20 @@ def file_name(step: int) -> str:
 
 def list_checkpoints(output_dir: Path) -> list[Checkpoint]:
     """The checkpoints that a training saved, oldest first, without averages."""
-    return _in_folder(Path(output_dir), averaged=False)
+    return in_folder(Path(output_dir), averaged=False)
 
 
 def list_averaged(output_dir: Path) -> list[Checkpoint]:
     """The averages that t2t-avg-all saved, oldest first."""
-    return _in_folder(Path(output_dir) / AVERAGED, averaged=True)
+    return in_folder(Path(output_dir) / AVERAGED, averaged=True)
 
 
-def _in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
+def in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
+    """The checkpoints in a folder, which are averages or not, oldest first."""
     if not folder.is_dir():
         return []
     names = ((NAME.fullmatch(path.name), path) for path in folder.iterdir())
     return sorted(Checkpoint(int(match[1]), averaged, path) for match, path in names if match)
-
-
-def select_checkpoint(
-    output_dir: Path, checkpoint_path: str | None = None, on_damaged: OnDamaged | None = None
-) -> Checkpoint:
-    """Selects the checkpoint to decode with: the newest valid one; at the same step, the average.
-
-    A training may save and remove checkpoints meanwhile.
-
-    Args:
-        output_dir: of the training.
-        checkpoint_path: a checkpoint's file, with or without ".npz", which is selected then, or a folder of
-            checkpoints to select from instead.
-        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
-
-    Raises:
-        T2TError: there is none.
-        CorruptCheckpointError: the file of `checkpoint_path` is corrupt.
-        CheckpointNotFoundError: the file of `checkpoint_path` does not exist.
-    """
-    if checkpoint_path:
-        path = Path(checkpoint_path).expanduser()
-        if not path.is_dir():
-            return _open_checkpoint(path)
-        output_dir = path
-    while True:
-        listed = list_checkpoints(output_dir) + list_averaged(output_dir)
-        if valid := latest_valid(listed, 1, on_damaged):
-            return valid[0]
-        if all(checkpoint.path.exists() for checkpoint in listed):  # none was removed since it was listed
-            raise T2TError(f"no {'valid ' if listed else ''}checkpoint in {output_dir}: {TRAIN_OR_GIVE}")
 
 
 def latest_valid(
@@ -115,8 +84,15 @@ def latest_valid(
 
     `on_damaged` is called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
     """
+    return first_valid(sorted(checkpoints, reverse=True), count, on_damaged)[::-1]
+
+
+def first_valid(
+    checkpoints: Iterable[Checkpoint], count: int, on_damaged: OnDamaged | None = None
+) -> list[Checkpoint]:
+    """The first `count` checkpoints that still exist and whose weights are valid; see `latest_valid`."""
     valid: list[Checkpoint] = []
-    for checkpoint in sorted(checkpoints, reverse=True):
+    for checkpoint in checkpoints:
         try:
             verify(checkpoint.path, prefixes=(MODEL,))
         except CorruptCheckpointError as error:
@@ -127,7 +103,7 @@ def latest_valid(
         valid.append(checkpoint)
         if len(valid) == count:
             break
-    return valid[::-1]
+    return valid
 
 
 def split_by_data(checkpoints: list[Checkpoint]) -> list[list[Checkpoint]]:
@@ -156,18 +132,12 @@ def quarantine(path: Path) -> Path:
     return path.rename(next(unused for unused in paths if not unused.exists()))
 
 
-def _open_checkpoint(path: Path) -> Checkpoint:
-    for candidate in (path, path.with_name(path.name + ".npz")):
-        if candidate.is_file():
-            step = verify(candidate, prefixes=(MODEL,))["step"]
-            return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
-    raise CheckpointNotFoundError(path)
-
-
 def remove_unfinished(output_dir: Path) -> None:
     """Removes incomplete files of checkpoints that a killed training was writing."""
-    for path in Path(output_dir).glob(temporary_name(Path("model.ckpt-*.npz")).name):
-        path.unlink()
+    pattern = temporary_name(Path("model.ckpt-*.npz")).name
+    for folder in (Path(output_dir), Path(output_dir) / BEST):
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
 def model_arrays(model: Any) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
 from t2t_revival.training.checkpoints.file import trained_on
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, save_run
 
 WEIGHTS = "model/transformer/w"
@@ -65,7 +66,7 @@ def test_the_folder_is_an_output_dir(model_dir: Path, tmp_path: Path) -> None:
     assert Run.load(tmp_path / "avg") == Run.load(model_dir)
     assert HParams.load(tmp_path / "avg") == HParams()
     assert (tmp_path / "avg" / "vocab.spm").stat().st_mtime_ns == (model_dir / "vocab.spm").stat().st_mtime_ns
-    assert checkpoints.select_checkpoint(tmp_path / "avg").step == 5
+    assert select_checkpoint(tmp_path / "avg").step == 5
 
 
 def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError, fingerprint
+from t2t_revival.training.checkpoints.selection import select_checkpoint
 
 
 def write(folder: Path, step: int, value: float = 0.0) -> Path:
@@ -217,12 +218,12 @@ def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
 
 def test_the_newest_is_decoded_and_the_average_where_it_is_as_new(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match="no checkpoint"):
-        checkpoints.select_checkpoint(tmp_path)
+        select_checkpoint(tmp_path)
     write(tmp_path, 1)
     checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
-    assert checkpoints.select_checkpoint(tmp_path).averaged
+    assert select_checkpoint(tmp_path).averaged
     write(tmp_path, 2)
-    assert checkpoints.select_checkpoint(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
+    assert select_checkpoint(tmp_path) == Checkpoint(2, False, tmp_path / "model.ckpt-2.npz")
 
 
 def damage(path: Path) -> None:
@@ -237,11 +238,11 @@ def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None
     for path in paths:
         damage(path)
     named: list[Path] = []
-    assert checkpoints.select_checkpoint(tmp_path, None, lambda error: named.append(error.path)).step == 2
+    assert select_checkpoint(tmp_path, None, lambda error: named.append(error.path)).step == 2
     assert named == paths
     assert all(path.exists() for path in paths)
     with pytest.warns(UserWarning, match=r"ckpt-3.npz: corrupt checkpoint .*, ignored: the one before it"):
-        checkpoints.select_checkpoint(tmp_path)
+        select_checkpoint(tmp_path)
     whole = checkpoints.latest_valid(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
     assert [checkpoint.step for checkpoint in whole] == [1, 2]
 
@@ -258,21 +259,21 @@ def test_beside_a_training_that_removes_what_is_looked_at(tmp_path: Path, monkey
 
     monkeypatch.setattr(checkpoints, "verify", removed_once)
     gone = write(tmp_path, 1)
-    assert checkpoints.select_checkpoint(tmp_path).step == 2
+    assert select_checkpoint(tmp_path).step == 2
     assert looked_at == [gone, tmp_path / "model.ckpt-2.npz"]
 
 
 def test_without_a_whole_one_there_is_none_to_decode(tmp_path: Path) -> None:
     damage(write(tmp_path, 1))
     with pytest.raises(T2TError, match=f"no valid checkpoint in {tmp_path}"):
-        checkpoints.select_checkpoint(tmp_path, None, lambda error: None)
+        select_checkpoint(tmp_path, None, lambda error: None)
 
 
 def test_a_given_one_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, 1)
     damage(write(tmp_path, 2))
     with pytest.raises(CorruptCheckpointError, match=r"ckpt-2.npz: corrupt checkpoint"):
-        checkpoints.select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-2"))
+        select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-2"))
 
 
 @pytest.mark.parametrize(("number", "damage"), [(errno.EIO, True), (errno.EACCES, False)])
@@ -302,7 +303,7 @@ def test_a_given_checkpoint_is_decoded(tmp_path: Path) -> None:
     write(tmp_path, 1)
     write(tmp_path, 2)
     for given in ("model.ckpt-1", "model.ckpt-1.npz"):
-        assert checkpoints.select_checkpoint(tmp_path, str(tmp_path / given)).step == 1
-    assert checkpoints.select_checkpoint(tmp_path / "elsewhere", str(tmp_path)).step == 2
+        assert select_checkpoint(tmp_path, str(tmp_path / given)).step == 1
+    assert select_checkpoint(tmp_path / "elsewhere", str(tmp_path)).step == 2
     with pytest.raises(T2TError, match="no checkpoint"):
-        checkpoints.select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-9"))
+        select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-9"))

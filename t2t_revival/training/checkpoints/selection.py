@@ -1,0 +1,82 @@
+"""Selection of the checkpoint that a model is used with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import best
+from t2t_revival.training.checkpoints.directory import (
+    AVERAGED,
+    Checkpoint,
+    OnDamaged,
+    first_valid,
+    list_averaged,
+    list_checkpoints,
+)
+from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
+
+NEWEST, BEST, AVERAGE = NAMES = ("newest", "best", "average")
+NONE_OF = {  # why a folder has no checkpoint of a name
+    NEWEST: "train with t2t-trainer, or give --checkpoint",
+    BEST: "t2t-trainer keeps it with --keep_best=1 where it evaluates; give --checkpoint=newest",
+    AVERAGE: "t2t-avg-all makes one",
+}
+
+
+def select_checkpoint(
+    output_dir: Path, checkpoint: str | None = None, on_damaged: OnDamaged | None = None
+) -> Checkpoint:
+    """Selects the checkpoint to decode with.
+
+    A training may save and remove checkpoints meanwhile.
+
+    Args:
+        output_dir: of the training.
+        checkpoint: "newest", "best" or "average"; or a checkpoint's file, with or without ".npz"; or a folder
+            of checkpoints to select from instead. `None` selects the newest valid one; at the same step, the
+            average; where early stopping ended the training without an average since, the best.
+        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
+
+    Raises:
+        T2TError: there is none.
+        CorruptCheckpointError: the given file is corrupt.
+        CheckpointNotFoundError: the given file does not exist.
+    """
+    if checkpoint and checkpoint not in NAMES:
+        path = Path(checkpoint).expanduser()
+        if not path.is_dir():
+            return _open(path)
+        output_dir, checkpoint = path, None
+    while True:
+        listed = candidates(Path(output_dir), checkpoint)
+        if valid := first_valid(listed, 1, on_damaged):
+            return valid[0]
+        if all(found.path.exists() for found in listed):  # none was removed since it was listed
+            kind = {AVERAGE: "average", BEST: "best checkpoint"}.get(checkpoint or NEWEST, "checkpoint")
+            raise T2TError(
+                f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[checkpoint or NEWEST]}"
+            )
+
+
+def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:
+    """The checkpoints of a name, the first choice first; `None` as in `select_checkpoint`."""
+    if name == BEST:
+        return best.list_best(output_dir)
+    if name == AVERAGE:
+        return list_averaged(output_dir)[::-1]
+    if name == NEWEST:
+        return list_checkpoints(output_dir)[::-1]
+    newest_first = sorted(list_checkpoints(output_dir) + list_averaged(output_dir), reverse=True)
+    has_average = bool(newest_first) and newest_first[0].averaged
+    if not has_average and best.was_stopped_early(output_dir):
+        return [*best.list_best(output_dir), *newest_first]
+    return newest_first
+
+
+def _open(path: Path) -> Checkpoint:
+    for candidate in (path, path.with_name(path.name + ".npz")):
+        if candidate.is_file():
+            step = verify(candidate, prefixes=(MODEL,))["step"]
+            return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
+    raise CheckpointNotFoundError(path)

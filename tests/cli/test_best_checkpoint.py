@@ -1,0 +1,145 @@
+"""The best checkpoint: kept by t2t-trainer, exported while training goes on, used by the other commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.cli import avg_all, decoder, eval, trainer
+from t2t_revival.cli.support import best_export
+from t2t_revival.cli.support.best_export import BestExport
+from t2t_revival.training.checkpoints.best import list_best
+from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
+
+pytestmark = pytest.mark.slow
+
+HPARAMS = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of 6 updates that keeps its last checkpoint, and its best two; the best is exported."""
+    folder = tmp_path_factory.mktemp("run")
+    assert trainer.main(command(folder)) == 0
+    return folder
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    flags = {
+        "problem": "translate_ende",
+        "hparams_set": "tiny",
+        "hparams": f"{HPARAMS},train_steps=6",
+        "data_source": "sample",
+        "data_dir": folder.parent / "data",
+        "output_dir": folder,
+        "vocab_size": 400,
+        "local_eval_frequency": 2,
+        "eval_bleu_sentences": 0,
+        "keep_checkpoint_max": 1,
+        "keep_best": 2,
+        "export_best": True,
+    }
+    return ["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more]
+
+
+def test_the_best_two_are_kept_and_the_best_is_exported(run: Path) -> None:
+    assert [checkpoint.step for checkpoint in list_checkpoints(run)] == [6]
+    assert [checkpoint.step for checkpoint in list_best(run)] == [6, 4], "the loss falls at every update"
+    versions = [path for path in (run / "export").iterdir() if path.name.isdecimal()]
+    assert versions
+    assert all((version / "saved_model.pb").exists() for version in versions)
+
+
+def test_the_decoder_takes_the_best(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in").write_text("the old dog\n")
+    flags = [f"--output_dir={run}", f"--decode_from_file={tmp_path / 'in'}", "--checkpoint=best"]
+    assert decoder.main(["t2t-decoder", *flags]) == 0
+    assert f"{run}/best/model.ckpt-6.npz" in capsys.readouterr().err
+
+
+def test_all_that_are_kept_are_evaluated(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [f"--output_dir={run}", "--eval_bleu_sentences=0"]
+    assert eval.main(["t2t-eval", *flags]) == 0
+    assert re.findall(r"^ +(\d) ", capsys.readouterr().out, re.MULTILINE) == ["4", "6"]
+    assert eval.main(["t2t-eval", *flags, "--checkpoint=newest"]) == 0
+    assert re.findall(r"^ +(\d) ", capsys.readouterr().out, re.MULTILINE) == ["6"]
+
+
+def test_the_best_are_averaged(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert avg_all.main(["t2t-avg-all", f"--output_dir={run}", "--checkpoint=best"]) == 0
+    shown = capsys.readouterr().out
+    assert "averaged 2 checkpoints (steps 4, 6)" in shown
+    assert f"next: t2t-decoder --output_dir={run} --checkpoint=average\n" in shown
+    assert list_averaged(run)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--best_metric=f1"], "--best_metric=f1: not a metric of translate_ende"),
+        (["--best_metric=bleu"], "--best_metric=bleu needs --eval_bleu_sentences above 0"),
+        (["--keep_best=0"], "--export_best needs --keep_best above 0"),
+        (["--keep_best=-1"], "keep_best"),
+    ],
+)
+def test_flags_that_contradict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], expected: str
+) -> None:
+    assert trainer.main(command(tmp_path / "new", *flags)) in (1, 2)
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_averages_of_each_checkpoint_are_not_of_the_best(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert avg_all.main(["t2t-avg-all", f"--model_dir={run}", "--checkpoint=best"]) == 1
+    assert "--checkpoint is for a single average" in capsys.readouterr().err
+
+
+def test_an_export_that_fails_is_told_with_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BestExport({"output_dir": tmp_path / "nowhere"}) as export:
+        export.ask()
+        export.finish()
+    said = capsys.readouterr().err
+    assert "warning: t2t-exporter: error: no trained model in" in said
+    assert f"again: t2t-exporter --output_dir={tmp_path}/nowhere --checkpoint=best" in said
+
+
+def test_an_interrupted_export_names_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with BestExport({"output_dir": tmp_path}) as export:
+        export.ask()
+    said = capsys.readouterr().err
+    assert f"is not exported: t2t-exporter --output_dir={tmp_path} --checkpoint=best" in said
+
+
+def test_one_export_runs_at_a_time_and_the_last_wish_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    class Process:
+        returncode = None
+
+        def poll(self) -> int | None:
+            return self.returncode
+
+        def wait(self) -> None:
+            self.returncode = 0
+
+    def start(name: str, flags: object, **settings: object) -> Process:
+        started.append(Process())
+        return started[-1]
+
+    monkeypatch.setattr(best_export, "start_command", start)
+    with BestExport({"output_dir": tmp_path}) as export:
+        export.ask()
+        export.ask()
+        export.ask()
+        assert len(started) == 1
+        export.finish()
+    assert len(started) == 2

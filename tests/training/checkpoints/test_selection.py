@@ -1,0 +1,72 @@
+"""The checkpoint that a model is used with."""
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_stopped_early
+from t2t_revival.training.checkpoints.selection import select_checkpoint
+from tests.training.checkpoints.test_best import write
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Checkpoints of the steps 2 and 3, an average at 2, and the best, of step 1, which is pruned."""
+    for step, loss in ((1, 1.0), (2, 3.0), (3, 2.0)):
+        write(tmp_path, step)
+        keep_best(tmp_path, {1: 1.0, step: loss}, "loss", 1)
+    checkpoints.prune(tmp_path, 2)
+    checkpoints.average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (None, "model.ckpt-3.npz"),
+        ("newest", "model.ckpt-3.npz"),
+        ("best", "best/model.ckpt-1.npz"),
+        ("average", "averaged/model.ckpt-2.npz"),
+    ],
+)
+def test_a_checkpoint_has_a_name(run: Path, name: str | None, expected: str) -> None:
+    assert select_checkpoint(run, name).path == run / expected
+
+
+def test_after_early_stopping_the_best_is_the_default(run: Path) -> None:
+    mark_stopped_early(run)
+    assert select_checkpoint(run).path == run / "best" / "model.ckpt-1.npz"
+    assert select_checkpoint(run, "newest").step == 3
+
+
+def test_an_average_of_the_last_is_preferred_to_the_best(run: Path) -> None:
+    mark_stopped_early(run)
+    checkpoints.average(checkpoints.list_checkpoints(run), run)
+    assert select_checkpoint(run).path == run / "averaged" / "model.ckpt-3.npz"
+
+
+def test_a_corrupt_best_is_named_and_the_newest_used(run: Path) -> None:
+    mark_stopped_early(run)
+    damaged = list_best(run)[0].path
+    damaged.write_bytes(damaged.read_bytes()[:-50])
+    named = []
+    assert select_checkpoint(run, None, lambda error: named.append(error.path)).step == 3
+    assert named == [damaged]
+    with pytest.raises(T2TError, match="no valid best checkpoint"):
+        select_checkpoint(run, "best", lambda error: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("newest", "no checkpoint in .*train with t2t-trainer"),
+        ("best", "no best checkpoint in .*--keep_best=1"),
+        ("average", "no average in .*t2t-avg-all makes one"),
+        ("bset", "no checkpoint bset"),
+    ],
+)
+def test_a_name_without_a_checkpoint(tmp_path: Path, name: str, expected: str) -> None:
+    with pytest.raises(T2TError, match=expected):
+        select_checkpoint(tmp_path, name)
