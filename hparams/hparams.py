@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,9 @@ class HParams:
     learning_rate_decay_steps: int = 5000  # updates; for linear_decay, exp_decay and the cosine decays
     learning_rate_decay_rate: float = 1.0  # for exp_decay: factor per learning_rate_decay_steps (T2T)
     learning_rate_decay_staircase: bool = False  # for exp_decay: decay in steps, not continuously (T2T)
+
+    ema_decay: float = 0.0  # decay per update of the weights' moving average, which is used then; 0: none
+    freeze: str = ""  # regular expression: weights whose paths have a match stay as they are
 
     # Batches (section 5.1)
     batch_size: int = 4096  # tokens per replica, padding included, over the longer of source and target
@@ -250,7 +254,7 @@ RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (  # all false fo
         "at least 0 and below 1",
         lambda value: 0 <= value < 1,
         "layer_prepostprocess_dropout attention_dropout relu_dropout label_smoothing optimizer_adam_beta1 "
-        "optimizer_adam_beta2",
+        "optimizer_adam_beta2 ema_decay",
     ),
     ("above 1", lambda value: 1 < value < math.inf, "length_bucket_step"),
 )
@@ -274,6 +278,10 @@ def _combination_faults(h: HParams) -> list[str]:
         for name, size in channels.items()
         if size % h.num_heads
     ]
+    try:
+        re.compile(h.freeze)
+    except re.error as error:
+        faults.append(f"freeze={h.freeze!r} is not a regular expression: {error}")
     if h.pos not in POSITIONS:
         faults.append(f"pos={h.pos!r} is not one of {', '.join(POSITIONS)}")
     if h.decoder_self_attention not in DECODER_SELF_ATTENTIONS:

@@ -76,6 +76,8 @@ class Experiment:
         data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run))
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
+            if self.config.warm_start:
+                self.config.warm_start.check(run)
             if not chief:
                 return Training(data, hparams, self.config, strategy=strategy).run()
             decode_hparams = DecodeHParams.parse("", run.decode_hparams)

@@ -24,6 +24,7 @@ from t2t_revival.training.curve_files import best_row
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
 from t2t_revival.training.run_config import AUTO, RunConfig
+from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
@@ -46,7 +47,16 @@ def command_flags() -> flags.FlagValues:
     training_flags.define(values)
     command.define(
         values,
+        None,
+        warm_start_from="An output_dir, or a checkpoint's file in one, with whose weights and vocabulary a "
+        "new run starts, at step 0.",
+        freeze="Regular expression: weights whose paths have a match are not trained, such as "
+        "'encoder/|embedding'. The same as the hparam.",
+    )
+    command.define(
+        values,
         False,
+        warm_start_partial="Take the weights that fit the new model, and name the others.",
         export_best="Write a version of output_dir/export whenever a checkpoint is the best, while the "
         "training goes on.",
     )
@@ -59,9 +69,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _train(values: flags.FlagValues) -> int:
-    problem = problem_flags.require_text(problem_flags.problem_from(values))
+    warm_start = _warm_start(values)
+    vocab_file = warm_start.vocabulary if warm_start else None
+    problem = problem_flags.require_text(problem_flags.problem_from(values, vocab_file))
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
+    if values.freeze is not None:
+        hparams = hparams.replace(freeze=values.freeze)
     _check_metrics(values, problem)
     check_place(output_dir, problem.name, values.hparams_set)
     several = values.strategy == "multi_worker"
@@ -77,15 +91,31 @@ def _train(values: flags.FlagValues) -> int:
     elif not several:  # of several workers, only the chief knows the evaluations
         _check_unfinished(values, problem, hparams, output_dir)
     tensorflow_setup.load_tensorflow(values)
-    return _run(values, problem, hparams, output_dir)
+    return _run(values, problem, hparams, output_dir, warm_start)
 
 
-def _run(values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, output_dir: Path) -> int:
+def _warm_start(values: flags.FlagValues) -> WarmStart | None:
+    if not values.warm_start_from:
+        if values.warm_start_partial:
+            raise T2TError("--warm_start_partial needs --warm_start_from")
+        return None
+    path = run_flags.refuse_t2t(Path(values.warm_start_from).expanduser(), values, "warm_start_from")
+    return WarmStart.open(path, values.warm_start_partial)
+
+
+def _run(
+    values: flags.FlagValues,
+    problem: Text2TextProblem,
+    hparams: HParams,
+    output_dir: Path,
+    warm_start: WarmStart | None,
+) -> int:
     """Trains; returns the exit status."""
     from t2t_revival.experiment import Experiment
 
     config = RunConfig(
         output_dir=output_dir,
+        warm_start=warm_start,
         num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
         **field_values(values, training_flags.RUN_CONFIG_FLAGS),
     )

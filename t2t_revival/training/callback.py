@@ -266,7 +266,8 @@ class TrainingCallback(keras.callbacks.Callback):
         if not self._evaluate:
             return
         began = time.monotonic()
-        self.scores = self._evaluate(self.model)
+        with self.model.optimizer.averaged_weights():
+            self.scores = self._evaluate(self.model)
         event = self._saver.keep_best(self.scores)
         self._reporter.report_scores(self.scores, time.monotonic() - began)
         if event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import keras
 
 from t2t_revival.errors import T2TError
@@ -33,10 +35,14 @@ def compile_model(
 
     Args:
         model: compiled in place, and returned.
-        hparams: reads `label_smoothing` and what `make_optimizer` reads.
+        hparams: reads `label_smoothing`, `freeze` and what `make_optimizer` reads.
         accumulate: number of micro-batches of an update.
         xla: whether XLA compiles the training step.
+
+    Raises:
+        T2TError: as `freeze`.
     """
+    freeze(model, hparams.freeze)
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(
         optimizer=make_optimizer(hparams, accumulate, adam),
@@ -49,3 +55,21 @@ def compile_model(
     logits = keras.ops.zeros((1, 1, model.vocab_size))
     keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model
+
+
+def freeze(model: TrainingTransformer, pattern: str) -> None:
+    """Has training leave the weights as they are whose paths have a match of a regular expression.
+
+    Raises:
+        T2TError: no weight has one, or every weight.
+    """
+    if not pattern:
+        return
+    weights = model.trainable_variables
+    frozen = [weight for weight in weights if re.search(pattern, weight.path)]
+    if not frozen:
+        raise T2TError(f"--freeze={pattern} matches no weight; they have paths such as {weights[0].path}")
+    if len(frozen) == len(weights):
+        raise T2TError(f"--freeze={pattern} matches all weights: nothing would be trained")
+    for weight in frozen:
+        weight.trainable = False

@@ -28,6 +28,10 @@ class FusedUpdate:
         self._weights = [v.value if isinstance(v, keras.Variable) else v for v in variables]
         self._momentums = [optimizer._momentums[index].value for index in indices]
         self._velocities = [optimizer._velocities[index].value for index in indices]
+        self._averaged: list[tuple[Any, Any]] = []  # weights and their moving averages, if they are kept
+        if optimizer.ema_decay:
+            averages = [optimizer._averages[index].value for index in indices]
+            self._averaged = list(zip(self._weights, averages, strict=True))
         self._sums: list[Any] = []  # of the gradients of an update's micro-batches, if it has several
         if optimizer.gradient_accumulation_steps:
             self._sums = [optimizer._accumulated_gradients[index].value for index in indices]
@@ -68,9 +72,17 @@ class FusedUpdate:
             for gradient, weight, momentum, velocity in variables:
                 arguments = (gradient, momentum, velocity, scalars, divisor)
                 strategy.extended.update(weight, _apply_adam, args=arguments, group=False)
+            for weight, average in self._averaged:
+                strategy.extended.update(average, _move, args=(weight, self._share_of_weight()), group=False)
             self._optimizer.after_update()
 
         tf.cond(tf.math.is_finite(sum_of_squares), update, self._optimizer.after_skipped_update)
+
+    def _share_of_weight(self) -> Any:
+        """The share of the weight in its new average: all of it after the first update."""
+        optimizer = self._optimizer
+        is_first = optimizer._iterations.value < optimizer.micro_batches
+        return tf.where(is_first, 1.0, 1.0 - optimizer.ema_decay)
 
     def _scalars(self) -> dict[str, Any]:
         """Arguments of `ResourceApplyAdam` that are the same for all weights, float32."""
@@ -97,6 +109,11 @@ def _apply_adam(
         use_locking=True,
         **{name: tf.cast(scalar, weight.dtype) for name, scalar in scalars.items()},
     )
+
+
+def _move(average: Any, weight: Any, share: Any) -> None:
+    """Moves an average towards its weight."""
+    average.assign_add(tf.cast(share, average.dtype) * (tf.convert_to_tensor(weight) - average))
 
 
 def _values(gradient: Any) -> Any:

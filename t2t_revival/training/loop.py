@@ -168,6 +168,9 @@ class Training:
         if self.workers.chief:
             start = _load_latest(self._model, output_dir, self._on_event)
         step = self.workers.all_reduce_max(start.step)
+        if not step and self._config.warm_start:
+            for note in self._config.warm_start.assign_to(self._model):
+                self._on_event(NoteEvent(note))
         if step == start.step:
             return start
         path = output_dir / checkpoints.file_name(step)

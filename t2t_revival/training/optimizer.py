@@ -7,6 +7,8 @@ doubled (Micikevicius et al., 2018, "Mixed Precision Training").
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import keras
@@ -36,7 +38,46 @@ class FusedAdam(keras.optimizers.Adam):
     the number of updates stay as they are. Gradients whose squares, which Adam's moments hold, overflow
     count as not finite. With Keras's further options (`clipnorm`, `weight_decay`, `use_ema`, `amsgrad` ...)
     Keras makes the update, and none is skipped.
+
+    Args:
+        ema_decay: decay per update of a moving average of each weight, which begins with the weight after the
+            first update; for the fused kernel only. 0 keeps none. Keras's `use_ema` would put the averages in
+            the weights' place when `fit` ends, so that a training could not go on from there.
+        **kwargs: see `keras.optimizers.Adam`.
     """
+
+    def __init__(self, *args: Any, ema_decay: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.ema_decay = ema_decay
+        self._averages: list[Any] = []
+
+    def build(self, var_list: Any) -> None:
+        if self.built:
+            return
+        super().build(var_list)
+        if self.ema_decay:
+            self._averages = self.add_optimizer_variables(var_list, "average")
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"ema_decay": self.ema_decay} if self.ema_decay else {}  # else Keras's Adam takes it too
+        return {**super().get_config(), **own}
+
+    @property
+    def averages(self) -> list[tuple[Any, Any]]:
+        """Each trained weight and its moving average; empty where none are kept."""
+        return list(zip(self._trainable_variables, self._averages, strict=True)) if self._averages else []
+
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """Puts the moving averages in the weights' place within the block, where they are kept."""
+        own = [(weight, weight.numpy()) for weight, _ in self.averages if self.updates]
+        for weight, average in self.averages if own else ():
+            weight.assign(average)
+        try:
+            yield
+        finally:
+            for weight, values in own:
+                weight.assign(values)
 
     def learning_rate_at(self, step: int) -> Any:
         """The learning rate of update number `step`, counted from 1."""
@@ -95,6 +136,8 @@ class FusedAdam(keras.optimizers.Adam):
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
         if self._uses_fused_kernel:
             self._apply_fused(grads, trainable_variables)
+        elif self.ema_decay:
+            raise ValueError("ema_decay needs the TensorFlow backend, and none of Keras's further options")
         else:
             super()._backend_apply_gradients(grads, trainable_variables)
 
@@ -170,6 +213,7 @@ def make_optimizer(hparams: HParams, accumulate: int = 1, kind: type[FusedAdam] 
         beta_1=hparams.optimizer_adam_beta1,
         beta_2=hparams.optimizer_adam_beta2,
         epsilon=hparams.optimizer_adam_epsilon,
+        ema_decay=hparams.ema_decay,
         gradient_accumulation_steps=accumulate if accumulate > 1 else None,
         name="adam",
     )

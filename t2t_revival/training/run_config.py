@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from t2t_revival.training.warm_start import WarmStart
+
 AUTO: Final = "auto"
 
 
@@ -17,6 +19,7 @@ class RunConfig:
 
     Attributes:
         output_dir: folder of checkpoints and curves.
+        warm_start: weights to start with where output_dir has no checkpoint; `None` draws them.
         strategy: distribution over devices. "default" uses one device; "mirrored" all GPUs; "auto" is
             "mirrored" where there are several GPUs; "multi_worker" uses all GPUs of the machines in
             TF_CONFIG, see t2t-make-tf-configs.
@@ -42,6 +45,7 @@ class RunConfig:
     """
 
     output_dir: Path
+    warm_start: WarmStart | None = None
     strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     xla: bool = False

@@ -88,8 +88,11 @@ def define_names(values: flags.FlagValues) -> None:
     )
 
 
-def problem_from(values: flags.FlagValues) -> Problem:
-    """Imports the user's package, and returns the problem that the flags name."""
+def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Problem:
+    """Imports the user's package, and returns the problem that the flags name.
+
+    `vocab_file` is the vocabulary where `--vocab_file` gives none.
+    """
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     if not values.problem:
@@ -99,6 +102,8 @@ def problem_from(values: flags.FlagValues) -> Problem:
         for name in ("vocab_file", "auto_trees", "gold_share")
         if values[name].present
     }
+    if vocab_file:
+        own.setdefault("vocab_file", str(vocab_file))
     return registry.problem(
         values.problem,
         data_source=values.data_source,

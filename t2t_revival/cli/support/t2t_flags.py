@@ -56,12 +56,6 @@ GONE: dict[str, tuple[Row, ...]] = {
         ),
         Row("keep_checkpoint_every_n_hours", "--keep_checkpoint_max", "0 keeps all"),
         Row(
-            "warm_start_from",
-            "",
-            "train on in a copy of the output_dir, with another `--data_dir` and the copy's vocabulary as "
-            "`--vocab_file`",
-        ),
-        Row(
             "worker_gpu gpu_order optionally_use_dist_strat",
             "--strategy",
             "all visible GPUs are used; CUDA_VISIBLE_DEVICES selects them",
@@ -153,7 +147,7 @@ GONE: dict[str, tuple[Row, ...]] = {
 }
 SAME = {  # T2T's flags of which each command has one of this name
     "t2t-trainer": "problem hparams_set hparams t2t_usr_dir registry_help data_dir output_dir tmp_dir "
-    "train_steps random_seed local_eval_frequency save_checkpoints_secs keep_checkpoint_max "
+    "warm_start_from train_steps random_seed local_eval_frequency save_checkpoints_secs keep_checkpoint_max "
     "log_step_count_steps eval_early_stopping_steps eval_early_stopping_metric "
     "eval_early_stopping_metric_delta",
     "t2t-datagen": "data_dir tmp_dir t2t_usr_dir problem",

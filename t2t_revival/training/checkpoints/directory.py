@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.file import (
+    EMA,
     MODEL,
     OPTIMIZER,
     CheckpointNotFoundError,
@@ -94,7 +95,7 @@ def first_valid(
     valid: list[Checkpoint] = []
     for checkpoint in checkpoints:
         try:
-            verify(checkpoint.path, prefixes=(MODEL,))
+            verify(checkpoint.path, prefixes=(MODEL, EMA))
         except CorruptCheckpointError as error:
             (on_damaged or _warn)(error)
             continue
@@ -147,8 +148,19 @@ def model_arrays(model: Any) -> dict[str, np.ndarray]:
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
-    """Moments of an optimizer, by their names in a checkpoint."""
-    return {OPTIMIZER + v.path: v.numpy() for v in optimizer.moments}
+    """Moments of an optimizer, and averages of weights, by their names in a checkpoint."""
+    averages = {EMA + weight.path: average.numpy() for weight, average in optimizer.averages}
+    return {**{OPTIMIZER + v.path: v.numpy() for v in optimizer.moments}, **averages}
+
+
+def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """Reads the weights to use, by their names in a checkpoint, and the meta data.
+
+    Where a checkpoint has moving averages of weights, they stand in the weights' place. Raises as `load`.
+    """
+    arrays, meta = load(path, prefixes=(MODEL, EMA))
+    averages = {name: arrays.pop(name) for name in list(arrays) if name.startswith(EMA)}
+    return {**arrays, **{MODEL + name.removeprefix(EMA): array for name, array in averages.items()}}, meta
 
 
 def restore_weights(model: Any, path: Path) -> int:
@@ -157,8 +169,8 @@ def restore_weights(model: Any, path: Path) -> int:
     Raises:
         T2TError: the file is corrupt, or of another model; names the first difference.
     """
-    arrays, meta = load(path, prefixes=(MODEL,))
-    _check_architecture(model, meta, path)
+    arrays, meta = load_weights(path)
+    check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     return meta["step"]
 
@@ -174,9 +186,11 @@ def restore(model: Any, path: Path) -> dict:
         raise T2TError(
             f"{path}: training cannot resume from an average; give the training's own --output_dir"
         )
-    _check_architecture(model, meta, path)
+    check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
+    for weight, average in model.optimizer.averages:  # of a training without them, the weights themselves
+        average.assign(arrays.get(EMA + weight.path, arrays[MODEL + weight.path]))
     for variable in model.non_trainable_variables:  # random states, which come and go with dropout
         if MODEL + variable.path in arrays:
             variable.assign(arrays[MODEL + variable.path])
@@ -186,7 +200,7 @@ def restore(model: Any, path: Path) -> dict:
     return meta
 
 
-def _check_architecture(model: Any, meta: dict, path: Path) -> None:
+def check_architecture(model: Any, meta: dict, path: Path) -> None:
     """Rejects a checkpoint of another model whose weights have the same names and shapes, as with heads."""
     for field, value in model.hparams.architecture().items():
         stored = meta.get("architecture", {}).get(field, value)

@@ -2,6 +2,7 @@
 
     model/<variable path>        weights and random states
     optimizer/<variable path>    Adam's moments
+    ema/<variable path>          moving averages of weights, which are used in their place where they are kept
     meta                         JSON: format, step, architecture, position in the data, its fingerprint,
                                  tokens seen, checksums
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FORMAT = 1
-MODEL, OPTIMIZER, META, CHECKSUMS = "model/", "optimizer/", "meta", "checksums"
+MODEL, OPTIMIZER, EMA, META, CHECKSUMS = "model/", "optimizer/", "ema/", "meta", "checksums"
 SUFFIX = ".npy"
 CORRUPTION = (None, errno.EINVAL, errno.EIO)  # an offset outside of the file; a block that cannot be read
 
@@ -75,7 +76,9 @@ def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) 
             _write(archive, META, np.frombuffer(text.encode(), np.uint8))
 
 
-def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[dict[str, np.ndarray], dict]:
+def load(
+    path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER, EMA)
+) -> tuple[dict[str, np.ndarray], dict]:
     """Reads a checkpoint and verifies the arrays that it reads.
 
     Args:
@@ -95,7 +98,7 @@ def load(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> tuple[di
         return {name: _read(archive, name) for name in names}, meta
 
 
-def verify(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER)) -> dict:
+def verify(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER, EMA)) -> dict:
     """Verifies a checkpoint as `load` does, and returns its meta data alone."""
     with _opened(path) as (archive, meta):
         for name in _checksums(archive):
@@ -110,7 +113,7 @@ def fingerprint(path: Path) -> str:
     Only names and checksums are read; raises as `load`.
     """
     with _opened(path) as (archive, _):
-        weights = {name: crc for name, crc in _checksums(archive).items() if name.startswith(MODEL)}
+        weights = {name: crc for name, crc in _checksums(archive).items() if name.startswith((MODEL, EMA))}
         return f"{zlib.crc32(json.dumps(weights, sort_keys=True).encode()):08x}"
 
 

@@ -81,5 +81,5 @@ def test_every_field_of_a_config_has_a_description(owner):
 
 def test_the_trainer_has_a_flag_for_each_field_of_a_run():
     named = set(RUN_CONFIG_FLAGS.values())
-    set_by_the_command = {"output_dir", "num_parallel_batches"}
+    set_by_the_command = {"output_dir", "num_parallel_batches", "warm_start"}
     assert named | set_by_the_command == {field.name for field in dataclasses.fields(RunConfig)}

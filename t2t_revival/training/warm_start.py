@@ -1,0 +1,120 @@
+"""Weights of another training, with which a new one starts (T2T's `--warm_start_from`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints.directory import (
+    BEST,
+    MODEL,
+    Checkpoint,
+    assign,
+    check_architecture,
+    load_weights,
+)
+from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.run import FILE_NAME, Run
+
+LISTED = 8  # weights that a note names
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Another training's checkpoint.
+
+    Attributes:
+        output_dir: of the other training.
+        checkpoint: with whose weights, or their moving averages, the new training starts.
+        partial: whether only the weights that fit are taken.
+    """
+
+    output_dir: Path
+    checkpoint: Checkpoint
+    partial: bool = False
+
+    @classmethod
+    def open(cls, path: Path, partial: bool = False) -> WarmStart:
+        """Selects the checkpoint of an output_dir, of its folders best and averaged, or a file.
+
+        Raises:
+            T2TError: there is no trained model, or no checkpoint.
+        """
+        path = path.expanduser().absolute()
+        folder = next((place for place in (path, *path.parents[:2]) if (place / FILE_NAME).exists()), None)
+        if folder is None:
+            raise T2TError(f"--warm_start_from={path}: not the output_dir of a training, nor a file in one")
+        name = BEST if path == folder / BEST else str(path)
+        return cls(folder, select_checkpoint(folder, None if path == folder else name), partial)
+
+    @property
+    def vocabulary(self) -> Path:
+        """The vocabulary of the other training."""
+        return self.output_dir / Run.load(self.output_dir).vocabulary
+
+    def check(self, run: Run) -> None:
+        """Checks that a new run has the vocabulary of the other training, and outputs of the same kind.
+
+        Raises:
+            T2TError: it has not.
+        """
+        other = Run.load(self.output_dir)
+        if other.problem != run.problem and other.problem in registry.list_problems():
+            kinds = [registry.problem(name).eval_metrics() for name in (other.problem, run.problem)]
+            if kinds[0] != kinds[1]:
+                raise T2TError(
+                    f"--warm_start_from={self.output_dir}: a model of {other.problem} cannot become one of "
+                    f"{run.problem}"
+                )
+        if other.fingerprint != run.fingerprint:
+            raise T2TError(
+                f"--warm_start_from={self.output_dir}: that model has another vocabulary than the data in "
+                f"{run.data_dir}: give another --data_dir; t2t-trainer makes data with that vocabulary"
+            )
+
+    def assign_to(self, model: Any) -> list[str]:
+        """Assigns the weights to a model; returns notes for people, the first on the checkpoint.
+
+        Raises:
+            T2TError: a weight does not fit, or none where some may not; or a weight is not finite.
+        """
+        path = self.checkpoint.path
+        arrays, meta = load_weights(path)
+        for name, array in arrays.items():
+            if not np.isfinite(array).all():
+                raise T2TError(
+                    f"{path}: {name.removeprefix(MODEL)} is not finite: take an earlier checkpoint"
+                )
+        note = f"starting with the weights of {path} (step {meta['step']})"
+        if not self.partial:
+            check_architecture(model, meta, path)
+            assign(model.weights, arrays, MODEL, path)
+            return [note]
+        fitting = [weight for weight in model.weights if _fits(weight, arrays)]
+        if not fitting:
+            raise T2TError(f"{path}: no weight fits this model")
+        for weight in fitting:
+            weight.assign(arrays[MODEL + weight.path])
+        taken = {weight.path for weight in fitting}
+        fresh = [weight.path for weight in model.weights if weight.path not in taken]
+        unused = [name for name in (key.removeprefix(MODEL) for key in arrays) if name not in taken]
+        return [
+            note,
+            f"{len(fitting)} of {len(model.weights)} weights taken",
+            *(_list(what, names) for what, names in (("fresh", fresh), ("not used", unused)) if names),
+        ]
+
+
+def _fits(weight: Any, arrays: dict[str, np.ndarray]) -> bool:
+    array = arrays.get(MODEL + weight.path)
+    return array is not None and tuple(array.shape) == tuple(weight.shape)
+
+
+def _list(what: str, names: list[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{what}: {', '.join(names[:LISTED])}{more}"

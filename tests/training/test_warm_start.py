@@ -1,0 +1,291 @@
+"""A training that starts with the weights of another one, weights that stay as they are, moving averages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.checkpoints.best import keep_best
+from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER, fingerprint
+from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.events import NoteEvent
+from t2t_revival.training.run import Run, check_same
+from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.warm_start import WarmStart
+from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+
+slow = pytest.mark.slow
+SHORT = HPARAMS.replace(train_steps=3)
+DECAY = 0.75
+
+
+@pytest.fixture(scope="module")
+def general(shards: list[Path], models: dict, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of 3 updates, with the files of a run."""
+    folder = tmp_path_factory.mktemp("general")
+    train(shards, SHORT, VOCAB, RunConfig(folder))
+    save_run(folder)
+    return folder
+
+
+def save_run(folder: Path, problem: str = "translate_ende", fingerprint: str = "a") -> Run:
+    run = Run(problem, "tiny", "data", "vocab.spm", fingerprint, {})
+    run.save(folder)
+    return run
+
+
+def weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: array for name, array in arrays.items() if name.startswith(MODEL) and array.dtype == "f"}
+
+
+def started(shards: list[Path], out: Path, warm_start: WarmStart, hparams: HParams = SHORT) -> list[str]:
+    """Trains from there on; returns the notes."""
+    events: list = []
+    train(shards, hparams, VOCAB, RunConfig(out, warm_start=warm_start), on_event=events.append)
+    return [event.text for event in events if isinstance(event, NoteEvent)]
+
+
+@slow
+def test_weights_are_the_others_and_all_else_is_new(
+    shards: list[Path], general: Path, tmp_path: Path
+) -> None:
+    still = SHORT.replace(learning_rate_constant=1e-30)
+    notes = started(shards, tmp_path, WarmStart.open(general), still)
+    before, after = final_arrays(general), final_arrays(tmp_path)
+    assert weights(before)
+    for name, array in weights(before).items():
+        np.testing.assert_array_equal(after[name], array)
+    assert checkpoints.list_checkpoints(tmp_path)[-1].step == 3
+    moments = [name for name in before if name.startswith(OPTIMIZER)]
+    assert any(not np.array_equal(before[name], after[name]) for name in moments)
+    assert notes == [f"starting with the weights of {general / 'model.ckpt-3.npz'} (step 3)"]
+
+
+@slow
+def test_a_run_that_is_resumed_keeps_its_own_weights(
+    shards: list[Path], general: Path, tmp_path: Path
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    started(shards, whole, WarmStart.open(general), SHORT.replace(train_steps=4))
+    started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=2))
+    assert started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=4)) == []
+    for name, array in final_arrays(whole).items():
+        np.testing.assert_array_equal(final_arrays(parts)[name], array)
+
+
+@slow
+def test_another_architecture_is_refused_with_the_difference(
+    shards: list[Path], general: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(T2TError, match="its num_heads is 2, here it is 4"):
+        started(shards, tmp_path, WarmStart.open(general), SHORT.replace(num_heads=4))
+    assert not checkpoints.list_checkpoints(tmp_path)
+
+
+def test_what_fits_is_taken_and_the_rest_is_listed(tmp_path: Path) -> None:
+    small, wide = (
+        build_model(HPARAMS.replace(filter_size=size, num_encoder_layers=layers), VOCAB)
+        for size, layers in ((64, 2), (80, 1))
+    )
+    for model in (small, wide):
+        model({"inputs": np.ones((1, 2), int), "targets": np.ones((1, 2), int)})
+    path = tmp_path / "model.ckpt-5.npz"
+    checkpoints.save(path, checkpoints.model_arrays(small), {"step": 5})
+    save_run(tmp_path)
+    notes = WarmStart.open(path, partial=True).assign_to(wide)
+    fresh = [weight.path for weight in wide.weights if 80 in weight.shape]
+    assert notes[1] == f"{len(wide.weights) - len(fresh)} of {len(wide.weights)} weights taken"
+    assert notes[2] == "fresh: " + ", ".join(fresh)
+    assert "not used: " in notes[3]
+    assert " more" in notes[3], "the second encoder layer has more weights than a line names"
+    attention = wide.encoder.layers[0].self_attention.output_kernel
+    same = [weight for weight in small.weights if weight.path == attention.path]
+    np.testing.assert_array_equal(attention, same[0])
+
+
+def test_nothing_that_fits(tmp_path: Path) -> None:
+    checkpoints.save(tmp_path / "model.ckpt-5.npz", {f"{MODEL}w": np.zeros(3, "f")}, {"step": 5})
+    save_run(tmp_path)
+    with pytest.raises(T2TError, match="no weight fits this model"):
+        WarmStart.open(tmp_path, partial=True).assign_to(build_model(HPARAMS, VOCAB))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -> None:
+    arrays = {f"{MODEL}transformer/w": np.float32([1, value])}
+    checkpoints.save(tmp_path / "model.ckpt-5.npz", arrays, {"step": 5})
+    save_run(tmp_path)
+    with pytest.raises(T2TError, match=r"model\.ckpt-5\.npz: transformer/w is not finite"):
+        WarmStart.open(tmp_path).assign_to(None)
+
+
+def test_folders_and_files_name_a_checkpoint(tmp_path: Path) -> None:
+    for step in (1, 2):
+        checkpoints.save(
+            tmp_path / checkpoints.file_name(step), {f"{MODEL}w": np.zeros(3, "f")}, {"step": step}
+        )
+        keep_best(tmp_path, {1: 1.0, 2: 2.0}, "loss", 2)
+    checkpoints.average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path)
+    save_run(tmp_path)
+    for given, expected in (
+        (".", "model.ckpt-2.npz"),
+        ("model.ckpt-1.npz", "model.ckpt-1.npz"),
+        ("model.ckpt-1", "model.ckpt-1.npz"),
+        ("best", "best/model.ckpt-1.npz"),
+        ("best/model.ckpt-2.npz", "best/model.ckpt-2.npz"),
+        ("averaged", "averaged/model.ckpt-1.npz"),
+    ):
+        opened = WarmStart.open(tmp_path / given)
+        assert (opened.output_dir, opened.checkpoint.path) == (tmp_path, tmp_path / expected)
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match=f"--warm_start_from={tmp_path}: not the output_dir of a training"):
+        WarmStart.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("problem", "fingerprint", "expected"),
+    [
+        ("translate_ende", "b", "another vocabulary than the data in data: give another --data_dir"),
+        ("parse_wsj", "a", "a model of translate_ende cannot become one of parse_wsj"),
+        ("translate_enfr", "a", None),
+    ],
+)
+def test_what_the_new_run_must_share(
+    tmp_path: Path, problem: str, fingerprint: str, expected: str | None
+) -> None:
+    checkpoints.save(tmp_path / "model.ckpt-1.npz", {f"{MODEL}w": np.zeros(3, "f")}, {"step": 1})
+    save_run(tmp_path)
+    opened = WarmStart.open(tmp_path)
+    (tmp_path / "new").mkdir()
+    run = save_run(tmp_path / "new", problem, fingerprint)
+    if expected is None:
+        opened.check(run)
+        return
+    with pytest.raises(T2TError, match=expected):
+        opened.check(run)
+
+
+@slow
+def test_frozen_weights_stay_and_the_others_learn(shards: list[Path], general: Path, tmp_path: Path) -> None:
+    hparams = SHORT.replace(freeze="encoder/|embedding")
+    started(shards, tmp_path, WarmStart.open(general), hparams)
+    before, after = weights(final_arrays(general)), weights(final_arrays(tmp_path))
+    for name, array in before.items():
+        frozen = "encoder/" in name or "embedding" in name
+        assert np.array_equal(after[name], array) == frozen, name
+    moments = [name for name in final_arrays(tmp_path) if name.startswith(OPTIMIZER)]
+    assert moments
+    assert not any("embedding" in name for name in moments)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [(".", "--freeze=. matches all weights"), ("nothing", "--freeze=nothing matches no weight")],
+)
+def test_freezing_all_or_nothing_is_refused(pattern: str, expected: str) -> None:
+    model = build_model(HPARAMS, VOCAB)
+    with pytest.raises(T2TError, match=expected):
+        compile_model(model, HPARAMS.replace(freeze=pattern))
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(T2TError, match=r"freeze='\(' is not a regular expression"):
+        HPARAMS.replace(freeze="(")
+
+
+def test_a_run_does_not_change_what_is_frozen(tmp_path: Path) -> None:
+    run = save_run(tmp_path)
+    HPARAMS.replace(freeze="encoder").save(tmp_path)
+    with pytest.raises(T2TError, match="holds a run with freeze='encoder', not ''"):
+        check_same(tmp_path, run, HPARAMS)
+
+
+@slow
+def test_averages_are_numpys_and_are_what_is_loaded(shards: list[Path], tmp_path: Path) -> None:
+    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
+    train(shards, hparams, VOCAB, RunConfig(tmp_path, eval_frequency=1))
+    each = [checkpoints.load(saved.path)[0] for saved in checkpoints.list_checkpoints(tmp_path)]
+    names = [name.removeprefix(EMA) for name in each[-1] if name.startswith(EMA)]
+    assert names
+    newest = checkpoints.list_checkpoints(tmp_path)[-1].path
+    used, _ = checkpoints.load_weights(newest)
+    for name in names:
+        average = each[0][MODEL + name].astype("float64")
+        for arrays in each[1:]:
+            average = DECAY * average + (1 - DECAY) * arrays[MODEL + name]
+        np.testing.assert_allclose(each[-1][EMA + name], average, atol=1e-6)
+        assert not np.allclose(each[-1][MODEL + name], average, atol=1e-6)
+        np.testing.assert_array_equal(used[MODEL + name], each[-1][EMA + name])
+    model = build_model(HPARAMS, VOCAB)
+    checkpoints.restore_weights(model, newest)
+    for weight in model.weights:
+        np.testing.assert_array_equal(weight, each[-1][EMA + weight.path])
+
+
+@slow
+def test_averages_are_evaluated_and_do_not_change_the_training(shards: list[Path], tmp_path: Path) -> None:
+    seen: list[dict[str, np.ndarray]] = []
+
+    def evaluate(model: object) -> dict[str, float]:
+        seen.append({weight.path: weight.numpy() for weight in model.trainable_variables})  # type: ignore
+        return {"loss": 1.0}
+
+    with_averages, without = tmp_path / "with", tmp_path / "without"
+    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
+    train(shards, hparams, VOCAB, RunConfig(with_averages, eval_frequency=2), evaluate)
+    train(shards, HPARAMS.replace(train_steps=4), VOCAB, RunConfig(without))
+    averaged, plain = final_arrays(with_averages), final_arrays(without)
+    for name, array in plain.items():
+        np.testing.assert_array_equal(averaged[name], array)
+    for path, values in seen[-1].items():
+        np.testing.assert_array_equal(values, averaged[EMA + path])
+
+
+@slow
+def test_averages_resume_to_the_bit(shards: list[Path], tmp_path: Path) -> None:
+    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(shards, hparams, VOCAB, RunConfig(whole))
+    for steps in (2, 4):
+        train(shards, hparams.replace(train_steps=steps), VOCAB, RunConfig(parts))
+    for name, array in final_arrays(whole).items():
+        np.testing.assert_array_equal(final_arrays(parts)[name], array)
+
+
+@slow
+def test_averages_begin_with_the_weights_where_a_run_had_none(
+    shards: list[Path], general: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(general, tmp_path / "run")
+    train(shards, HPARAMS.replace(train_steps=4, ema_decay=DECAY), VOCAB, RunConfig(tmp_path / "run"))
+    before, after = final_arrays(general), final_arrays(tmp_path / "run")
+    for name in (name for name in after if name.startswith(EMA)):
+        own = MODEL + name.removeprefix(EMA)
+        expected = DECAY * before[own] + (1 - DECAY) * after[own]
+        np.testing.assert_allclose(after[name], expected, atol=1e-6)
+
+
+def test_averages_are_weights_for_whoever_compares(tmp_path: Path) -> None:
+    arrays = {f"{MODEL}w": np.zeros(3, "f")}
+    prints = []
+    for average in (None, 1.0, 2.0):
+        path = tmp_path / "model.ckpt-1.npz"
+        more = {} if average is None else {f"{EMA}w": np.full(3, average, "f")}
+        checkpoints.save(path, {**arrays, **more}, {"step": 1})
+        prints.append(fingerprint(path))
+    assert len(set(prints)) == 3
+
+
+def test_hparams_of_a_run_hold_them(tmp_path: Path) -> None:
+    HPARAMS.replace(freeze="encoder", ema_decay=0.5).save(tmp_path)
+    stored = json.loads((tmp_path / "hparams.json").read_text())
+    assert (stored["freeze"], stored["ema_decay"]) == ("encoder", 0.5)
