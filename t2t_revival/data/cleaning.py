@@ -59,7 +59,10 @@ def has_empty_side(source: str, target: str) -> bool:
 
 
 def _is_broken(source: str, target: str) -> bool:
-    return any(fault.search(side) for fault in (NO_TEXT, MISREAD_TEXT) for side in (source, target))
+    sides = (source, target)
+    return any(map(NO_TEXT.search, sides)) or any(
+        not side.isascii() and MISREAD_TEXT.search(side) for side in sides
+    )
 
 
 def _is_equal(source: str, target: str) -> bool:
@@ -76,21 +79,23 @@ def _is_uneven(source: str, target: str) -> bool:
 
 
 def _has_few_letters(source: str, target: str) -> bool:
-    return min(_share_of_letters(source), _share_of_letters(target)) < MIN_LETTERS
+    return _few_letters(source) or _few_letters(target)
 
 
 def _length(side: str) -> int:
     """Counts characters, a wide one as several, so that lengths of different scripts can be compared."""
-    return len(side) + (WIDE_LENGTH - 1) * sum(map(len, WIDE.findall(side)))
+    return len(side) + (WIDE_LENGTH - 1) * sum(map(len, () if side.isascii() else WIDE.findall(side)))
 
 
-def _share_of_letters(side: str) -> float:
-    """Returns the share of letters, signs of letters such as Hindi's vowels among them, without spaces."""
-    characters = "".join(side.split())
-    share = sum(map(str.isalpha, characters)) / len(characters)
-    if share >= MIN_LETTERS:
-        return share
-    return sum(unicodedata.category(character)[0] in "LM" for character in characters) / len(characters)
+def _few_letters(side: str) -> bool:
+    """Returns whether few characters are letters, vowel signs as Hindi's among them, spaces left out."""
+    words = side.split()
+    enough = MIN_LETTERS * sum(map(len, words))
+    if (
+        sum(len(word) for word in words if word.isalpha()) >= enough
+    ):  # usual text; the exact count takes longer
+        return False
+    return sum(unicodedata.category(character)[0] in "LM" for character in side) < enough
 
 
 class Rule(NamedTuple):
