@@ -91,9 +91,7 @@ def _few_letters(side: str) -> bool:
     """Returns whether few characters are letters, vowel signs as Hindi's among them, spaces left out."""
     words = side.split()
     enough = MIN_LETTERS * sum(map(len, words))
-    if (
-        sum(len(word) for word in words if word.isalpha()) >= enough
-    ):  # usual text; the exact count takes longer
+    if sum(len(word) for word in words if word.isalpha()) >= enough:  # as in usual text; faster than below
         return False
     return sum(unicodedata.category(character)[0] in "LM" for character in side) < enough
 
