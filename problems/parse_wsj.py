@@ -29,6 +29,7 @@ class ParseWsj(Text2TextProblem):
     source_lang, target_lang = "words", "trees"
     default_source = ""
     separates_words = True
+    targets_are_text = False
     usual_hparams = ("tiny", "parsing_small", "parsing")
     large_vocab_size = 16_000  # section 6.3, WSJ only
     folder_vocab_sizes = VOCAB_SIZES

@@ -33,6 +33,8 @@ class Problem(abc.ABC):
             TensorFlow Datasets go to TFDS_DATA_DIR instead, which other programs share.
         vocab_file: an existing vocabulary to use: `vocab.*.spm`, or T2T's `vocab.*.subwords`. `None` trains
             one.
+        clean: whether training pairs are dropped that the rules of `data.cleaning` find faulty. `None` takes
+            data that was made either way, and makes it without.
 
     Raises:
         T2TError: both vocab_size and vocab_file are given.
@@ -47,6 +49,7 @@ class Problem(abc.ABC):
         vocab_size: int = 0,
         tmp_dir: str | Path | None = None,
         vocab_file: str | Path | None = None,
+        clean: bool | None = None,
     ) -> None:
         if vocab_size and vocab_file:
             raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
@@ -54,6 +57,7 @@ class Problem(abc.ABC):
         self.vocab_size = vocab_size
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
         self.vocab_file = None if vocab_file is None else Path(vocab_file).expanduser()
+        self.clean = clean
 
     @property
     def name(self) -> str:

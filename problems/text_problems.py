@@ -55,6 +55,7 @@ class Text2TextProblem(Problem):
     large_vocab_size: int = VOCAB_SIZE
     folder_vocab_sizes: tuple[tuple[int, int], ...] = FOLDER_VOCAB_SIZES
     separates_words: bool = False  # whether inputs have a space between any two words
+    targets_are_text: bool = True  # to which the rules of `data.cleaning` can be applied
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None
 
     @property
@@ -110,6 +111,10 @@ class Text2TextProblem(Problem):
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
     ) -> Metadata:
+        if self.clean and not self.targets_are_text:
+            raise T2TError(
+                f"--clean: its rules are for text, which the targets of {self.name} are not; leave it out"
+            )
         spec = DataSpec(
             name=self.dataset_filename(),
             data_source=self.data_source,
@@ -122,6 +127,7 @@ class Text2TextProblem(Problem):
             user_symbols=lambda source: checked_symbols(self, source),
             references=self.reference_lines,
             vocab_file=self.vocab_file,
+            clean=self.clean,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
@@ -145,7 +151,7 @@ class Text2TextProblem(Problem):
             requested = self._make_source(self.data_source, self.tmp_dir)
             if (source_name := requested.name) != found.source:
                 requested.check()
-        data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file)
+        data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file, self.clean)
         return found
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:

@@ -47,6 +47,7 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = 
         data_source=problem.data_source or ("" if default else "FOLDER"),
         vocab_size=None if vocab_file else problem.vocab_size or None,
         vocab_file=vocab_file or problem.vocab_file,
+        clean=problem.clean,
         t2t_usr_dir=registry.usr_dir_of(problem.name),
     )
 

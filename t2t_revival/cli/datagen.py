@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
 
 from absl import flags
 
 from t2t_revival.cli.support import command, problem_flags
-from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.cleaning import RULES
+from t2t_revival.data.metadata import Metadata, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
@@ -16,7 +18,7 @@ from t2t_revival.problems.problem import Problem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
-            [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
+            [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
 
 Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
 or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.
@@ -62,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
 def _datagen(values: flags.FlagValues) -> None:
     problem = problem_flags.problem_from(values)
     metadata = problem_flags.generate_data(problem, values, _shard_runner(values))
-    for part in (_table(metadata), _places(metadata, problem, values)):
+    for part in (_table(metadata), *_dropped(metadata), _places(metadata, problem, values)):
         print(*part, "", sep="\n")
     print(f"next:\n{_next(metadata, problem, values)}")
 
@@ -99,6 +101,19 @@ def _beam(runner: str, options: list[str]) -> ShardRunner:
     return BeamShardRunner(runner, options)
 
 
+def _dropped(metadata: Metadata) -> Iterator[list[str]]:
+    """Yields the table of the pairs of train that --clean has dropped, if it was given."""
+    if not metadata.clean:
+        return
+    cleaned = metadata.splits["train"].cleaned
+    rows = [
+        ("rule", "dropped", ""),
+        *((rule.name, f"{cleaned.get(rule.name, 0):,}", rule.drops) for rule in RULES),
+    ]
+    names, numbers = (max(len(row[column]) for row in rows) for column in (0, 1))
+    yield [f"{name:{names}}  {number:>{numbers}}  {drops}".rstrip() for name, number, drops in rows]
+
+
 def _table(metadata: Metadata) -> list[str]:
     rows: list[tuple[str, ...]] = [("split", *COLUMNS)]
     for split, counts in metadata.splits.items():
@@ -110,11 +125,14 @@ def _table(metadata: Metadata) -> list[str]:
 def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> list[str]:
     folder = problem_flags.data_dir(values)
     swapped = f", read from {metadata.target_lang} to {metadata.source_lang}"
-    return [
+    places = [
         f"source      {metadata.source} ({metadata.source_lang} to {metadata.target_lang})",
         f"vocabulary  {metadata.vocab_size:,} pieces, {folder / metadata.vocab_file}",
         f"shards      {folder}/{metadata.name}-*{swapped if problem.was_reversed else ''}",
     ]
+    if metadata.clean:
+        places.append(f"dropped     the first pairs of each rule, {cleaned_path(folder, metadata.name)}")
+    return places
 
 
 def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> str:

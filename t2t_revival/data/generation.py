@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from t2t_revival.data import cleaning
 from t2t_revival.data.metadata import (
     DataSpec,
     Metadata,
     SplitCounts,
     check_same,
     check_vocabulary,
+    cleaned_path,
     metadata_path,
     references_path,
     unfinished_dir,
@@ -56,7 +58,8 @@ def generate(
         data_dir: its folder; created if missing.
         tmp_dir: the folder for unpacked files. `None` uses `data_dir/tmp`.
         progress: called with a stage, the number of pairs done and their total. A stage is "verifying",
-            "reading", "vocabulary", "pairs", or a line that names a corrupt shard.
+            "reading", "cleaning", "vocabulary", "pairs", or a line that names a corrupt shard. The pairs of
+            train are also counted after "cleaning".
         shard_runner: makes the shards, here or on other machines (see `data.beam`).
 
     Raises:
@@ -117,7 +120,7 @@ def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir:
     if plan:
         if source.name != plan.source:
             source.check()
-        check_same(data_dir, plan, source.name, spec.vocab_size, spec.vocab_file)
+        check_same(data_dir, plan, source.name, spec.vocab_size, spec.vocab_file, spec.clean)
     return source
 
 
@@ -153,6 +156,11 @@ class _Generation:
     def folders(self) -> Folders:
         return Folders(self.data_dir, unfinished_dir(self.data_dir, self.spec.name))
 
+    @property
+    def rules_file(self) -> Path:
+        """The file of `cleaning.apply_rules`, at the same path for workers on other machines."""
+        return self.folders.work.absolute() / "train.rules"
+
     def is_complete(self, plan: Metadata) -> bool:
         """Returns whether all files of a finished generation are there and valid."""
         vocabulary = self.data_dir / plan.vocab_file
@@ -171,6 +179,8 @@ class _Generation:
             plan = self.add_vocabulary(self.make_plan())
             self.make_missing_shards(plan)
             self.write_missing_references(plan)
+            if self.rules_file.exists():
+                cleaning.write_sample(self.source, self.rules_file, cleaned_path(self.data_dir, plan.name))
             plan = self.write_metadata(plan)
             self.check_shard_sizes(plan)
             shutil.rmtree(self.folders.work)
@@ -188,12 +198,13 @@ class _Generation:
 
     @contextmanager
     def closed_on_early_failure(self) -> Iterator[None]:
-        """Removes the source's unpacked files after a failure before the plan is written."""
+        """Removes what is not data after a failure before the plan is written."""
         try:
             yield
         except BaseException:
             if not read_plan(self.spec.name, self.data_dir):
                 self.close_source()
+                self.rules_file.unlink(missing_ok=True)
             raise
 
     def close_source(self) -> None:
@@ -207,13 +218,27 @@ class _Generation:
         pairs = counted(source)
         if plan and plan.pairs != pairs:
             raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
-        return plan or Metadata(self.spec.name, source.name, source.source_lang, source.target_lang, pairs)
+        if plan:
+            return plan
+        self.rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
+        langs = source.source_lang, source.target_lang
+        return Metadata(self.spec.name, source.name, *langs, pairs, clean=bool(self.spec.clean))
 
     def changed_source(self, change: str) -> T2TError:
         return T2TError(
             f"{self.source.name} has changed since the generation in {self.data_dir} began: it {change}; "
             "give another --data_dir"
         )
+
+    def rules(self, plan: Metadata) -> Path | None:
+        """Returns the file of rules that drop pairs of train, made if missing; `None` without cleaning."""
+        if plan.clean and not self.rules_file.exists():
+            self.folders.work.mkdir(exist_ok=True)
+            self.progress("cleaning", 0, 0)
+            pairs, on_pairs = plan.pairs["train"], partial(self.progress, "pairs")
+            on_pairs(0, pairs)
+            cleaning.apply_rules(self.source, pairs, self.rules_file, on_pairs)
+        return self.rules_file if plan.clean else None
 
     def add_vocabulary(self, plan: Metadata) -> Metadata:
         """Returns the plan with its vocabulary, both written.
@@ -228,7 +253,7 @@ class _Generation:
         self.folders.work.mkdir(exist_ok=True)
         on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
         vocabulary = make_vocabulary(
-            self.spec, self.data_dir, self.folders.work, self.source, plan, on_training
+            self.spec, self.data_dir, self.folders.work, self.source, plan, self.rules(plan), on_training
         )
         if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
             raise T2TError(
@@ -251,6 +276,8 @@ class _Generation:
             if reason != MISSING:
                 self.progress(f"making {task.file_name} again: {reason}", 0, 0)
         valid = total - sum(task.pairs for task in faulty)
+        rules = self.rules(plan) if any(task.split == "train" for task in faulty) else None
+        tasks = [dataclasses.replace(task, rules=rules if task.split == "train" else None) for task in faulty]
         self.progress("pairs", valid, total)
         vocabulary = open_vocabulary(self.data_dir / plan.vocab_file)
         self.folders.work.mkdir(exist_ok=True)
@@ -258,7 +285,7 @@ class _Generation:
         def on_pairs(done: int) -> None:
             self.progress("pairs", valid + done, total)
 
-        self.shard_runner(list(faulty), self.source, vocabulary, self.folders, on_pairs)
+        self.shard_runner(tasks, self.source, vocabulary, self.folders, on_pairs)
 
     def faulty_shards(self, plan: Metadata) -> dict[ShardTask, str]:
         """Returns the shards that are missing, corrupt or without known counts, each with the reason."""

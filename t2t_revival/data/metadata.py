@@ -40,6 +40,8 @@ class DataSpec:
         references: called with the source and a split; returns one line per pair of dev or test against which
             outputs are measured. `None` measures them against the targets.
         vocab_file: an existing vocabulary to use. `None` trains one.
+        clean: whether the rules of `data.cleaning` drop pairs of train. `None` does as the data_dir was begun
+            with, or else drops none.
     """
 
     name: str
@@ -51,6 +53,7 @@ class DataSpec:
     user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
     references: Callable[[Source, str], Iterable[str]] | None = None
     vocab_file: Path | None = None
+    clean: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,12 @@ class SplitCounts:
     """Counts of a split or of a shard. Token counts include EOS."""
 
     examples: int = 0
-    skipped: int = 0  # pairs with an empty side
+    skipped: int = 0  # pairs with an empty side, where they are not cleaned
     source_tokens: int = 0
     target_tokens: int = 0
     lengths: dict[int, int] = field(default_factory=dict)  # max(inputs, targets) in tokens -> examples
     shard_bytes: tuple[int, ...] = ()  # size of each shard file
+    cleaned: dict[str, int] = field(default_factory=dict)  # rule of --clean -> dropped pairs
 
     @property
     def shards(self) -> int:
@@ -78,6 +82,7 @@ class SplitCounts:
             self.target_tokens + other.target_tokens,
             dict(sorted(lengths.items())),
             self.shard_bytes + other.shard_bytes,
+            dict(Counter(self.cleaned) + Counter(other.cleaned)),
         )
 
     @classmethod
@@ -105,6 +110,7 @@ class Metadata:
     vocab_fingerprint: str = ""  # SHA-256 of that file
     vocab_size: int = 0
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
+    clean: bool = False  # whether train is cleaned
     format_version: int = FORMAT_VERSION
 
     def save(self, path: Path) -> None:
@@ -153,13 +159,25 @@ def references_path(data_dir: Path, name: str, split: str) -> Path:
     return data_dir / f"{name}-{split}.references"
 
 
+def cleaned_path(data_dir: Path, name: str) -> Path:
+    """Returns the path of a sample of the pairs that `--clean` has dropped."""
+    return data_dir / f"{name}.cleaned.txt"
+
+
 def check_same(
-    data_dir: Path, metadata: Metadata, source: str | None, vocab_size: int, vocab_file: Path | None = None
+    data_dir: Path,
+    metadata: Metadata,
+    source: str | None,
+    vocab_size: int,
+    vocab_file: Path | None = None,
+    clean: bool | None = None,
 ) -> None:
-    """Checks that data was made from the requested source and vocabulary, where `None` and 0 accept any.
+    """Checks that data was made from the requested source and vocabulary, and cleaned or not, as requested.
+
+    `None` and 0 accept any.
 
     Raises:
-        T2TError: source, vocabulary size or vocabulary differ; names both.
+        T2TError: source, vocabulary size, vocabulary or cleaning differ; names both.
     """
     made_with, fault = metadata.vocab_file and metadata.vocab_fingerprint, ""
     if source and source != metadata.source:
@@ -168,6 +186,8 @@ def check_same(
         fault = f"with --vocab_size={metadata.vocab_size}, not {vocab_size}"
     elif vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:
         fault = f"with {metadata.vocab_file}, not with {vocab_file}"
+    elif clean not in (None, metadata.clean):
+        fault = "with --clean, not without it" if metadata.clean else "without --clean, not with it"
     if fault:
         hint = "give another --data_dir, or ask for what is there"
         raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from t2t_revival.data.cleaning import KEPT, rule_numbers
 from t2t_revival.data.metadata import DataSpec, Metadata
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
@@ -23,12 +24,13 @@ def make_vocabulary(
     work_dir: Path,
     source: Source,
     plan: Metadata,
+    rules: Path | None,
     on_training: Callable[[], None],
 ) -> TextEncoder:
     """Returns the vocabulary of a data_dir, either already in it or new in `work_dir`.
 
     A vocabulary of the right name in `data_dir` is used (as in T2T). `on_training` is called before one is
-    trained on the source.
+    trained on the pairs of train that `rules`, a file of `data.cleaning`, do not drop.
 
     Raises:
         T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
@@ -45,7 +47,7 @@ def make_vocabulary(
     if (existing := data_dir / file_name(size)).exists():
         return _check_symbols(Vocabulary(existing), symbols)
     on_training()
-    lines = list(sample_lines(source, plan.pairs["train"]))
+    lines = list(sample_lines(source, plan.pairs["train"], rules))
     try:
         return Vocabulary.train(lines, work_dir / file_name(size), size, symbols)
     except VocabularyTooLargeError as error:
@@ -54,15 +56,21 @@ def make_vocabulary(
         return Vocabulary.train(lines, work_dir / file_name(error.max_size), error.max_size, symbols)
 
 
-def sample_lines(source: Source, pairs: int, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
+def sample_lines(
+    source: Source, pairs: int, rules: Path | None = None, characters: int = SAMPLE_CHARACTERS
+) -> Iterator[str]:
     """Yields lines of both sides of train, of which `pairs` is the size, from evenly spread regions.
 
-    Their total length is at most `characters`.
+    Their total length is at most `characters`. Pairs that `rules` drop are left out; see `data.cleaning`.
     """
     regions = min(SAMPLE_REGIONS, pairs)
     for region in range(regions):
         budget = characters // regions
-        for pair in read_pairs(source, "train", region * pairs // regions, (region + 1) * pairs // regions):
+        start, stop = region * pairs // regions, (region + 1) * pairs // regions
+        numbers = rule_numbers(rules, start, stop)
+        for pair, rule in zip(read_pairs(source, "train", start, stop), numbers, strict=True):
+            if rule != KEPT:
+                continue
             budget -= sum(map(len, pair))
             if budget < 0:
                 break

@@ -21,11 +21,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 from t2t_revival import registry
+from t2t_revival.data.cleaning import KEPT, count_dropped, has_empty_side, rule_numbers
 from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.source_checks import read_pairs
@@ -51,6 +52,7 @@ class ShardTask:
     shards: int
     start: int
     stop: int
+    rules: Path | None = None  # which drop pairs, one byte for each of the split; see `data.cleaning`
 
     @property
     def file_name(self) -> str:
@@ -275,11 +277,12 @@ def _user_errors() -> Iterator[None]:
 def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> SplitCounts:
     """Appends the serialised examples of a task to `examples` and returns their counts."""
     lengths: Counter[int] = Counter()
-    skipped = source_tokens = target_tokens = 0
+    source_tokens = target_tokens = 0
     pairs = read_pairs(context.source, task.split, task.start, task.stop)
+    rules = rule_numbers(task.rules, task.start, task.stop)
+    to_keep = (rule == KEPT for rule in rules)
     while chunk := list(islice(pairs, CHUNK)):
-        kept = [pair for pair in chunk if all(side.strip() for side in pair)]
-        skipped += len(chunk) - len(kept)
+        kept = [pair for pair in compress(chunk, to_keep) if not has_empty_side(*pair)]
         sides = [context.vocabulary.encode_batch([pair[side] for pair in kept]) for side in (0, 1)]
         for inputs, targets in zip(*sides, strict=True):
             examples.append(encode_example([*inputs, EOS], [*targets, EOS]))
@@ -287,4 +290,7 @@ def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> S
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1
         context.on_encoded(len(chunk))
-    return SplitCounts(len(examples), skipped, source_tokens, target_tokens, dict(sorted(lengths.items())))
+    cleaned = count_dropped(rules)
+    skipped = task.pairs - len(examples) - sum(cleaned.values())
+    by_length = dict(sorted(lengths.items()))
+    return SplitCounts(len(examples), skipped, source_tokens, target_tokens, by_length, cleaned=cleaned)

@@ -24,6 +24,7 @@ DATA_DIR = "~/t2t_data"
 STAGES = {  # of data generation
     "verifying": "verifying existing data",
     "reading": "reading the source",
+    "cleaning": "cleaning the pairs of train",
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
 DATA_FLAGS = (
@@ -33,6 +34,7 @@ DATA_FLAGS = (
     "data_source",
     "vocab_size",
     "vocab_file",
+    "clean",
     "auto_trees",
     "gold_share",
     "t2t_usr_dir",
@@ -52,6 +54,12 @@ def define(values: flags.FlagValues) -> None:
         "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
         "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
         vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
+    )
+    command.define(
+        values,
+        False,
+        clean="Drop training pairs that rules find faulty: broken text, equal sides, long sides, uneven "
+        "lengths, few letters, duplicates. Without it, or --noclean, data_dir stays as it was made.",
     )
     command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
     command.define(
@@ -99,7 +107,7 @@ def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Pr
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
     own = {
         name: values[name].value
-        for name in ("vocab_file", "auto_trees", "gold_share")
+        for name in ("vocab_file", "clean", "auto_trees", "gold_share")
         if values[name].present
     }
     if vocab_file:

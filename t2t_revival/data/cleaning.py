@@ -1,0 +1,230 @@
+"""Cleaning of training pairs (`--clean`): a table of rules, each of which drops pairs of the train split.
+
+The rules are applied in their order, and a pair is counted for the first one that drops it. The result is a
+file with one byte for each pair: the number of that rule, from 1, or `KEPT`. All that reads train, in any
+process, drops by this file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import unicodedata
+from collections.abc import Callable
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from t2t_revival.data.source_checks import read_pairs
+from t2t_revival.data.sources import Source
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import atomic_write, writing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_LENGTH = 1000  # of a side; see `_length`
+MAX_RATIO = 3  # of the longer side's length to the shorter one's
+RATIO_LENGTH = 30  # of the longer side, above which the ratio counts: short sentences differ more
+MIN_LETTERS = 0.5  # share of a side's characters, spaces left out
+WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+")
+WIDE_LENGTH = 3  # of a Chinese, Japanese or Korean character, which stands for a word or a syllable
+# Control characters, and what replaces bytes that are no text.
+NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
+# Characters recognised when their UTF-8 was read as Windows-1252, as ü in "Ã¼". Left out are those that then
+# are a capital letter before dots, a closing quotation mark or a dash, which can be correct.
+MISREAD = (
+    {chr(code) for code in range(0xA0, 0x100)}.difference("ÅÒÔû\xd7")
+    | set("ćęěłńňřšśťůźżž€™\ufeff\ufffd")
+    | {chr(code) for code in range(0x430, 0x444)}  # Cyrillic small letters
+)
+MISREADINGS = sorted(character.encode().decode("cp1252", "replace") for character in MISREAD)
+MISREAD_TEXT = re.compile("|".join([*MISREADINGS, "â€"]))  # the last is all quotation marks, dashes and dots
+
+KEPT = 0
+SAMPLES = 20  # pairs of each rule in the sample
+SAMPLE_LENGTH = 300  # characters of a side in the sample
+BLOCK = 1000  # pairs between two reports of progress
+# Two different ones among 50 million pairs have equal hashes with a probability of 1 in 15,000.
+HASH_BYTES = 8
+PART = 2**20  # hashes in memory
+FREE_SPACE = "free disk space and start again"
+
+
+def has_empty_side(source: str, target: str) -> bool:
+    """Returns whether a side is empty or blank, so that a pair is never an example, cleaned or not."""
+    return not (source.strip() and target.strip())
+
+
+def _is_broken(source: str, target: str) -> bool:
+    sides = (source, target)
+    return any(map(NO_TEXT.search, sides)) or any(
+        not side.isascii() and MISREAD_TEXT.search(side) for side in sides
+    )
+
+
+def _is_equal(source: str, target: str) -> bool:
+    return source.strip() == target.strip()
+
+
+def _is_long(source: str, target: str) -> bool:
+    return max(_length(source), _length(target)) > MAX_LENGTH
+
+
+def _is_uneven(source: str, target: str) -> bool:
+    shorter, longer = sorted((_length(source), _length(target)))
+    return longer > RATIO_LENGTH and longer > MAX_RATIO * shorter
+
+
+def _has_few_letters(source: str, target: str) -> bool:
+    return _few_letters(source) or _few_letters(target)
+
+
+def _length(side: str) -> int:
+    """Counts characters, a wide one as several, so that lengths of different scripts can be compared."""
+    return len(side) + (WIDE_LENGTH - 1) * sum(map(len, () if side.isascii() else WIDE.findall(side)))
+
+
+def _few_letters(side: str) -> bool:
+    """Returns whether few characters are letters, vowel signs as Hindi's among them, spaces left out."""
+    words = side.split()
+    enough = MIN_LETTERS * sum(map(len, words))
+    if sum(len(word) for word in words if word.isalpha()) >= enough:  # as in usual text; faster than below
+        return False
+    return sum(unicodedata.category(character)[0] in "LM" for character in side) < enough
+
+
+class Rule(NamedTuple):
+    """A rule: its name, a description of the pairs that it drops, and the test of a pair."""
+
+    name: str
+    drops: str
+    test: Callable[[str, str], bool] | None  # `None` compares all pairs
+
+
+RULES = (
+    Rule("empty side", "a side is empty or blank", has_empty_side),
+    Rule("broken text", "control characters, U+FFFD, or UTF-8 that was read as Windows-1252", _is_broken),
+    Rule("equal sides", "source and target are the same text", _is_equal),
+    Rule("long side", f"a side is longer than {MAX_LENGTH:,} characters", _is_long),
+    Rule(
+        "uneven", f"one side has over {RATIO_LENGTH} characters and {MAX_RATIO} times the other's", _is_uneven
+    ),
+    Rule("few letters", f"less than {MIN_LETTERS:.0%} of a side's characters are letters", _has_few_letters),
+    Rule("duplicate", "an earlier pair has the same source and target", None),
+)
+DUPLICATE = len(RULES)
+
+
+def count_dropped(numbers: bytes | bytearray) -> dict[str, int]:
+    """Returns the number of pairs that each rule has dropped, from the numbers of their rules."""
+    found = {rule.name: numbers.count(number) for number, rule in enumerate(RULES, start=1)}
+    return {name: count for name, count in found.items() if count}
+
+
+def rule_numbers(file: Path | None, start: int, stop: int) -> bytes:
+    """Reads the rules of the pairs number `start` up to `stop` of train; without a file, all are `KEPT`."""
+    if file is None:
+        return bytes(stop - start)
+    with file.open("rb") as content:
+        content.seek(start)
+        return content.read(stop - start)
+
+
+def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int, int], None]) -> None:
+    """Writes the number of the rule that drops each pair of train, or `KEPT`.
+
+    Of all pairs, these bytes alone are in memory; hashes are in a temporary file beside `file`.
+
+    Args:
+        source: has the pairs.
+        pairs: their number.
+        file: where the numbers are written.
+        on_pairs: called with the number of pairs done and `pairs`.
+
+    Raises:
+        T2TError: the source cannot be read, `file` cannot be written, or all pairs are dropped.
+    """
+    numbers = bytearray()
+    to_read = read_pairs(source, "train", 0, pairs)
+    with tempfile.TemporaryFile(buffering=0, dir=file.parent) as hashes:
+        while block := list(islice(to_read, BLOCK)):
+            numbers += bytes(_first_rule(*pair) for pair in block)
+            content = b"".join(_hash(*pair) for pair in block)
+            with writing(f"hashes of pairs to {file.parent}", FREE_SPACE):
+                while content:  # a disk may have space for a part
+                    content = content[hashes.write(content) :]
+            on_pairs(len(numbers), pairs)
+        _keep_first_of_equals(numbers, hashes)
+    if KEPT not in numbers:
+        dropped = ", ".join(f"{name} {count:,}" for name, count in count_dropped(numbers).items())
+        raise T2TError(
+            f"{source.name}: --clean drops all pairs of train ({dropped}); give other pairs, or no --clean"
+        )
+    with writing(file, FREE_SPACE), atomic_write(file) as rules:
+        rules.write(numbers)
+
+
+def _first_rule(source: str, target: str) -> int:
+    """Returns the number of the first rule that drops a pair; without one, DUPLICATE until it is compared."""
+    tests = (number for number, rule in enumerate(RULES, start=1) if rule.test and rule.test(source, target))
+    return next(tests, DUPLICATE)
+
+
+def _hash(source: str, target: str) -> bytes:
+    return blake2b(f"{source}\n{target}".encode(), digest_size=HASH_BYTES).digest()
+
+
+def _keep_first_of_equals(numbers: bytearray, hashes: IO[bytes]) -> None:
+    """Replaces DUPLICATE by KEPT for the first of pairs with equal hashes.
+
+    Hashes are compared in parts of about `PART` different ones, for each of which the file is read once.
+    """
+    import numpy as np
+
+    view = np.frombuffer(numbers, np.uint8)
+    parts = math.ceil(len(view) / PART)
+    for part in range(parts):
+        hashes.seek(0)
+        firsts, values = [], []
+        for start in range(0, len(view), PART):
+            block = np.frombuffer(hashes.read(PART * HASH_BYTES), np.uint64)
+            members = (block % parts == part) & (view[start : start + PART] == DUPLICATE)
+            first = _first_of_equals(block, np.flatnonzero(members))
+            firsts.append(first + start)
+            values.append(block[first])
+        all_firsts, all_values = np.concatenate(firsts), np.concatenate(values)
+        view[all_firsts[_first_of_equals(all_values, np.arange(len(all_values)))]] = KEPT
+
+
+def _first_of_equals(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Returns those of ascending `indices` at which a value stands first."""
+    import numpy as np
+
+    return indices[np.unique(values[indices], return_index=True)[1]]
+
+
+def write_sample(source: Source, rules: Path, file: Path) -> None:
+    """Writes the first pairs that each rule drops, as lines RULE<TAB>SOURCE<TAB>TARGET.
+
+    Args:
+        source: has the pairs.
+        rules: what `apply_rules` has written.
+        file: where the lines are written; sides are cut after `SAMPLE_LENGTH` characters.
+
+    Raises:
+        T2TError: the source cannot be read, or `file` cannot be written.
+    """
+    numbers = rules.read_bytes()
+    lines = []
+    for number, rule in enumerate(RULES, start=1):
+        position = -1
+        for _ in range(min(SAMPLES, numbers.count(number))):
+            position = numbers.find(number, position + 1)
+            for pair in read_pairs(source, "train", position, position + 1):
+                sides = (side[:SAMPLE_LENGTH].replace("\t", " ") for side in pair)
+                lines.append("\t".join((rule.name, *sides)) + "\n")
+    with writing(file, FREE_SPACE), atomic_write(file) as content:
+        content.write("".join(lines).encode())

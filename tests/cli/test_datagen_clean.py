@@ -1,0 +1,128 @@
+"""t2t-datagen --clean: its table and sample, and the data and problems that do not go with it."""
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.cli import datagen, trainer
+from t2t_revival.hints import datagen_command
+
+TABLE = """\
+rule         dropped
+empty side         1  a side is empty or blank
+broken text        1  control characters, U+FFFD, or UTF-8 that was read as Windows-1252
+equal sides        1  source and target are the same text
+long side          0  a side is longer than 1,000 characters
+uneven             0  one side has over 30 characters and 3 times the other's
+few letters        0  less than 50% of a side's characters are letters
+duplicate          2  an earlier pair has the same source and target
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    good = [(f"{n} dogs see the {n * n} dogs", f"{n} Hunde sehen die {n * n} Hunde") for n in range(60)]
+    train = [*good, ("same", "same"), ("", "x"), good[0], ("CafÃ©", "Lokal"), good[1]]
+    for split, pairs in (("train", train), ("dev", good[:4])):
+        for side, language in enumerate(("en", "de")):
+            lines = "".join(f"{pair[side]}\n" for pair in pairs)
+            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def generate(corpus, data, *more, command=datagen, problem="translate_ende"):
+    flags = [f"--problem={problem}", f"--data_source={corpus}", f"--data_dir={data}", "--vocab_size=300"]
+    return command.main(["t2t", *flags, *more])
+
+
+def last_line(capsys):
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err.splitlines()[-1]
+
+
+def test_rules_are_a_table_and_their_pairs_a_sample(corpus, tmp_path, capsys):
+    data = tmp_path / "data"
+    assert generate(corpus, data, "--clean") == 0
+    out, err = capsys.readouterr()
+    assert TABLE in out
+    assert f"dropped     the first pairs of each rule, {data}/translate_ende.cleaned.txt\n" in out
+    assert [line.split()[:4] for line in out.splitlines()[1:3]] == [
+        ["train", "60", "0", "10"],
+        ["dev", "4", "0", "1"],
+    ]
+    assert err.splitlines()[1] == "cleaning the pairs of train"
+    assert err.splitlines()[2].startswith("65 pairs in 0:")
+    assert err.splitlines()[-1].startswith("69 pairs in 0:")
+    assert (data / "translate_ende.cleaned.txt").read_text(encoding="utf-8").splitlines() == [
+        "empty side\t\tx",
+        "broken text\tCafÃ©\tLokal",
+        "equal sides\tsame\tsame",
+        "duplicate\t0 dogs see the 0 dogs\t0 Hunde sehen die 0 Hunde",
+        "duplicate\t1 dogs see the 1 dogs\t1 Hunde sehen die 1 Hunde",
+    ]
+
+
+def test_without_it_nothing_is_cleaned(corpus, tmp_path, capsys):
+    assert generate(corpus, tmp_path / "data") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].split()[:4] == ["train", "64", "1", "10"]
+    assert "rule" not in out
+    assert "clean" not in f"{out}{err}".replace(str(tmp_path), "")
+
+
+def test_the_data_of_the_other_direction_is_the_same(corpus, tmp_path, capsys):
+    assert generate(corpus, tmp_path / "data", "--clean", problem="translate_ende_rev") == 0
+    assert TABLE in capsys.readouterr().out
+    assert generate(corpus, tmp_path / "data", "--noclean", problem="translate_ende_rev") == 1
+    assert "holds translate_ende made with --clean, not without it" in last_line(capsys)
+
+
+@pytest.mark.parametrize("command", [datagen, trainer])
+def test_data_that_was_made_otherwise_is_one_line(command, corpus, tmp_path, capsys):
+    generate(corpus, tmp_path / "data")
+    capsys.readouterr()
+    more = [f"--output_dir={tmp_path / 'model'}", "--hparams_set=tiny"] if command is trainer else []
+    assert generate(corpus, tmp_path / "data", "--clean", *more, command=command) == 1
+    line = last_line(capsys)
+    assert f"{tmp_path / 'data'} holds translate_ende made without --clean, not with it; give another" in line
+
+
+def test_a_corpus_that_is_dropped_completely_is_one_line(corpus, tmp_path, capsys):
+    for language in ("en", "de"):
+        (corpus / f"train.{language}").write_text("same\n" * 9)
+    assert generate(corpus, tmp_path / "data", "--clean") == 1
+    line = last_line(capsys)
+    assert (
+        f"{corpus}: --clean drops all pairs of train (equal sides 9); give other pairs, or no --clean" in line
+    )
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (
+            "parse_wsj",
+            "--clean: its rules are for text, which the targets of parse_wsj are not; leave it out",
+        ),
+        ("parse_wsj_semi", "problem parse_wsj_semi has no argument clean"),
+    ],
+)
+def test_trees_are_not_cleaned(problem, message, tmp_path, capsys):
+    assert generate("sample", tmp_path / "data", "--clean", problem=problem) == 1
+    assert message in last_line(capsys)
+    assert not (tmp_path / "data").exists()
+
+
+def test_proposed_commands_have_it(corpus, tmp_path, capsys):
+    problem = registry.problem("translate_ende", data_source="sample", clean=True)
+    assert datagen_command(problem, tmp_path).endswith("--data_source=sample --clean")
+    more = ["--clean", "--strategy=multi_worker", f"--output_dir={tmp_path / 'model'}", "--hparams_set=tiny"]
+    assert generate(corpus, tmp_path / "data", *more, command=trainer) == 1
+    assert last_line(capsys).endswith(
+        f"generate the data first: t2t-datagen --problem=translate_ende --data_dir={tmp_path / 'data'} "
+        f"--data_source={corpus} --vocab_size=300 --clean"
+    )
