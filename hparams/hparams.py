@@ -70,9 +70,9 @@ class HParams:
     learning_rate_decay_steps: int = 5000  # updates; for linear_decay, exp_decay and the cosine decays
     learning_rate_decay_rate: float = 1.0  # for exp_decay: factor per learning_rate_decay_steps (T2T)
     learning_rate_decay_staircase: bool = False  # for exp_decay: decay in steps, not continuously (T2T)
-
     ema_decay: float = 0.0  # decay per update of the weights' moving average, which is used then; 0: none
     freeze: str = ""  # regular expression: weights whose paths have a match stay as they are
+    lora_rank: int = 0  # rank of low-rank adapters, which alone are trained then; 0: none
 
     # Batches (section 5.1)
     batch_size: int = 4096  # tokens per replica, padding included, over the longer of source and target
@@ -243,7 +243,7 @@ RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (  # all false fo
         "at least 0",
         lambda value: value >= 0,
         "num_encoder_layers num_decoder_layers attention_key_channels attention_value_channels "
-        "attention_window effective_batch_size",
+        "attention_window effective_batch_size lora_rank",
     ),
     (
         "above 0",

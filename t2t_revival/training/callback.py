@@ -26,6 +26,7 @@ from t2t_revival.training.events import (
     Scores,
     StepEvent,
 )
+from t2t_revival.training.lora import merged
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.training.state import TrainingProgress
@@ -266,7 +267,7 @@ class TrainingCallback(keras.callbacks.Callback):
         if not self._evaluate:
             return
         began = time.monotonic()
-        with self.model.optimizer.averaged_weights():
+        with self.model.optimizer.averaged_weights(), merged(self.model.adapters):
             self.scores = self._evaluate(self.model)
         event = self._saver.keep_best(self.scores)
         self._reporter.report_scores(self.scores, time.monotonic() - began)

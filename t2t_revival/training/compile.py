@@ -8,6 +8,7 @@ import keras
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training.checkpoints.adapters import is_adapter
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
@@ -35,7 +36,7 @@ def compile_model(
 
     Args:
         model: compiled in place, and returned.
-        hparams: reads `label_smoothing`, `freeze` and what `make_optimizer` reads.
+        hparams: reads `label_smoothing`, `freeze`, `lora_rank` and what `make_optimizer` reads.
         accumulate: number of micro-batches of an update.
         xla: whether XLA compiles the training step.
 
@@ -43,6 +44,9 @@ def compile_model(
         T2TError: as `freeze`.
     """
     freeze(model, hparams.freeze)
+    if hparams.lora_rank:
+        for weight in model.trainable_variables:
+            weight.trainable = is_adapter(weight.path)
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(
         optimizer=make_optimizer(hparams, accumulate, adam),

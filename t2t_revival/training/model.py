@@ -14,6 +14,8 @@ from keras import ops
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
+from t2t_revival.model.products import replace_matrices
+from t2t_revival.training.lora import add_adapters
 from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
 from t2t_revival.utils.keras_hooks import WithoutSymbolicBuild, has_metrics
 
@@ -38,6 +40,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         several_workers: whether it is trained under a strategy of several processes.
         replica: returns the number of the replica that computes; `None` where there is one.
         replicas: number of replicas.
+        adapters: matrices that low-rank adapters change (`lora_rank`), and with which.
 
     Example:
         model = TrainingTransformer(registry.hparams("base"), vocab_size=37000)
@@ -60,6 +63,10 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         """Keras's metrics, and the plain cross-entropy."""
         return [*super().metrics, self._cross_entropy()]
 
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        self.adapters = add_adapters(self, self.hparams.lora_rank)
+
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Returns logits, [batch, target, vocab]; while training, the decoder's output.
 
@@ -71,12 +78,14 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             While training, a list of [rows of the part, target, hidden], one for each part of the batch, and
             the logits, if the model was compiled with metrics; else ().
         """
-        if not training:
-            return super().call(inputs)
+        with replace_matrices(self.adapters):
+            return self._training_output(inputs) if training else super().call(inputs)
+
+    def _training_output(self, inputs: dict[str, Any]) -> Any:
         sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
         with replica(self.replica()) if self.replica else nullcontext():
             parts = [
-                self.hidden({"inputs": source, "targets": targets}, training)
+                self.hidden({"inputs": source, "targets": targets}, training=True)
                 for source, targets in zip(*sides, strict=True)
             ]
         if not has_metrics(self):

@@ -170,11 +170,13 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
     if Run.load(output_dir).fingerprint != run.fingerprint:
         raise T2TError(f"{output_dir} holds a run with another vocabulary: {ANOTHER}")
     before = load_hparams(output_dir)
-    if before.freeze != hparams.freeze:
-        raise T2TError(
-            f"{output_dir} holds a run with freeze={before.freeze!r}, not {hparams.freeze!r}: {ANOTHER} and "
-            f"--warm_start_from={output_dir}"
-        )
+    for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
+        old, new = getattr(before, field), getattr(hparams, field)
+        if old != new:
+            raise T2TError(
+                f"{output_dir} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
+                f"--warm_start_from={output_dir}"
+            )
     stored = before.architecture()
     for field, new in hparams.architecture().items():
         old = stored.get(field, new)

@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints.adapters import is_adapter
 from t2t_revival.training.checkpoints.directory import (
     BEST,
     MODEL,
@@ -91,21 +92,22 @@ class WarmStart:
                     f"{path}: {name.removeprefix(MODEL)} is not finite: take an earlier checkpoint"
                 )
         note = f"starting with the weights of {path} (step {meta['step']})"
+        weights = [weight for weight in model.weights if not is_adapter(weight.path)]
         if not self.partial:
             check_architecture(model, meta, path)
-            assign(model.weights, arrays, MODEL, path)
+            assign(weights, arrays, MODEL, path)
             return [note]
-        fitting = [weight for weight in model.weights if _fits(weight, arrays)]
+        fitting = [weight for weight in weights if _fits(weight, arrays)]
         if not fitting:
             raise T2TError(f"{path}: no weight fits this model")
         for weight in fitting:
             weight.assign(arrays[MODEL + weight.path])
         taken = {weight.path for weight in fitting}
-        fresh = [weight.path for weight in model.weights if weight.path not in taken]
+        fresh = [weight.path for weight in weights if weight.path not in taken]
         unused = [name for name in (key.removeprefix(MODEL) for key in arrays) if name not in taken]
         return [
             note,
-            f"{len(fitting)} of {len(model.weights)} weights taken",
+            f"{len(fitting)} of {len(weights)} weights taken",
             *(_list(what, names) for what, names in (("fresh", fresh), ("not used", unused)) if names),
         ]
 

@@ -128,6 +128,7 @@ NOT_IN_T2T = {
     "deterministic_attention",
     "ema_decay",
     "freeze",
+    "lora_rank",
     "train_steps",
     "average_checkpoints",
     "effective_batch_size",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.training.checkpoints.adapters import merge_adapters
 from t2t_revival.training.checkpoints.file import (
     EMA,
     MODEL,
@@ -156,11 +157,13 @@ def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
 def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     """Reads the weights to use, by their names in a checkpoint, and the meta data.
 
-    Where a checkpoint has moving averages of weights, they stand in the weights' place. Raises as `load`.
+    Where a checkpoint has moving averages of weights, they stand in the weights' place; low-rank adapters are
+    added to their matrices. Raises as `load`.
     """
     arrays, meta = load(path, prefixes=(MODEL, EMA))
     averages = {name: arrays.pop(name) for name in list(arrays) if name.startswith(EMA)}
-    return {**arrays, **{MODEL + name.removeprefix(EMA): array for name, array in averages.items()}}, meta
+    own = {MODEL + name.removeprefix(EMA): array for name, array in averages.items()}
+    return merge_adapters({**arrays, **own}), meta
 
 
 def restore_weights(model: Any, path: Path) -> int:
@@ -265,7 +268,7 @@ def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
     data: list[str] = []  # fingerprints of what they were trained on
     for checkpoint in checkpoints:
         arrays, meta = load(checkpoint.path, prefixes=(MODEL,))
-        weights = {name: array for name, array in arrays.items() if _is_weight(array)}
+        weights = {name: array for name, array in merge_adapters(arrays).items() if _is_weight(array)}
         if total and _shapes(weights) != _shapes(total):
             raise T2TError(f"{checkpoint.path} and {checkpoints[0].path} are of different models")
         data += {meta.get("data") or ""}.difference(data)
