@@ -63,6 +63,8 @@ def best_value(output_dir: Path) -> tuple[str, float, Path] | None:
 def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: int) -> int | None:
     """Keeps the best of the checkpoints that still exist, and removes those that are no longer among them.
 
+    Of two with the same value the later one is better: it was trained for longer.
+
     Args:
         output_dir: of the training.
         values: of the evaluations that can be compared, by step.
@@ -80,7 +82,7 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
     held = {checkpoint.step for checkpoint in in_folder(folder, averaged=False)}
     candidates = [step for step in sorted(newest | held) if math.isfinite(values.get(step, math.nan))]
     sign = 1 if score in LOWER_IS_BETTER else -1
-    kept = sorted(candidates, key=lambda step: sign * values[step])[:count]
+    kept = sorted(candidates, key=lambda step: (sign * values[step], -step))[:count]
     if kept or held:
         with writing(f"to {folder}", "make room, or give --keep_best=0"):
             folder.mkdir(exist_ok=True)
