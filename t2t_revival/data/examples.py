@@ -17,7 +17,13 @@ OPEN_SHARDS = 16  # shards read in parallel
 BLOCK = 1024  # records read and parsed at once
 FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")}
 
-Block = tuple[Path, list[bytes]]  # a shard and some of its serialised examples
+
+class Block(NamedTuple):
+    """Some serialised examples of a shard, in their order; `first` is the number of the first one, from 0."""
+
+    shard: Path
+    records: list[bytes]
+    first: int = 0
 
 
 class Side(NamedTuple):
@@ -59,25 +65,25 @@ class Pairs(NamedTuple):
 def interleave(shards: list[Path], block: int) -> Iterator[Block]:
     """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
     waiting = deque(shards)
-    reading: deque[tuple[Path, Iterator[list[bytes]]]] = deque()
+    reading: deque[tuple[Path, Iterator[tuple[int, list[bytes]]]]] = deque()
     while waiting or reading:
         while waiting and len(reading) < OPEN_SHARDS:
             shard = waiting.popleft()
-            reading.append((shard, read_shard(shard, block)))
+            reading.append((shard, enumerate(read_shard(shard, block))))
         shard, reader = reading.popleft()
-        records = next(reader, None)
-        if records is not None:
+        if (following := next(reader, None)) is not None:
+            number, records = following
             reading.append((shard, reader))
-            yield shard, records
+            yield Block(shard, records, number * block)
 
 
 def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
     """Groups blocks into chunks of at least `size` records; the last chunk may have fewer."""
     chunk: list[Block] = []
     count = 0
-    for shard, records in blocks:
-        chunk.append((shard, records))
-        count += len(records)
+    for block in blocks:
+        chunk.append(block)
+        count += len(block.records)
         if count >= size:
             yield chunk
             chunk, count = [], 0
@@ -89,7 +95,7 @@ def parse(blocks: list[Block]) -> Pairs:
     """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
-    for shard, records in blocks:
+    for shard, records, _ in blocks:
         try:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
@@ -114,7 +120,7 @@ def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """
     per_shard = max(1, max_pairs // len(shards))
     blocks = [
-        (shard, block[: per_shard - start])
+        Block(shard, block[: per_shard - start])
         for shard in shards
         for start, block in zip(range(0, per_shard, BLOCK), read_shard(shard, BLOCK), strict=False)
     ]
@@ -130,7 +136,9 @@ def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
     """
     for shard in shards:
         for records in read_shard(shard, BLOCK):
-            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([(shard, records)]))
+            inputs, targets = (
+                np.split(side.ids, side.offsets[1:-1]) for side in parse([Block(shard, records)])
+            )
             for source, target in zip(inputs, targets, strict=True):
                 yield source.tolist(), target.tolist()
 
