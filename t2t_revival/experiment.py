@@ -74,7 +74,7 @@ class Experiment:
         run = plan_run(self.problem, self.hparams_set, self.data_dir, output_dir)
         flags = token_flags(vocabulary.pieces) if hparams.deterministic_attention else None
         splits = vocabulary.splits() if hparams.subword_dropout else None
-        data = TrainingData(shards, vocabulary.size, flags, splits, self._fingerprints(run))
+        data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run), splits)
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             if not chief:

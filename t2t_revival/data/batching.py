@@ -18,9 +18,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse
+from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse, read_blocks
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
-from t2t_revival.data.records import ReversedShards, read_shard
+from t2t_revival.data.records import ReversedShards
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
@@ -255,7 +255,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     Raises:
         T2TError: there are no shards or no examples, or a shard is missing or corrupt.
     """
-    blocks = [Block(shard, records) for shard in sorted(shards) for records in read_shard(shard, BLOCK)]
+    blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
     if not blocks:
         raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
     pairs = _parsed(blocks, isinstance(shards, ReversedShards))

@@ -19,11 +19,11 @@ FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for n
 
 
 class Block(NamedTuple):
-    """Some serialised examples of a shard, in their order; `first` is the number of the first one, from 0."""
+    """Serialised examples of a shard, in their order; `first` is the number of the first in the shard."""
 
     shard: Path
     records: list[bytes]
-    first: int = 0
+    first: int
 
 
 class Side(NamedTuple):
@@ -62,19 +62,23 @@ class Pairs(NamedTuple):
         return Pairs(self.targets, self.inputs)
 
 
+def read_blocks(shard: Path, size: int) -> Iterator[Block]:
+    """Yields the examples of a shard in blocks of `size`; the last may have fewer. Errors: `read_shard`."""
+    return (Block(shard, records, size * number) for number, records in enumerate(read_shard(shard, size)))
+
+
 def interleave(shards: list[Path], block: int) -> Iterator[Block]:
     """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
     waiting = deque(shards)
-    reading: deque[tuple[Path, Iterator[tuple[int, list[bytes]]]]] = deque()
+    reading: deque[Iterator[Block]] = deque()
     while waiting or reading:
         while waiting and len(reading) < OPEN_SHARDS:
-            shard = waiting.popleft()
-            reading.append((shard, enumerate(read_shard(shard, block))))
-        shard, reader = reading.popleft()
-        if (following := next(reader, None)) is not None:
-            number, records = following
-            reading.append((shard, reader))
-            yield Block(shard, records, number * block)
+            reading.append(read_blocks(waiting.popleft(), block))
+        reader = reading.popleft()
+        following = next(reader, None)
+        if following is not None:
+            reading.append(reader)
+            yield following
 
 
 def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
@@ -120,9 +124,9 @@ def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """
     per_shard = max(1, max_pairs // len(shards))
     blocks = [
-        Block(shard, block[: per_shard - start])
+        block._replace(records=block.records[: per_shard - start])
         for shard in shards
-        for start, block in zip(range(0, per_shard, BLOCK), read_shard(shard, BLOCK), strict=False)
+        for start, block in zip(range(0, per_shard, BLOCK), read_blocks(shard, BLOCK), strict=False)
     ]
     pairs = parse(blocks)
     return pairs.reversed() if isinstance(shards, ReversedShards) else pairs
@@ -135,10 +139,8 @@ def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
         T2TError: a shard is missing, corrupt or not a shard of such examples; names it.
     """
     for shard in shards:
-        for records in read_shard(shard, BLOCK):
-            inputs, targets = (
-                np.split(side.ids, side.offsets[1:-1]) for side in parse([Block(shard, records)])
-            )
+        for block in read_blocks(shard, BLOCK):
+            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([block]))
             for source, target in zip(inputs, targets, strict=True):
                 yield source.tolist(), target.tolist()
 

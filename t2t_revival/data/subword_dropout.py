@@ -19,8 +19,6 @@ from t2t_revival.data.examples import BLOCK, Block, Pairs, Side
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.hparams.hparams import HParams
 
-SIDES = ("source", "target")
-
 
 def pair_keys(blocks: Sequence[Block], shards: Sequence[Path], seed: int, epoch: int) -> np.ndarray:
     """Returns a random number for each of the n pairs in some blocks of `shards`: uint64 [n]."""
@@ -42,20 +40,12 @@ def sample(pairs: Pairs, keys: np.ndarray, splits: Splits, hparams: HParams) -> 
         splits: of the vocabulary.
         hparams: `subword_dropout`, `subword_dropout_side` and `max_length` are read.
     """
-    survival = _survival(splits, hparams.subword_dropout)
+    survival = np.cumprod(1 - hparams.subword_dropout**splits.choices, axis=1)  # to be merged at each step
     blocks = [  # whose arrays fit into the cache of a core
-        _sample_block(
-            Pairs(*(_part(side, begin) for side in pairs)),
-            keys[begin : begin + BLOCK],
-            splits,
-            survival,
-            hparams,
-        )
+        _sample_block(Pairs(*(_part(side, begin) for side in pairs)), keys[begin:], splits, survival, hparams)
         for begin in range(0, len(keys), BLOCK)
     ]
-    return Pairs(
-        *(_side([s.ids for s in sides], [s.lengths for s in sides]) for sides in zip(*blocks, strict=True))
-    )
+    return Pairs(*map(_joined, zip(*blocks, strict=True)))
 
 
 def _part(side: Side, begin: int) -> Side:
@@ -63,70 +53,69 @@ def _part(side: Side, begin: int) -> Side:
     return Side(side.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
-def _side(ids: Sequence[np.ndarray], lengths: Sequence[np.ndarray]) -> Side:
-    return Side(np.concatenate(ids), np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths])))
+def _joined(parts: Sequence[Side]) -> Side:
+    lengths = [np.zeros(1, np.int64), *(part.lengths for part in parts)]
+    return Side(np.concatenate([part.ids for part in parts]), np.cumsum(np.concatenate(lengths)))
 
 
 def _sample_block(
     pairs: Pairs, keys: np.ndarray, splits: Splits, survival: np.ndarray, hparams: HParams
 ) -> Pairs:
-    sampled = [
-        _sample_side(side, _random(keys, number), splits, survival)
-        if hparams.subword_dropout_side in ("both", name)
-        else side
-        for number, (name, side) in enumerate(zip(SIDES, pairs, strict=True))
-    ]
-    fits = np.max([side.lengths for side in sampled], axis=0) <= hparams.max_length
-    return Pairs(*(_chosen(fits, new, side) for new, side in zip(sampled, pairs, strict=True)))
+    keys = keys[: len(pairs.inputs.lengths)]
+    chosen = np.ones(len(keys), bool)  # pairs that are short enough in another segmentation
+    while True:
+        sampled = Pairs(
+            *(
+                _sample_side(side, _random(keys, number), chosen, splits, survival)
+                if hparams.subword_dropout_side in (name, "both")
+                else side
+                for number, (name, side) in enumerate(zip(("source", "target"), pairs, strict=True))
+            )
+        )
+        longest = np.maximum(sampled.inputs.lengths, sampled.targets.lengths)
+        too_long = chosen & (longest > hparams.max_length)
+        if not too_long.any():
+            return sampled
+        chosen &= ~too_long
 
 
-def _sample_side(side: Side, keys: np.ndarray, splits: Splits, survival: np.ndarray) -> Side:
+def _sample_side(
+    side: Side, keys: np.ndarray, chosen: np.ndarray, splits: Splits, survival: np.ndarray
+) -> Side:
+    """Splits the tokens of some examples; `keys` uint64 and `chosen` bool, both [n], are the examples'."""
     position = np.arange(len(side.ids)) - np.repeat(side.offsets[:-1], side.lengths)
-    keys = _random(np.repeat(keys, side.lengths), position)
-    ids, counts = _split(side.ids, (keys >> np.uint64(11)) * 2.0**-53, splits, survival)
-    return _side([ids], [np.add.reduceat(counts, side.offsets[:-1])])
+    uniform = (_random(np.repeat(keys, side.lengths), position) >> np.uint64(11)) * 2.0**-53  # below 1
+    uniform = np.where(np.repeat(chosen, side.lengths), uniform, -1)
+    undone = uniform >= survival[side.ids, -1]
+    made = (uniform[undone, None] < survival[side.ids[undone]]).sum(axis=1)
+    ids, counts = _split(side.ids, undone, splits.steps[side.ids[undone], made], splits)
+    return Side(ids, np.append(0, np.cumsum(counts))[side.offsets])
 
 
 def _split(
-    ids: np.ndarray, uniform: np.ndarray, splits: Splits, survival: np.ndarray
+    ids: np.ndarray, undone: np.ndarray, end: np.ndarray, splits: Splits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Splits m tokens by m uniform random numbers; `survival` is as in `_survival`.
+    """Splits some of m nodes, and their parts, as far as their merges come at or after a step.
+
+    Args:
+        ids: the nodes: int32 [m].
+        undone: whether a node is split: bool [m].
+        end: the step's order, for each of those that are: float64 [undone].
+        splits: of the vocabulary.
 
     Returns:
-        All resulting tokens, int32 [total], and the number that each of the m is split into, int64 [m].
+        The resulting tokens, int32 [total], and how many each node is split into, int64 [m].
     """
-    undone = uniform >= survival[ids, -1]
-    made = (uniform[undone, None] < survival[ids[undone]]).sum(axis=1)
-    end = splits.steps[ids[undone], made]  # order of the first merge that is not made: [undone]
-    levels = [(ids, undone)]
-    while undone.any():
-        ids, end = splits.parts[ids[undone]].ravel(), np.repeat(end, 2)
-        undone = splits.order[ids] >= end
-        end = end[undone]
-        levels.append((ids, undone))
-    tokens, counts = ids, np.ones(len(ids), np.int64)
-    for ids, undone in reversed(levels[:-1]):
-        of_undone, counts = counts.reshape(-1, 2).sum(axis=1), np.ones(len(ids), np.int64)
-        counts[undone] = of_undone
-        parts, tokens = tokens, np.repeat(ids, counts)
-        tokens[np.repeat(undone, counts)] = parts
+    counts = np.ones(len(ids), np.int64)
+    if not undone.any():
+        return ids, counts
+    parts, end = splits.parts[ids[undone]].ravel(), np.repeat(end, 2)
+    again = splits.order[parts] >= end
+    parts, of_part = _split(parts, again, end[again], splits)
+    counts[undone] = of_part.reshape(-1, 2).sum(axis=1)
+    tokens = np.repeat(ids, counts)
+    tokens[np.repeat(undone, counts)] = parts
     return tokens, counts
-
-
-def _survival(splits: Splits, dropout: float) -> np.ndarray:
-    """Returns the probability that merging goes beyond each step of a token: float64 [tokens, steps]."""
-    return np.cumprod(1 - dropout**splits.choices, axis=1)
-
-
-def _chosen(of_new: np.ndarray, new: Side, old: Side) -> Side:
-    """Returns the examples of `new` where `of_new`, bool [n], is true, and those of `old` elsewhere."""
-    if of_new.all():
-        return new
-    lengths = np.where(of_new, new.lengths, old.lengths)
-    ids, from_new = np.empty(lengths.sum(), np.int32), np.repeat(of_new, lengths)
-    ids[from_new] = new.ids[np.repeat(of_new, new.lengths)]
-    ids[~from_new] = old.ids[np.repeat(~of_new, old.lengths)]
-    return _side([ids], [lengths])
 
 
 def _random(keys: np.ndarray, number: np.ndarray | int) -> np.ndarray:

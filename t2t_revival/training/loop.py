@@ -54,15 +54,15 @@ class TrainingData:
         shards: TFRecord files of the training split.
         vocab_size: tokens of the vocabulary.
         token_flags: of the vocabulary, for `DeterministicAttention`; `None` for every other model.
-        splits: of the vocabulary, for `subword_dropout`; `None` without it.
         fingerprints: of training and dev data; early stopping compares scores of equal ones only.
+        splits: of the vocabulary, for `subword_dropout`; `None` without it.
     """
 
     shards: list[Path]
     vocab_size: int
     token_flags: np.ndarray | None = None
-    splits: Splits | None = None
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    splits: Splits | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+LONGEST = 64  # characters of a token that is split: merging takes the square of their number
+
 
 class Splits(NamedTuple):
     """The merges that make each token from characters: binary trees of nodes, which are tokens.
@@ -31,7 +33,7 @@ class Splits(NamedTuple):
 def merge_splits(pieces: Sequence[str], ranks: Sequence[float]) -> Splits:
     """Returns the splits of tokens by byte-pair encoding's rule: the pair of the lowest rank is merged first.
 
-    A token with a character that is no token is not split.
+    A token of more than 64 characters, or with a character that is no token, is not split.
 
     Args:
         pieces: the text of each token; "" if it is neither split nor a part of another.
@@ -41,7 +43,7 @@ def merge_splits(pieces: Sequence[str], ranks: Sequence[float]) -> Splits:
     by_piece = {piece: ranks[token] for piece, token in ids.items()}
     parts, order = [(0, 0)] * len(pieces), [-math.inf] * len(pieces)
     merges: list[list[tuple[float, float]]] = [[] for _ in pieces]  # of each tree: (possible after, order)
-    for piece in sorted(ids, key=len):
+    for piece in sorted((piece for piece in ids if len(piece) <= LONGEST), key=len):
         token, nodes = ids[piece], [ids.get(part, 0) for part in _merged(piece, by_piece)]
         if len(nodes) < 2 or not all(nodes):
             continue
