@@ -74,8 +74,9 @@ def _merged(piece: str, ranks: Mapping[str, float]) -> list[str]:
 
 def _steps(merges: Sequence[Sequence[tuple[float, float]]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns `steps` and `choices` of `Splits`."""
-    table = np.full((2, len(merges), max(1, *map(len, merges))), math.inf)
+    orders = [sorted({order for _, order in tree}) for tree in merges]
+    table = np.full((2, len(merges), max(1, *map(len, orders))), math.inf)
     for token, tree in enumerate(merges):
-        for step, at in enumerate(sorted({order for _, order in tree})):
+        for step, at in enumerate(orders[token]):
             table[:, token, step] = at, sum(ready < at <= order for ready, order in tree)
     return table[0], table[1]
