@@ -41,7 +41,7 @@ def piece_vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 def vocabulary(request: pytest.FixtureRequest, piece_vocabulary: Vocabulary) -> TextEncoder:
     if request.param == "pieces":
         return piece_vocabulary
-    return SubwordVocabulary.build_from_generator(LINES[:200], 300)
+    return SubwordVocabulary.build_from_generator(LINES[:100], 250)
 
 
 def side_of(rows: list[list[int]]) -> Side:
@@ -66,7 +66,7 @@ def hparams(dropout: float, **changes: object) -> HParams:
     return HParams(subword_dropout=dropout, **changes)  # type: ignore[arg-type]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(texts=TEXTS, dropout=st.floats(0, ALMOST_1), epoch=st.integers(0, 100))
 def test_the_text_is_the_same(vocabulary: TextEncoder, texts: list[str], dropout: float, epoch: int) -> None:
     pairs = pairs_of([[*vocabulary.encode(text), EOS] for text in texts])

@@ -126,6 +126,8 @@ NOT_IN_T2T = {
     "attention_window",
     "decoder_self_attention",
     "deterministic_attention",
+    "subword_dropout",
+    "subword_dropout_side",
     "train_steps",
     "average_checkpoints",
     "effective_batch_size",
