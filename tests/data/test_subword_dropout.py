@@ -1,5 +1,6 @@
 """Subword dropout: the same text in other tokens, with the probabilities of merges that are not made."""
 
+import io
 from itertools import islice
 from pathlib import Path
 
@@ -179,3 +180,25 @@ def test_random_numbers_are_splitmix64s() -> None:
         4593380528125082431,
         16408922859458223821,
     ]
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_models_with_sentencepieces_own_settings(model_type: str, tmp_path: Path) -> None:
+    """A space before each line, normalised text, unknown characters: decoding drops none of them twice."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES[:300]),
+        model_writer=model,
+        model_type=model_type,
+        vocab_size=300,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        minloglevel=2,
+    )
+    vocabulary = Vocabulary(tmp_path / "v.spm", model.getvalue())
+    rows = [vocabulary.encode(text) for text in (*LINES[:50], "  zwei  Räume ", "Ein ☃ Hund")]
+    sampled = sample(pairs_of(rows), keys_of(len(rows)), vocabulary.splits(), hparams(0.5))
+    assert list(map(vocabulary.decode, rows_of(sampled.inputs))) == list(map(vocabulary.decode, rows))
+    assert len(sampled.inputs.ids) > 1.2 * sum(map(len, rows))
