@@ -33,6 +33,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from t2t_revival import registry
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -91,9 +92,9 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Reading:
+def measure_reading(shards: list[Path], hparams: HParams, splits: Splits, seconds: float) -> Reading:
     """Reads the dataset as `fit` does, with prefetching."""
-    batches = TrainingBatches(shards, hparams, seed=1)
+    batches = TrainingBatches(shards, hparams, seed=1, splits=splits)
     count, positions = 0, 0
     elements = iter(batches.dataset())
     next(elements)  # fills the buffers
@@ -109,9 +110,9 @@ def measure_reading(shards: list[Path], hparams: HParams, seconds: float) -> Rea
     return Reading(target / passed, 1 - (target + source) / positions)
 
 
-def profile_reading(shards: list[Path], hparams: HParams, batches: int) -> str:
+def profile_reading(shards: list[Path], hparams: HParams, splits: Splits, batches: int) -> str:
     """Returns the functions with the largest own time, as a table."""
-    elements = TrainingBatches(shards, hparams, seed=1)._elements()
+    elements = TrainingBatches(shards, hparams, seed=1, splits=splits)._elements()
     profile = cProfile.Profile()
     profile.runcall(lambda: list(itertools.islice(elements, batches)))
     text = io.StringIO()
@@ -130,10 +131,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--problem", default="translate_ende")
     parser.add_argument("--hparams_set", default="base")
     parser.add_argument("--vocab_size", type=int, default=8000)
+    parser.add_argument("--subword_dropout", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
     values = parser.parse_args(argv)
-    hparams = registry.hparams(values.hparams_set)
+    hparams = registry.hparams(values.hparams_set).replace(subword_dropout=values.subword_dropout)
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder)
         problem = registry.problem(
@@ -143,8 +145,9 @@ def main(argv: list[str] | None = None) -> int:
         problem.generate_data(data_dir)
         generation = measure_generation(problem, data_dir, values.rounds)
         shards = problem.shards(TRAIN, data_dir)
-        reading = measure_reading(shards, hparams, values.seconds)
-        profile = profile_reading(shards, hparams, 200)
+        splits = problem.vocabulary(data_dir).splits()
+        reading = measure_reading(shards, hparams, splits, values.seconds)
+        profile = profile_reading(shards, hparams, splits, 200)
     share = generation.ours / generation.bare
     print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
     print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")

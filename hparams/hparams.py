@@ -22,6 +22,7 @@ from t2t_revival.utils import checked_json
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
 DECODER_SELF_ATTENTIONS = ("attention", "ssru")
+SUBWORD_DROPOUT_SIDES = ("both", "source", "target")
 EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
 ARCHITECTURE = (
     *("encoder_layers", "decoder_layers", "hidden_size", "filter_size", "num_heads", "key_channels"),
@@ -59,6 +60,8 @@ class HParams:
     attention_dropout: float = 0.0  # probability, on attention weights (T2T v2, v3)
     relu_dropout: float = 0.0  # probability, in the feed-forward network (T2T v2, v3)
     label_smoothing: float = 0.1  # epsilon_ls, probability spread over all wrong tokens
+    subword_dropout: float = 0.0  # probability that a merge of a token is undone in training (BPE-dropout)
+    subword_dropout_side: str = "both"  # sides in which merges are undone: "source", "target" or "both"
 
     # Optimizer and learning rate (section 5.3)
     optimizer_adam_beta1: float = 0.9  # decay per update of Adam's mean of gradients
@@ -254,7 +257,7 @@ RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (  # all false fo
         "at least 0 and below 1",
         lambda value: 0 <= value < 1,
         "layer_prepostprocess_dropout attention_dropout relu_dropout label_smoothing optimizer_adam_beta1 "
-        "optimizer_adam_beta2 ema_decay",
+        "optimizer_adam_beta2 ema_decay subword_dropout",
     ),
     ("above 1", lambda value: 1 < value < math.inf, "length_bucket_step"),
 )
@@ -291,6 +294,14 @@ def _combination_faults(h: HParams) -> list[str]:
         faults.append(
             f"attention_window={h.attention_window} and decoder_self_attention=ssru cannot be combined: "
             "such a decoder has no attention to restrict; leave one out"
+        )
+    if h.subword_dropout_side not in SUBWORD_DROPOUT_SIDES:
+        known = ", ".join(SUBWORD_DROPOUT_SIDES)
+        faults.append(f"subword_dropout_side={h.subword_dropout_side!r} is not one of {known}")
+    elif h.subword_dropout_side != "both" and not h.subword_dropout:
+        faults.append(
+            f"subword_dropout_side={h.subword_dropout_side} has no effect without subword_dropout: "
+            "leave it out, or give a probability such as subword_dropout=0.1"
         )
     if h.pos != "emb" and h.hidden_size % 2:
         faults.append(f"hidden_size={h.hidden_size} must be even for pos={h.pos}")

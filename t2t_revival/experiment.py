@@ -73,7 +73,8 @@ class Experiment:
             check_place(output_dir, self.problem.name, self.hparams_set)
         run = plan_run(self.problem, self.hparams_set, self.data_dir, output_dir)
         flags = token_flags(vocabulary.pieces) if hparams.deterministic_attention else None
-        data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run))
+        splits = vocabulary.splits() if hparams.subword_dropout else None
+        data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run), splits)
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             if self.config.warm_start:

@@ -18,9 +18,11 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse
+from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse, read_blocks
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
-from t2t_revival.data.records import ReversedShards, read_shard
+from t2t_revival.data.records import ReversedShards
+from t2t_revival.data.subword_dropout import pair_keys, sample
+from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.utils.host_memory import keep_freed_memory
@@ -46,12 +48,13 @@ class TrainingBatches:
 
     Each epoch reads the shards in a new order, up to 16 in parallel, and every example once. Examples are
     shuffled within chunks of about `chunk` examples; batches hold examples of similar length, in random order
-    within the chunk. Examples with more than `max_length` tokens on either side are dropped.
+    within the chunk. Examples with more than `max_length` tokens on either side are dropped. With
+    `subword_dropout`, examples are segmented again in each epoch, before they are put into batches.
 
     Args:
         shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
             for `ReversedShards`, the two are swapped.
-        hparams: `batch_size`, `max_length` and the bucket fields are read.
+        hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are read.
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches per update, for which weights are computed together.
         seed: seed of the order.
@@ -60,13 +63,14 @@ class TrainingBatches:
         pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
+        splits: of the vocabulary, for `subword_dropout`.
 
     Attributes:
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
         note: one line for the user on why examples are repeated; `None` if they are not.
 
     Raises:
-        T2TError: there are no shards.
+        T2TError: there are no shards, or no splits for `subword_dropout`.
     """
 
     def __init__(
@@ -80,10 +84,16 @@ class TrainingBatches:
         start: IteratorState = BEGINNING,
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
+        splits: Splits | None = None,
     ) -> None:
         if not shards:
             raise T2TError("there are no training shards; generate the data first with t2t-datagen")
+        if hparams.subword_dropout and splits is None:
+            raise T2TError(
+                "hparams: subword_dropout needs the splits of the vocabulary; give them as `splits`"
+            )
         self.error: Exception | None = None
+        self._hparams, self._splits = hparams, splits
         self._shards = sorted(shards)
         self._reversed = isinstance(shards, ReversedShards)
         self._bounds = bucket_boundaries(
@@ -188,12 +198,18 @@ class TrainingBatches:
         self, records: list[Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = _parsed(records, self._reversed)
+        pairs = self._segmented(_parsed(records, self._reversed), records, epoch)
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             yield IteratorState(epoch, *following, self._batching_key), self._assemble(pairs, *batches[batch])
+
+    def _segmented(self, pairs: Pairs, records: list[Block], epoch: int) -> Pairs:
+        if not self._hparams.subword_dropout or self._splits is None:
+            return pairs
+        keys = pair_keys(records, self._shards, self._seed, epoch)
+        return sample(pairs, keys, self._splits, self._hparams)
 
     def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
         """Assigns a chunk's examples to batches of similar length.
@@ -239,7 +255,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     Raises:
         T2TError: there are no shards or no examples, or a shard is missing or corrupt.
     """
-    blocks = [(shard, records) for shard in sorted(shards) for records in read_shard(shard, BLOCK)]
+    blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
     if not blocks:
         raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
     pairs = _parsed(blocks, isinstance(shards, ReversedShards))

@@ -17,7 +17,13 @@ OPEN_SHARDS = 16  # shards read in parallel
 BLOCK = 1024  # records read and parsed at once
 FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")}
 
-Block = tuple[Path, list[bytes]]  # a shard and some of its serialised examples
+
+class Block(NamedTuple):
+    """Serialised examples of a shard, in their order; `first` is the number of the first in the shard."""
+
+    shard: Path
+    records: list[bytes]
+    first: int
 
 
 class Side(NamedTuple):
@@ -56,28 +62,32 @@ class Pairs(NamedTuple):
         return Pairs(self.targets, self.inputs)
 
 
+def read_blocks(shard: Path, size: int) -> Iterator[Block]:
+    """Yields the examples of a shard in blocks of `size`; the last may have fewer. Errors: `read_shard`."""
+    return (Block(shard, records, size * number) for number, records in enumerate(read_shard(shard, size)))
+
+
 def interleave(shards: list[Path], block: int) -> Iterator[Block]:
     """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
     waiting = deque(shards)
-    reading: deque[tuple[Path, Iterator[list[bytes]]]] = deque()
+    reading: deque[Iterator[Block]] = deque()
     while waiting or reading:
         while waiting and len(reading) < OPEN_SHARDS:
-            shard = waiting.popleft()
-            reading.append((shard, read_shard(shard, block)))
-        shard, reader = reading.popleft()
-        records = next(reader, None)
-        if records is not None:
-            reading.append((shard, reader))
-            yield shard, records
+            reading.append(read_blocks(waiting.popleft(), block))
+        reader = reading.popleft()
+        following = next(reader, None)
+        if following is not None:
+            reading.append(reader)
+            yield following
 
 
 def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
     """Groups blocks into chunks of at least `size` records; the last chunk may have fewer."""
     chunk: list[Block] = []
     count = 0
-    for shard, records in blocks:
-        chunk.append((shard, records))
-        count += len(records)
+    for block in blocks:
+        chunk.append(block)
+        count += len(block.records)
         if count >= size:
             yield chunk
             chunk, count = [], 0
@@ -89,7 +99,7 @@ def parse(blocks: list[Block]) -> Pairs:
     """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
-    for shard, records in blocks:
+    for shard, records, _ in blocks:
         try:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
@@ -114,9 +124,9 @@ def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """
     per_shard = max(1, max_pairs // len(shards))
     blocks = [
-        (shard, block[: per_shard - start])
+        block._replace(records=block.records[: per_shard - start])
         for shard in shards
-        for start, block in zip(range(0, per_shard, BLOCK), read_shard(shard, BLOCK), strict=False)
+        for start, block in zip(range(0, per_shard, BLOCK), read_blocks(shard, BLOCK), strict=False)
     ]
     pairs = parse(blocks)
     return pairs.reversed() if isinstance(shards, ReversedShards) else pairs
@@ -129,8 +139,8 @@ def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
         T2TError: a shard is missing, corrupt or not a shard of such examples; names it.
     """
     for shard in shards:
-        for records in read_shard(shard, BLOCK):
-            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([(shard, records)]))
+        for block in read_blocks(shard, BLOCK):
+            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([block]))
             for source, target in zip(inputs, targets, strict=True):
                 yield source.tolist(), target.tolist()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from t2t_revival.hparams.hparams import HParams
 
+EARLIER_SETTINGS = {"subword_dropout": "0.0", "subword_dropout_side": "both"}  # of keys that lack them
 ORDER_SETTINGS = ("seed", "shards", "chunk")  # which determine the order of an epoch's examples
 
 
@@ -27,7 +28,8 @@ def batching_key(hparams: HParams, *, seed: int, shards: int, chunk: int, replic
     return (
         f"seed={seed} shards={shards} chunk={chunk} replicas={replicas} batch_size={hparams.batch_size} "
         f"max_length={hparams.max_length} min_length_bucket={hparams.min_length_bucket} "
-        f"length_bucket_step={hparams.length_bucket_step}"
+        f"length_bucket_step={hparams.length_bucket_step} subword_dropout={hparams.subword_dropout} "
+        f"subword_dropout_side={hparams.subword_dropout_side}"
     )
 
 
@@ -56,4 +58,5 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
 
 
 def _settings(key: str) -> dict[str, str]:
-    return {name: value for name, _, value in (setting.partition("=") for setting in key.split())}
+    settings = (setting.partition("=") for setting in key.split())
+    return EARLIER_SETTINGS | {name: value for name, _, value in settings}

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import (
@@ -55,12 +56,14 @@ class TrainingData:
         vocab_size: tokens of the vocabulary.
         token_flags: of the vocabulary, for `DeterministicAttention`; `None` for every other model.
         fingerprints: of training and dev data; early stopping compares scores of equal ones only.
+        splits: of the vocabulary, for `subword_dropout`; `None` without it.
     """
 
     shards: list[Path]
     vocab_size: int
     token_flags: np.ndarray | None = None
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    splits: Splits | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class Training:
             seed=config.seed,
             start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
             pad_to_bucket=config.xla,
+            splits=data.splits,
         )
 
     def _build_model(self, replicas: int) -> TrainingTransformer:

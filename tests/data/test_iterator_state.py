@@ -38,6 +38,20 @@ def test_another_order_of_the_examples_begins_the_epoch_again(name, chunk, batch
     assert f"({name}=7 instead of {DATA[name]})" in note
 
 
+@pytest.mark.parametrize("before", ["", " subword_dropout=0.0 subword_dropout_side=both"])
+def test_subword_dropout_that_is_turned_on_or_off_begins_the_chunk_again(before):
+    """Keys of earlier versions are those without it."""
+    on = batching_key(HPARAMS.replace(subword_dropout=0.1), **DATA)
+    off = KEY.partition(" subword_dropout")[0] + before
+    assert resume_from(IteratorState(3, 1, 5, off), KEY) == (IteratorState(3, 1, 5, KEY), None)
+    resumed, note = resume_from(IteratorState(3, 1, 5, off), on)
+    assert resumed == IteratorState(3, 1, 0, on)
+    assert "(subword_dropout=0.1 instead of 0.0)" in note
+    resumed, note = resume_from(IteratorState(3, 1, 5, on), KEY)
+    assert resumed == IteratorState(3, 1, 0, KEY)
+    assert "(subword_dropout=0.0 instead of 0.1)" in note
+
+
 def test_between_chunks_only_the_order_matters():
     assert resume_from(IteratorState(3, 2, 0, KEY), SMALLER) == (IteratorState(3, 2, 0, SMALLER), None)
 

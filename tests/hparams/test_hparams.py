@@ -197,6 +197,15 @@ def test_load_of_a_corrupt_file_names_it(content: bytes, tmp_path: Path) -> None
             {"decoder_self_attention": "ssru", "attention_window": 8},
             "attention_window=8 and decoder_self_attention=ssru cannot be combined: such a",
         ),
+        ({"subword_dropout": 1.0}, "subword_dropout=1.0 must be at least 0 and below 1"),
+        (
+            {"subword_dropout": 0.1, "subword_dropout_side": "left"},
+            "subword_dropout_side='left' is not one of both, source, target",
+        ),
+        (
+            {"subword_dropout_side": "source"},
+            "subword_dropout_side=source has no effect without subword_dropout: leave it out, or give",
+        ),
         ({"hidden_size": 9, "num_heads": 1}, "hidden_size=9 must be even for pos=sinusoid"),
         ({"layer_preprocess_sequence": "n"}, "layer_preprocess_sequence/layer_postprocess_sequence must be"),
         ({"batch_size": 255}, "batch_size=255 tokens must be at least max_length=256"),

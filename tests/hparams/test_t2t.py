@@ -129,6 +129,8 @@ NOT_IN_T2T = {
     "ema_decay",
     "freeze",
     "lora_rank",
+    "subword_dropout",
+    "subword_dropout_side",
     "train_steps",
     "average_checkpoints",
     "effective_batch_size",

@@ -8,6 +8,7 @@ characters and have no UTF-8.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
+from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
@@ -96,6 +98,15 @@ class Vocabulary(TextEncoder):
 
     def decode(self, ids: Iterable[int]) -> str:
         return _unescape(self._processor.decode(until_eos(ids)))
+
+    def splits(self) -> Splits:
+        scores = [self._processor.get_score(piece) for piece in range(self.size)]
+        # 0.0 is the score of bytes, symbols and the like, -0.0 that of the first merge.
+        pieces = [
+            piece if math.copysign(1, score) < 0 else ""
+            for piece, score in zip(self.pieces, scores, strict=True)
+        ]
+        return merge_splits(pieces, [-score for score in scores])
 
     @cached_property
     def _graph(self) -> SentencePieceGraph:

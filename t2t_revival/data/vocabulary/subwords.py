@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
@@ -24,7 +25,7 @@ from t2t_revival.data.vocabulary.subword_format import (
     subtoken_lines,
     unescape,
 )
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder, until_eos
+from t2t_revival.data.vocabulary.text_encoder import EOS, TextEncoder, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
@@ -186,6 +187,13 @@ class SubwordVocabulary(TextEncoder):
             for before, after in pairwise(words)
         ]
         return "".join(words[:1] + others)
+
+    def splits(self) -> Splits:
+        pieces = [
+            subtoken if self._ids.get(subtoken) == token > EOS else ""
+            for token, subtoken in enumerate(self.subtokens)
+        ]
+        return merge_splits(pieces, range(self.size))  # frequent subtokens come first
 
     @cached_property
     def _graph(self) -> SubwordGraph:

@@ -15,6 +15,8 @@ from t2t_revival.errors import T2TError
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from t2t_revival.data.vocabulary.splits import Splits
+
 PAD, EOS = 0, 1
 SUBWORDS = ".subwords"  # extension of T2T's vocabulary files
 
@@ -75,6 +77,10 @@ class TextEncoder(abc.ABC):
     @abc.abstractmethod
     def _graph(self) -> Any:
         """`encode` and `decode` as TensorFlow ops, with their `resource`."""
+
+    @abc.abstractmethod
+    def splits(self) -> Splits:
+        """Returns how `subword_dropout` splits tokens."""
 
     @property
     def graph_resource(self) -> Any:
