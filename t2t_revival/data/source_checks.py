@@ -117,6 +117,8 @@ def read_pairs(source: Source, split: str, start: int, stop: int) -> Iterator[tu
         raise T2TError(f"{where}: pairs returns {kind_of(pairs)}, not an iterator of pairs")
     number = start
     for number, pair in enumerate(islice(pairs, stop - start + 1), start + 1):
+        if number > stop:
+            break
         if fault := pair_fault(pair):
             raise T2TError(f"{where}: pair {number} of {split} {fault}")
         yield pair[0], pair[1]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
@@ -21,6 +19,9 @@ from t2t_revival.training.checkpoints.directory import (
 )
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import FILE_NAME, Run
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LISTED = 8  # weights that a note names
 
@@ -84,6 +85,8 @@ class WarmStart:
         Raises:
             T2TError: a weight does not fit, or none where some may not; or a weight is not finite.
         """
+        import numpy as np
+
         path = self.checkpoint.path
         arrays, meta = load_weights(path)
         for name, array in arrays.items():

@@ -67,7 +67,7 @@ def stepfiles_iterator(
             yield file
             continue
         left = deadline - clock.now()
-        if left <= 0:
+        if left <= 0 or not wait_seconds:  # the clock of a file's machine may be ahead
             return
         if on_wait and not waits:
             on_wait(deadline)

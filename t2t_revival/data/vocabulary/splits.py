@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 LONGEST = 64  # characters of a token that is split: merging takes the square of their number
 
@@ -39,6 +40,8 @@ def merge_splits(pieces: Sequence[str], ranks: Sequence[float]) -> Splits:
         pieces: the text of each token; "" if it is neither split nor a part of another.
         ranks: of each token; the earlier merge, or the more frequent token, has the lower one.
     """
+    import numpy as np
+
     ids = {piece: token for token, piece in enumerate(pieces) if piece}
     by_piece = {piece: ranks[token] for piece, token in ids.items()}
     parts, order = [(0, 0)] * len(pieces), [-math.inf] * len(pieces)
@@ -74,6 +77,8 @@ def _merged(piece: str, ranks: Mapping[str, float]) -> list[str]:
 
 def _steps(merges: Sequence[Sequence[tuple[float, float]]]) -> tuple[np.ndarray, np.ndarray]:
     """Returns `steps` and `choices` of `Splits`."""
+    import numpy as np
+
     orders = [sorted({order for _, order in tree}) for tree in merges]
     table = np.full((2, len(merges), max(1, *map(len, orders))), math.inf)
     for token, tree in enumerate(merges):
