@@ -72,7 +72,7 @@ class LibrarySource(Source):
         except T2TError:
             raise
         except Exception as error:
-            reason = textwrap.shorten(str(error), 300, placeholder=" ...")
+            reason = textwrap.shorten(" ".join(str(error).split("\n")[:2]), 300, placeholder=" ...")
             raise T2TError(
                 f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); {CHOICES}"
             ) from error
@@ -85,22 +85,25 @@ class LibrarySource(Source):
         """
         try:
             import datasets
+            from huggingface_hub import constants
         except ImportError as error:
             raise T2TError(
                 f'--data_source={self.name} needs Hugging Face datasets ({error}): pip install "datasets>=4"'
             ) from error
 
-        config = datasets.config
-        offline = config.HF_HUB_OFFLINE
-        hosts = [] if offline or local else silent_hosts([config.HF_ENDPOINT])
-        config.HF_HUB_OFFLINE = offline or bool(hosts)
+        before = [(module, module.HF_HUB_OFFLINE) for module in (datasets.config, constants)]
+        asks = not local and not any(offline for _, offline in before)
+        hosts = silent_hosts([constants.ENDPOINT]) if asks else []
+        for module, offline in before:
+            module.HF_HUB_OFFLINE = offline or bool(hosts)
         try:
             yield datasets
         except Exception:
             self._check_reachable(hosts)
             raise
         finally:
-            config.HF_HUB_OFFLINE = offline
+            for module, offline in before:
+                module.HF_HUB_OFFLINE = offline
 
 
 class TfdsSource(LibrarySource):
@@ -149,7 +152,7 @@ class TfdsSource(LibrarySource):
         on_hub = self._dataset.startswith("huggingface:")
         with self._loading(), self._datasets() if on_hub else nullcontext():
             builder = tfds.builder(self._dataset, **data_dir)
-            if not builder.is_prepared():
+            if not builder.data_path.exists():
                 self._check_reachable(silent_hosts(builder.url_infos or ()))
             builder.download_and_prepare()
         return builder
@@ -180,12 +183,9 @@ class HuggingFaceSource(LibrarySource):
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a text becomes a space, and null an empty text."""
         part = self._parts[self._split_names[split]].with_format("arrow")
-        outer = "translation." if "translation" in part.column_names else ""
-        types = {
-            field.name.removeprefix(outer): str(field.type)
-            for field in part[:0].flatten().schema
-            if field.name.startswith(outer)
-        }
+        columns = {field.name: str(field.type) for field in part[:0].flatten().schema}
+        outer = "translation." if any(name.startswith("translation.") for name in columns) else ""
+        types = {name.removeprefix(outer): kind for name, kind in columns.items() if name.startswith(outer)}
         self._require_languages(types)
         languages = (self.source_lang, self.target_lang)
         for language in languages:

@@ -10,9 +10,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request, build_opener
 
-SECONDS = 12.0  # for name, connection and answer, of all hosts together
+SECONDS = 10.0  # for name, connection and answer, of all hosts together
 
 
 def silent_hosts(urls: Iterable[str], seconds: float = SECONDS) -> list[str]:
@@ -36,7 +36,7 @@ def silent_hosts(urls: Iterable[str], seconds: float = SECONDS) -> list[str]:
 
 def _answers(host: str, seconds: float) -> bool:
     try:
-        urlopen(Request(host, method="HEAD"), timeout=seconds).close()
+        build_opener().open(Request(host, method="HEAD"), timeout=seconds).close()
     except HTTPError:
         return True
     except URLError as error:
