@@ -324,16 +324,12 @@ def test_a_user_who_is_offline_is_told_by_the_library(datasets, monkeypatch):
 
 
 def test_a_set_in_the_cache_needs_no_network(datasets, tmp_path, monkeypatch):
-    """The cache is as it is after a download: OWNER___NAME/CONFIG/VERSION/HASH."""
+    """The cache is as it is after a download."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
     for split in LINES:
-        plain_set(datasets, split).to_parquet(tmp_path / "files" / f"{split}.parquet")
-    opened(f"hf:{tmp_path}/files").splits()
-    (version,) = (tmp_path / "cache" / "parquet").glob("default-*/0.0.0")
-    (hashed,) = (path for path in version.iterdir() if path.is_dir())
-    cached = tmp_path / "cache" / "owner___pairs" / "default" / "0.0.0" / ("0" * 40)
-    cached.parent.mkdir(parents=True)
-    hashed.rename(cached)
+        plain_set(datasets, split).to_parquet(tmp_path / "pairs" / f"{split}.parquet")
+    opened(f"hf:{tmp_path}/pairs").splits()
+    (tmp_path / "cache" / "pairs").rename(tmp_path / "cache" / "owner___pairs")
     assert all_pairs(opened("hf:owner/pairs"), "dev") == clean(rows("validation"))
 
 
