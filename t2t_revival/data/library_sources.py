@@ -81,7 +81,7 @@ class LibrarySource(Source):
     def _datasets(self, local: bool = False) -> Iterator[Any]:
         """Yields the library `datasets`, which reads nothing but its cache if the hub does not answer.
 
-        It would first try to reach the hub for 24 seconds, or for 80 where packets are lost.
+        It would try for 24 seconds where the hub has no address, and for over 300 where it keeps silent.
         """
         try:
             import datasets
@@ -211,9 +211,8 @@ class HuggingFaceSource(LibrarySource):
         self.check()
         with self._loading(), self._datasets(local=bool(self._folder)) as datasets:
             if not self._folder:
-                dataset, _, revision = self._dataset.partition("@")
-                owner_and_name, config = "/".join(dataset.split("/")[:2]), "/".join(dataset.split("/")[2:])
-                return datasets.load_dataset(owner_and_name, config or None, revision=revision or None)
+                owner, *rest = self._dataset.split("/", 2)
+                return datasets.load_dataset("/".join([owner, *rest[:1]]), *rest[1:])
             if not any((self._folder / name).is_file() for name in SAVED):
                 return datasets.load_dataset(str(self._folder))
             saved = datasets.load_from_disk(str(self._folder))

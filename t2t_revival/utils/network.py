@@ -18,7 +18,8 @@ SECONDS = 10.0  # for name, connection and answer, of all hosts together
 def silent_hosts(urls: Iterable[str], seconds: float = SECONDS) -> list[str]:
     """Returns the hosts of URLs, such as "http://www.statmt.org", if none of them answers in `seconds`.
 
-    Proxies of the environment are used. The list is empty where one host answers, whatever it says.
+    Proxies of the environment are used. The list is empty where one host answers, whatever it says, or cannot
+    be asked (gs://).
     """
     hosts = sorted({f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)})
     answers: SimpleQueue[bool] = SimpleQueue()
@@ -40,7 +41,7 @@ def _answers(host: str, seconds: float) -> bool:
     except HTTPError:
         return True
     except URLError as error:
-        return isinstance(error.reason, ssl.SSLError)
+        return not isinstance(error.reason, OSError) or isinstance(error.reason, ssl.SSLError)
     except OSError:
         return False
     except (HTTPException, ValueError):

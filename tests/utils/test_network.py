@@ -62,8 +62,9 @@ def test_silent_hosts_are_named_in_time(silent, refusing):
     assert time.monotonic() - begin < 5
 
 
-def test_no_url_is_no_silent_host():
-    assert silent_hosts([]) == []
+@pytest.mark.parametrize("urls", [[], ["gs://bucket/a"], ["no-scheme"]])
+def test_no_host_that_can_be_asked_is_no_silent_host(urls):
+    assert silent_hosts(urls) == []
 
 
 def test_hosts_are_asked_through_the_proxy(answering, refusing, monkeypatch):
