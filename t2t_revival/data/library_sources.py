@@ -88,7 +88,8 @@ class LibrarySource(Source):
             from huggingface_hub import constants
         except ImportError as error:
             raise T2TError(
-                f'--data_source={self.name} needs Hugging Face datasets ({error}): pip install "t2t_revival[hf]"'
+                f"--data_source={self.name} needs Hugging Face datasets ({error}): "
+                'pip install "t2t_revival[hf]"'
             ) from error
 
         before = [(module, module.HF_HUB_OFFLINE) for module in (datasets.config, constants)]
