@@ -84,6 +84,7 @@ setup(
     extras_require={
         "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
+        "hf": ["datasets>=5.2,<6"],
         "litert": ["ai-edge-litert>=2.3"],
         "cuda": ["tensorflow[and-cuda]>=2.21,<2.22"],
         "dev": [
@@ -91,6 +92,7 @@ setup(
             "apache-beam>=2.77,<3",
             "build>=1.2",
             "ctranslate2>=4.8",
+            "datasets>=5.2,<6",
             "hypothesis>=6.100",
             "mypy>=1.15",
             "pre-commit>=4.0",

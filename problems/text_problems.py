@@ -95,7 +95,7 @@ class Text2TextProblem(Problem):
             return approx
         if data_source.kind == "sample":
             return SAMPLE_VOCAB_SIZE
-        if data_source.kind == "folder":
+        if data_source.kind in ("folder", "hf"):
             pairs = data_source.count(TRAIN)
             return next((size for bound, size in self.folder_vocab_sizes if pairs < bound), approx)
         return approx

@@ -17,8 +17,8 @@ from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import Problem
 
 USAGE = """
-t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG] [--data_dir=DIR]
-            [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
+t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
+            [--data_dir=DIR] [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
 
 Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
 or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.

@@ -61,8 +61,8 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        data_source="Source of sentence pairs: wmt14, tfds:NAME/CONFIG, sample or a folder; by default wmt14 "
-        "with --scale=paper.",
+        data_source="Source of sentence pairs: wmt14, tfds:NAME/CONFIG, hf:OWNER/NAME/CONFIG, sample or a "
+        "folder; by default wmt14 with --scale=paper.",
         treebank="Table 4: source of trees, as --data_source of t2t-trainer --problem=parse_wsj.",
         auto_trees="Table 4: automatically parsed sentences, for the semi-supervised row.",
         output_dir="Folder for models and results; by default ~/t2t_train/reproduce/SCALE.",

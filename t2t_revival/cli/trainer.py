@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from t2t_revival.training.loop import Result
 
 USAGE = """
-t2t-trainer --problem=translate_ende --hparams_set=big [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG]
+t2t-trainer --problem=translate_ende --hparams_set=big
+            [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
 
 Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT) and SIGTERM
 save and stop; the same command resumes from there.

@@ -1,89 +1,29 @@
 """Sources of sentence pairs: `--data_source`.
 
-`wmt14` and `tfds:NAME/CONFIG` read TensorFlow Datasets, a folder holds `train.en train.de dev.en dev.de
-[test.en test.de]` (plain or .gz), `sample` is built in. A source reads nothing when it is created, streams
-its pairs, and can be pickled.
+`wmt14` and `tfds:NAME/CONFIG` read TensorFlow Datasets, `hf:OWNER/NAME/CONFIG` the Hugging Face Hub, a folder
+holds `train.en train.de dev.en dev.de [test.en test.de]` (plain or .gz), `sample` is built in. A source reads
+nothing when it is created, streams its pairs, and can be pickled.
 """
 
 from __future__ import annotations
 
-import abc
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from t2t_revival.data.base_source import CHOICES, SPLITS, Source
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
+from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
 from t2t_revival.errors import T2TError
 from t2t_revival.sample_corpus import DEFAULT_SIZES, cached_sentences
-
-SPLITS = ("train", "dev", "test")
-CHOICES = (
-    "--data_source takes a folder with train.en train.de dev.en dev.de (or your languages), "
-    "sample (built in), or tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded)"
-)
-
-
-class Source(abc.ABC):
-    """Sentence pairs in splits named "train", "dev" and optionally "test".
-
-    Subclasses implement the three abstract methods; the attributes have defaults.
-
-    Attributes:
-        kind: "folder", "tfds" or "sample", by which a problem chooses its vocabulary size.
-        name: equal for equal data, and itself a valid --data_source. "" uses the --data_source that the
-            source was made for.
-        source_lang: the language of the first sides, for messages.
-        target_lang: the language of the second sides.
-    """
-
-    kind: str = "own"
-    name: str = ""
-    source_lang: str = "inputs"
-    target_lang: str = "targets"
-
-    @abc.abstractmethod
-    def splits(self) -> tuple[str, ...]:
-        """Returns the existing splits.
-
-        Raises:
-            T2TError: the data cannot be found.
-        """
-
-    @abc.abstractmethod
-    def count(self, split: str) -> int:
-        """Returns the number of pairs of a split, empty ones included.
-
-        Raises:
-            T2TError: the data cannot be read.
-        """
-
-    @abc.abstractmethod
-    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        r"""Yields the pairs (source, target) number `start` up to `stop` of a split, without "\n".
-
-        Raises:
-            T2TError: the data cannot be read.
-        """
-
-    def check(self) -> None:  # noqa: B027 (optional)
-        """Checks that the data exists, without reading or downloading it.
-
-        Raises:
-            T2TError: it does not exist.
-        """
-
-    def close(self) -> None:  # noqa: B027 (optional)
-        """Removes temporary files after the last read."""
 
 
 def source(
     name: str, source_lang: str, target_lang: str, tfds_default: str = "", tmp_dir: Path | None = None
 ) -> Source:
-    """Returns the source of a `--data_source`: `wmt14`, `tfds:NAME/CONFIG`, `sample`, or a folder.
+    """Returns the source of a `--data_source`: `wmt14`, `tfds:...`, `hf:...`, `sample`, or a folder.
 
     `tfds_default` is the NAME/CONFIG of `wmt14`, "" if there is none for these languages. Files are unpacked
     in `tmp_dir`, or in the system's temporary folder.
@@ -95,6 +35,8 @@ def source(
         return SampleSource(source_lang, target_lang)
     if name.startswith("tfds:"):
         return TfdsSource(name.removeprefix("tfds:"), source_lang, target_lang)
+    if name.startswith("hf:"):
+        return HuggingFaceSource(name.removeprefix("hf:"), source_lang, target_lang)
     if name != "wmt14":
         return FolderSource(name, source_lang, target_lang, tmp_dir)
     if not tfds_default:
@@ -205,73 +147,3 @@ class FolderSource(Source):
         version = f"{file} {status.st_size} {status.st_mtime_ns}"
         digest = hashlib.sha256(version.encode()).hexdigest()[:16]
         return self._tmp_dir / f"t2t-{digest}-{file.stem}"
-
-
-class TfdsSource(Source):
-    """A translation set of TensorFlow Datasets, also of its `huggingface:` namespace.
-
-    An example's features are keyed by language, either directly or inside "translation".
-    """
-
-    kind = "tfds"
-    SPLIT_NAMES = (("train", ("train",)), ("dev", ("validation", "dev", "valid")), ("test", ("test",)))
-
-    def __init__(self, dataset: str, source_lang: str, target_lang: str) -> None:
-        self._dataset = dataset
-        self._data_dir = os.environ.get("TFDS_DATA_DIR")
-        self.name = f"tfds:{dataset}"
-        self.source_lang, self.target_lang = source_lang, target_lang
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_builder"}
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._split_names)
-
-    def count(self, split: str) -> int:
-        return int(self._builder.info.splits[self._split_names[split]].num_examples)
-
-    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        """Implements `Source.pairs`; a line break inside a sentence becomes a space."""
-        import tensorflow_datasets as tfds
-
-        part = f"{self._split_names[split]}[{start}:{stop}]"
-        for example in tfds.as_numpy(self._builder.as_dataset(split=part, shuffle_files=False)):
-            sides = example.get("translation", example)
-            yield self._text(sides, self.source_lang), self._text(sides, self.target_lang)
-
-    def _text(self, sides: dict[str, Any], language: str) -> str:
-        if language not in sides:
-            raise T2TError(f"--data_source={self.name} has {', '.join(sides)}, not {language!r}")
-        try:
-            return sides[language].decode("utf-8").replace("\n", " ")
-        except UnicodeDecodeError as error:
-            raise T2TError(f"--data_source={self.name}: a {language} sentence is not UTF-8") from error
-
-    @cached_property
-    def _split_names(self) -> dict[str, str]:
-        """The dataset's own name of each existing split."""
-        own = self._builder.info.splits
-        names = {}
-        for split, candidates in self.SPLIT_NAMES:
-            if present := [name for name in candidates if name in own and own[name].num_examples]:
-                names[split] = present[0]
-        if missing := [split for split in ("train", "dev") if split not in names]:
-            raise T2TError(f"--data_source={self.name}: no {missing[0]} split, only {', '.join(own)}")
-        return names
-
-    @cached_property
-    def _builder(self) -> Any:
-        import tensorflow_datasets as tfds
-
-        same = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # false in a worker on another machine
-        data_dir = {} if same else {"data_dir": self._data_dir}
-        try:
-            builder = tfds.builder(self._dataset, **data_dir)
-            builder.download_and_prepare()
-        except Exception as error:  # any error of the dataset's own code, the network or the disk
-            reason = str(error).strip().split("\n")[0]
-            raise T2TError(
-                f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); {CHOICES}"
-            ) from error
-        return builder

@@ -97,7 +97,7 @@ def test_a_corrupt_gzip_file_is_named(folder, tmp_path):
     assert not any((tmp_path / "tmp").iterdir())
 
 
-@pytest.mark.parametrize("name", ["folder", "sample", "tfds:x/y"])
+@pytest.mark.parametrize("name", ["folder", "sample", "tfds:x/y", "hf:x/y/z"])
 def test_a_source_does_nothing_before_it_is_asked_and_travels(name, folder):
     corpus = opened(folder if name == "folder" else name)
     assert pickle.loads(pickle.dumps(corpus)).name == corpus.name
@@ -164,85 +164,11 @@ def test_the_sample_is_aligned_and_repeatable():
         next(source("sample", "en", "cs").pairs("dev", 0, 1))
 
 
-@pytest.fixture(scope="module")
-def tfds_set(tmp_path_factory):
-    """Translation set that TFDS itself writes to disk and loads."""
-    tfds = pytest.importorskip("tensorflow_datasets")
-    import tensorflow as tf
-
-    folder = tmp_path_factory.mktemp("tfds")
-    splits = {"train": 25, "validation": 3}
-
-    def sentences(split, text):
-        return [f"{split} {number}{text}" for number in range(splits[split])]
-
-    tfds.dataset_builders.store_as_tfds_dataset(
-        name="tiny_translate",
-        version="1.0.0",
-        data_dir=folder,
-        features=tfds.features.FeaturesDict({"de": tfds.features.Text(), "en": tfds.features.Text()}),
-        split_datasets={
-            split: tf.data.Dataset.from_tensor_slices(
-                {"en": sentences(split, "\ndog "), "de": sentences(split, " Hünd")}
-            )
-            for split in splits
-        },
-    )
-    tfds.core.add_data_dir(folder)
-    return "tiny_translate"
-
-
-def test_a_prepared_tfds_set_is_read_whatever_its_direction(tfds_set):
-    forward = opened(f"tfds:{tfds_set}")
-    assert forward.splits() == ("train", "dev")
-    assert forward.count("train") == 25
-    pairs = all_pairs(forward)
-    assert sorted(pairs) == sorted((f"train {n} dog ", f"train {n} Hünd") for n in range(25))
-    assert all_pairs(source(f"tfds:{tfds_set}", "de", "en")) == [pair[::-1] for pair in pairs]
-    assert [list(forward.pairs("train", n, n + 5)) for n in range(0, 25, 5)] == [
-        pairs[n : n + 5] for n in range(0, 25, 5)
-    ]
-    assert list(pickle.loads(pickle.dumps(forward)).pairs("dev", 0, 3)) == all_pairs(forward, "dev")
-
-
-def test_a_tfds_set_without_the_language_is_an_error_with_its_languages(tfds_set):
-    with pytest.raises(T2TError, match="has de, en, not 'fr'"):
-        next(source(f"tfds:{tfds_set}", "en", "fr").pairs("train", 0, 1))
-
-
-def test_a_worker_elsewhere_reads_what_was_prepared_where_the_run_began(tfds_set, tmp_path, monkeypatch):
-    tfds = pytest.importorskip("tensorflow_datasets")
-    asked, builder = [], tfds.builder
-    monkeypatch.setattr(tfds, "builder", lambda name, **where: [asked.append(where), builder(name)][1])
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    here = opened(f"tfds:{tfds_set}")
-    packed = pickle.dumps(here)
-    here.splits()
-    monkeypatch.delenv("TFDS_DATA_DIR")
-    pickle.loads(packed).splits()
-    assert asked == [{}, {"data_dir": str(tmp_path)}]
-
-
-def test_a_set_that_tfds_does_not_know_is_an_error_with_the_choices(monkeypatch):
-    tfds = pytest.importorskip("tensorflow_datasets")
-
-    def unreachable(name):
-        raise ConnectionError(f"cannot reach the mirror of {name}\nand more")
-
-    monkeypatch.setattr(tfds, "builder", unreachable)
-    with pytest.raises(T2TError) as raised:
-        opened("tfds:nowhere/de-en").splits()
-    message = str(raised.value)
-    assert "tfds:nowhere/de-en: cannot be loaded (ConnectionError: cannot reach the mirror" in message
-    assert "\n" not in message
-    assert all(choice in message for choice in ("a folder", "sample", "TFDS_DATA_DIR"))
-
-
-def test_importing_sources_loads_no_tensorflow():
+def test_importing_sources_loads_neither_tensorflow_nor_datasets():
     import subprocess
 
-    code = "import sys, t2t_revival.data.generation; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    code = "import sys, t2t_revival.data.generation as _; sys.exit(any(map(sys.modules.get, sys.argv[1:])))"
+    assert subprocess.run([sys.executable, "-c", code, "tensorflow", "datasets"], check=False).returncode == 0
 
 
 def test_the_folder_may_be_gone_when_only_its_name_is_needed(folder):

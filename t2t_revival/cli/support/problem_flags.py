@@ -50,7 +50,8 @@ def define(values: flags.FlagValues) -> None:
         None,
         tmp_dir="Folder for unpacked files; by default inside data_dir.",
         data_source="Source of sentence pairs: a folder with train.en train.de dev.en dev.de "
-        "[test.en test.de] (for your languages; .gz too), sample, wmt14, or tfds:NAME/CONFIG. Source of "
+        "[test.en test.de] (for your languages; .gz too), sample, wmt14, tfds:NAME/CONFIG, or "
+        "hf:OWNER/NAME/CONFIG (or hf:FOLDER, in a format of Hugging Face datasets). Source of "
         "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
         "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
         vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",

@@ -1,0 +1,66 @@
+"""`Source`, the class of all sources of sentence pairs, users' own included."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+
+SPLITS = ("train", "dev", "test")
+CHOICES = (
+    "--data_source takes a folder with train.en train.de dev.en dev.de (or your languages), "
+    "sample (built in), tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded), or "
+    "hf:OWNER/NAME/CONFIG (in the cache where HF_HOME points, or downloaded)"
+)
+
+
+class Source(abc.ABC):
+    """Sentence pairs in splits named "train", "dev" and optionally "test".
+
+    Subclasses implement the three abstract methods; the attributes have defaults.
+
+    Attributes:
+        kind: "folder", "tfds", "hf" or "sample", by which a problem chooses its vocabulary size.
+        name: equal for equal data, and itself a valid --data_source. "" uses the --data_source that the
+            source was made for.
+        source_lang: the language of the first sides, for messages.
+        target_lang: the language of the second sides.
+    """
+
+    kind: str = "own"
+    name: str = ""
+    source_lang: str = "inputs"
+    target_lang: str = "targets"
+
+    @abc.abstractmethod
+    def splits(self) -> tuple[str, ...]:
+        """Returns the existing splits.
+
+        Raises:
+            T2TError: the data cannot be found.
+        """
+
+    @abc.abstractmethod
+    def count(self, split: str) -> int:
+        """Returns the number of pairs of a split, empty ones included.
+
+        Raises:
+            T2TError: the data cannot be read.
+        """
+
+    @abc.abstractmethod
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        r"""Yields the pairs (source, target) number `start` up to `stop` of a split, without "\n".
+
+        Raises:
+            T2TError: the data cannot be read.
+        """
+
+    def check(self) -> None:  # noqa: B027 (optional)
+        """Checks that the data exists, without reading or downloading it.
+
+        Raises:
+            T2TError: it does not exist.
+        """
+
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Removes temporary files after the last read."""

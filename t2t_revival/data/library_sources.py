@@ -1,0 +1,220 @@
+"""Sources that a library downloads: sets of TensorFlow Datasets and of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import abc
+import os
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.base_source import CHOICES, Source
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.network import silent_hosts
+
+SPLIT_NAMES = (("train", ("train",)), ("dev", ("validation", "dev", "valid")), ("test", ("test",)))
+TEXT = ("string", "large_string", "string_view")  # types of Arrow columns
+SAVED = ("dataset_dict.json", "state.json")  # of DatasetDict.save_to_disk and Dataset.save_to_disk
+ROWS = 1000  # of Arrow columns that are read at once
+
+
+class LibrarySource(Source):
+    """A translation set of a library, with the library's own names of splits."""
+
+    _dataset: str
+
+    @property
+    @abc.abstractmethod
+    def _sizes(self) -> dict[str, int]:
+        """Number of pairs of each split, by the set's own names."""
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._split_names)
+
+    def count(self, split: str) -> int:
+        return self._sizes[self._split_names[split]]
+
+    @cached_property
+    def _split_names(self) -> dict[str, str]:
+        """The set's own name of each existing split."""
+        names = {}
+        for split, candidates in SPLIT_NAMES:
+            if present := [name for name in candidates if self._sizes.get(name)]:
+                names[split] = present[0]
+        if missing := [split for split in ("train", "dev") if split not in names]:
+            raise T2TError(f"--data_source={self.name}: no {missing[0]} split, only {', '.join(self._sizes)}")
+        return names
+
+    def _require_languages(self, columns: Iterable[str]) -> None:
+        for language in (self.source_lang, self.target_lang):
+            if language not in columns:
+                raise T2TError(f"--data_source={self.name} has {', '.join(columns)}, not {language!r}")
+
+    def _not_utf8(self, language: str) -> T2TError:
+        return T2TError(f"--data_source={self.name}: a {language} sentence is not UTF-8")
+
+    def _check_reachable(self, hosts: Iterable[str]) -> None:
+        """Raises the error of a set that is to be downloaded from hosts of which none answers."""
+        if hosts:
+            raise T2TError(
+                f"--data_source={self.name}: not on this machine, and nothing answers at {', '.join(hosts)}: "
+                f"check network and proxy, or choose a source that is here; {CHOICES}"
+            )
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Raises T2TError for any error of the set's own code, the network or the disk."""
+        try:
+            yield
+        except T2TError:
+            raise
+        except Exception as error:
+            reason = textwrap.shorten(" ".join(str(error).split("\n")[:2]), 300, placeholder=" ...")
+            raise T2TError(
+                f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); {CHOICES}"
+            ) from error
+
+    @contextmanager
+    def _datasets(self, local: bool = False) -> Iterator[Any]:
+        """Yields the library `datasets`, which reads nothing but its cache if the hub does not answer.
+
+        It would try for 24 seconds where the hub has no address, and for over 300 where it keeps silent.
+        """
+        try:
+            import datasets
+            from huggingface_hub import constants
+        except ImportError as error:
+            raise T2TError(
+                f"--data_source={self.name} needs Hugging Face datasets ({error}): "
+                'pip install "t2t_revival[hf]"'
+            ) from error
+
+        before = [(module, module.HF_HUB_OFFLINE) for module in (datasets.config, constants)]
+        asks = not local and not any(offline for _, offline in before)
+        hosts = silent_hosts([constants.ENDPOINT]) if asks else []
+        for module, offline in before:
+            module.HF_HUB_OFFLINE = offline or bool(hosts)
+        try:
+            yield datasets
+        except Exception:
+            self._check_reachable(hosts)
+            raise
+        finally:
+            for module, offline in before:
+                module.HF_HUB_OFFLINE = offline
+
+
+class TfdsSource(LibrarySource):
+    """A translation set of TensorFlow Datasets, also of its `huggingface:` namespace.
+
+    An example's features are keyed by language, either directly or inside "translation".
+    """
+
+    kind = "tfds"
+
+    def __init__(self, dataset: str, source_lang: str, target_lang: str) -> None:
+        self._dataset = dataset
+        self._data_dir = os.environ.get("TFDS_DATA_DIR")
+        self.name = f"tfds:{dataset}"
+        self.source_lang, self.target_lang = source_lang, target_lang
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_builder"}
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        """Implements `Source.pairs`; a line break inside a sentence becomes a space."""
+        import tensorflow_datasets as tfds
+
+        part = f"{self._split_names[split]}[{start}:{stop}]"
+        for example in tfds.as_numpy(self._builder.as_dataset(split=part, shuffle_files=False)):
+            sides = example.get("translation", example)
+            self._require_languages(sides)
+            yield self._text(sides, self.source_lang), self._text(sides, self.target_lang)
+
+    def _text(self, sides: dict[str, Any], language: str) -> str:
+        try:
+            return sides[language].decode("utf-8").replace("\n", " ")
+        except UnicodeDecodeError as error:
+            raise self._not_utf8(language) from error
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {name: int(split.num_examples) for name, split in self._builder.info.splits.items()}
+
+    @cached_property
+    def _builder(self) -> Any:
+        import tensorflow_datasets as tfds
+
+        same = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # false in a worker on another machine
+        data_dir = {} if same else {"data_dir": self._data_dir}
+        on_hub = self._dataset.startswith("huggingface:")
+        with self._loading(), self._datasets() if on_hub else nullcontext():
+            builder = tfds.builder(self._dataset, **data_dir)
+            if not builder.data_path.exists():
+                self._check_reachable(silent_hosts(builder.url_infos or ()))
+            builder.download_and_prepare()
+        return builder
+
+
+class HuggingFaceSource(LibrarySource):
+    """A set of the Hugging Face Hub, or a folder that its `datasets` library has written or can read.
+
+    The languages are columns of text, or fields of the column "translation". Sets are not streamed, since a
+    stream has no random access: the library converts them to Arrow files in its cache, and workers map these
+    into memory and read their ranges of pairs, without the network.
+    """
+
+    kind = "hf"
+
+    def __init__(self, dataset: str, source_lang: str, target_lang: str) -> None:
+        folder = Path(dataset).expanduser()
+        is_path = dataset.startswith(("/", ".", "~")) or folder.is_dir()
+        self._folder = folder.resolve() if is_path else None
+        self._dataset = dataset
+        self.name = f"hf:{self._folder or dataset}"
+        self.source_lang, self.target_lang = source_lang, target_lang
+
+    def check(self) -> None:
+        if self._folder and not self._folder.is_dir():
+            raise T2TError(f"--data_source={self.name}: no such folder; {CHOICES}")
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        """Implements `Source.pairs`; a line break inside a text becomes a space, and null an empty text."""
+        part = self._parts[self._split_names[split]].with_format("arrow")
+        columns = {field.name: str(field.type) for field in part[:0].flatten().schema}
+        outer = "translation." if any(name.startswith("translation.") for name in columns) else ""
+        types = {name.removeprefix(outer): kind for name, kind in columns.items() if name.startswith(outer)}
+        self._require_languages(types)
+        languages = (self.source_lang, self.target_lang)
+        for language in languages:
+            if types[language] not in TEXT:
+                raise T2TError(f"--data_source={self.name}: {language!r} is {types[language]}, not text")
+        for first in range(start, stop, ROWS):
+            rows = part[first : min(first + ROWS, stop)].flatten()
+            yield from zip(*(self._texts(rows[outer + name], name) for name in languages), strict=True)
+
+    def _texts(self, column: Any, language: str) -> list[str]:
+        try:
+            return [(text or "").replace("\n", " ") for text in column.to_pylist()]
+        except UnicodeDecodeError as error:
+            raise self._not_utf8(language) from error
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {name: part.num_rows for name, part in self._parts.items()}
+
+    @cached_property
+    def _parts(self) -> dict[str, Any]:
+        """The library's `Dataset` of each split, by its own name; pickled as paths of files."""
+        self.check()
+        with self._loading(), self._datasets(local=bool(self._folder)) as datasets:
+            if not self._folder:
+                owner, *rest = self._dataset.split("/", 2)
+                return datasets.load_dataset("/".join([owner, *rest[:1]]), *rest[1:])
+            if not any((self._folder / name).is_file() for name in SAVED):
+                return datasets.load_dataset(str(self._folder))
+            saved = datasets.load_from_disk(str(self._folder))
+            return saved if isinstance(saved, dict) else {"train": saved}
