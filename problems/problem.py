@@ -35,9 +35,11 @@ class Problem(abc.ABC):
             one.
         clean: whether training pairs are dropped that the rules of `data.cleaning` find faulty. `None` takes
             data that was made either way, and makes it without.
+        update_vocab: whether pieces that the training pairs need are added to `vocab_file`; `vocab_size` is
+            the number of all pieces then.
 
     Raises:
-        T2TError: both vocab_size and vocab_file are given.
+        T2TError: both vocab_size and vocab_file are given, or update_vocab without vocab_file.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
@@ -50,14 +52,18 @@ class Problem(abc.ABC):
         tmp_dir: str | Path | None = None,
         vocab_file: str | Path | None = None,
         clean: bool | None = None,
+        update_vocab: bool = False,
     ) -> None:
-        if vocab_size and vocab_file:
+        if update_vocab and not vocab_file:
+            raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
+        if vocab_size and vocab_file and not update_vocab:
             raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
         self.data_source = data_source
         self.vocab_size = vocab_size
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
         self.vocab_file = None if vocab_file is None else Path(vocab_file).expanduser()
         self.clean = clean
+        self.update_vocab = update_vocab
 
     @property
     def name(self) -> str:

@@ -55,9 +55,8 @@ class ReversedProblem(Text2TextProblem):
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
                 "write a class for the other direction"
             )
-        super().__init__(
-            forward.data_source, forward.vocab_size, forward.tmp_dir, forward.vocab_file, forward.clean
-        )
+        vocabulary = forward.vocab_size, forward.tmp_dir, forward.vocab_file
+        super().__init__(forward.data_source, *vocabulary, forward.clean, forward.update_vocab)
         self._forward = forward
         self.source_lang = getattr(forward, "target_lang", "")
         self.target_lang = getattr(forward, "source_lang", "")

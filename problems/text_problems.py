@@ -128,6 +128,7 @@ class Text2TextProblem(Problem):
             references=self.reference_lines,
             vocab_file=self.vocab_file,
             clean=self.clean,
+            update_vocab=self.update_vocab,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
@@ -151,7 +152,8 @@ class Text2TextProblem(Problem):
             requested = self._make_source(self.data_source, self.tmp_dir)
             if (source_name := requested.name) != found.source:
                 requested.check()
-        data_metadata.check_same(folder, found, source_name, self.vocab_size, self.vocab_file, self.clean)
+        vocabulary = self.vocab_size, self.vocab_file
+        data_metadata.check_same(folder, found, source_name, *vocabulary, self.clean, self.update_vocab)
         return found
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:

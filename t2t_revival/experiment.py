@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.data.metadata import dropped
+from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
@@ -77,20 +78,23 @@ class Experiment:
         data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run), splits)
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
-            if self.config.warm_start:
-                self.config.warm_start.check(run)
+            config = self._config_for(run, vocabulary)
             if not chief:
-                return Training(data, hparams, self.config, strategy=strategy).run()
+                return Training(data, hparams, config, strategy=strategy).run()
             decode_hparams = DecodeHParams.parse("", run.decode_hparams)
             sentences, parallel = self.decoded_sentences, self.config.num_parallel_batches
             evaluate = SplitScores(
                 self.problem, DEV, self.data_dir, hparams, vocabulary, decode_hparams, sentences, parallel
             )
-            training = Training(data, hparams, self.config, evaluate, on_event, strategy)
+            training = Training(data, hparams, config, evaluate, on_event, strategy)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
             save_run(output_dir, run, hparams, vocabulary.path)
             return training.run()
+
+    def _config_for(self, run: Run, vocabulary: TextEncoder) -> RunConfig:
+        start = self.config.warm_start
+        return dataclasses.replace(self.config, warm_start=start and start.prepared_for(run, vocabulary))
 
     def _fingerprints(self, run: Run) -> Fingerprints:
         decoding = settings_fingerprint(

@@ -45,8 +45,9 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = 
         problem=problem.name,
         data_dir=data_dir,
         data_source=problem.data_source or ("" if default else "FOLDER"),
-        vocab_size=None if vocab_file else problem.vocab_size or None,
+        vocab_size=(not vocab_file and problem.vocab_size) or None,
         vocab_file=vocab_file or problem.vocab_file,
+        update_vocab=not vocab_file and problem.update_vocab,
         clean=problem.clean,
         t2t_usr_dir=registry.usr_dir_of(problem.name),
     )

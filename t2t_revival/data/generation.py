@@ -120,7 +120,8 @@ def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir:
     if plan:
         if source.name != plan.source:
             source.check()
-        check_same(data_dir, plan, source.name, spec.vocab_size, spec.vocab_file, spec.clean)
+        vocabulary = spec.vocab_size, spec.vocab_file
+        check_same(data_dir, plan, source.name, *vocabulary, spec.clean, spec.update_vocab)
     return source
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from t2t_revival.data.records import remedy
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -40,6 +41,7 @@ class DataSpec:
         references: called with the source and a split; returns one line per pair of dev or test against which
             outputs are measured. `None` measures them against the targets.
         vocab_file: an existing vocabulary to use. `None` trains one.
+        update_vocab: whether pieces of the training pairs are added to `vocab_file`.
         clean: whether the rules of `data.cleaning` drop pairs of train. `None` does as the data_dir was begun
             with, or else drops none.
     """
@@ -54,6 +56,7 @@ class DataSpec:
     references: Callable[[Source, str], Iterable[str]] | None = None
     vocab_file: Path | None = None
     clean: bool | None = None
+    update_vocab: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,7 @@ def check_same(
     vocab_size: int,
     vocab_file: Path | None = None,
     clean: bool | None = None,
+    update_vocab: bool = False,
 ) -> None:
     """Checks that data was made from the requested source and vocabulary, and cleaned or not, as requested.
 
@@ -182,6 +186,10 @@ def check_same(
     made_with, fault = metadata.vocab_file and metadata.vocab_fingerprint, ""
     if source and source != metadata.source:
         fault = f"from {metadata.source}, not from {source}"
+    elif update_vocab and vocab_file and made_with:
+        path = data_dir / (metadata.vocab_file or "")
+        if path.is_file() and not extends(open_vocabulary(path), open_vocabulary(vocab_file)):
+            fault = f"with {metadata.vocab_file}, to which {vocab_file} was not updated"
     elif vocab_size not in (0, metadata.vocab_size):
         fault = f"with --vocab_size={metadata.vocab_size}, not {vocab_size}"
     elif vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:

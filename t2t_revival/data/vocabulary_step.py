@@ -10,6 +10,7 @@ from t2t_revival.data.metadata import DataSpec, Metadata
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary.extension import extend
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
@@ -38,6 +39,12 @@ def make_vocabulary(
     symbols = spec.user_symbols(source)
     if spec.vocab_file:
         vocabulary = _check_symbols(open_vocabulary(spec.vocab_file), symbols)
+        if spec.update_vocab:
+            on_training()
+            new = work_dir / f"vocab.{spec.name}.new{spec.vocab_file.suffix}"
+            text = sample_lines(source, plan.pairs["train"], rules)
+            size = extend(vocabulary, text, new, spec.vocab_size).size
+            return open_vocabulary(new.rename(work_dir / f"vocab.{spec.name}.{size}{new.suffix}"))
         copy = work_dir / spec.vocab_file.name
         with atomic_write(copy) as file:
             file.write(vocabulary.content)

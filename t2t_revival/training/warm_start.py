@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.data.vocabulary import TextEncoder
+from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.adapters import is_adapter
 from t2t_revival.training.checkpoints.directory import (
@@ -18,7 +20,7 @@ from t2t_revival.training.checkpoints.directory import (
     load_weights,
 )
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import FILE_NAME, Run
+from t2t_revival.training.run import FILE_NAME, Run, load_vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,11 +36,13 @@ class WarmStart:
         output_dir: of the other training.
         checkpoint: with whose weights, or their moving averages, the new training starts.
         partial: whether only the weights that fit are taken.
+        new_pieces: ids of the other training's vocabulary that each piece is cut into that it lacks.
     """
 
     output_dir: Path
     checkpoint: Checkpoint
     partial: bool = False
+    new_pieces: tuple[list[int], ...] = ()
 
     @classmethod
     def open(cls, path: Path, partial: bool = False) -> WarmStart:
@@ -59,11 +63,11 @@ class WarmStart:
         """The vocabulary of the other training."""
         return self.output_dir / Run.load(self.output_dir).vocabulary
 
-    def check(self, run: Run) -> None:
-        """Checks that a new run has the vocabulary of the other training, and outputs of the same kind.
+    def prepared_for(self, run: Run, vocabulary: TextEncoder) -> WarmStart:
+        """Returns the start of a new run with a vocabulary: the other training's, or that with more pieces.
 
         Raises:
-            T2TError: it has not.
+            T2TError: the vocabulary is another one, or the outputs are of another kind.
         """
         other = Run.load(self.output_dir)
         if other.problem != run.problem and other.problem in registry.list_problems():
@@ -73,11 +77,15 @@ class WarmStart:
                     f"--warm_start_from={self.output_dir}: a model of {other.problem} cannot become one of "
                     f"{run.problem}"
                 )
-        if other.fingerprint != run.fingerprint:
+        if other.fingerprint == run.fingerprint:
+            return self
+        older = load_vocabulary(self.output_dir)
+        if not extends(vocabulary, older):
             raise T2TError(
                 f"--warm_start_from={self.output_dir}: that model has another vocabulary than the data in "
                 f"{run.data_dir}: give another --data_dir; t2t-trainer makes data with that vocabulary"
             )
+        return replace(self, new_pieces=tuple(map(older.parts, vocabulary.pieces[older.size :])))
 
     def assign_to(self, model: Any) -> list[str]:
         """Assigns the weights to a model; returns notes for people, the first on the checkpoint.
@@ -95,6 +103,9 @@ class WarmStart:
                     f"{path}: {name.removeprefix(MODEL)} is not finite: take an earlier checkpoint"
                 )
         note = f"starting with the weights of {path} (step {meta['step']})"
+        if self.new_pieces:
+            arrays = {name: self._with_new_rows(name, array) for name, array in arrays.items()}
+            note += f", {len(self.new_pieces):,} new pieces"
         weights = [weight for weight in model.weights if not is_adapter(weight.path)]
         if not self.partial:
             check_architecture(model, meta, path)
@@ -113,6 +124,14 @@ class WarmStart:
             f"{len(fitting)} of {len(weights)} weights taken",
             *(_list(what, names) for what, names in (("fresh", fresh), ("not used", unused)) if names),
         ]
+
+    def _with_new_rows(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Adds a row for each new piece to an embedding: the mean of the rows of its parts."""
+        import numpy as np
+
+        if not name.endswith("_embedding/embeddings"):
+            return array
+        return np.concatenate([array, [array[parts].mean(axis=0) for parts in self.new_pieces]])
 
 
 def _fits(weight: Any, arrays: dict[str, np.ndarray]) -> bool:

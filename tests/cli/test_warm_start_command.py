@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.cli import trainer
+from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.training.checkpoints.directory import list_checkpoints, load_weights
-from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.test_trainer import SMALL, corpus, fails, models  # noqa: F401  fixtures
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
@@ -109,3 +110,28 @@ def test_another_architecture_is_refused(
     assert trainer.main(command(talks, data, tmp_path / "out", *partial, hparams=deeper)) == 0
     said = capsys.readouterr().err
     assert re.search(r"\d+ of \d+ weights taken\nfresh: transformer/encoder/layer_1/", said)
+
+
+def test_new_words_get_pieces_of_their_own(
+    general: Path, talks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, data = tmp_path / "out", tmp_path / "data"
+    adapt = command(talks, data, out, f"--warm_start_from={general}", "--update_vocab")
+    assert trainer.main(adapt) == 0
+    said = capsys.readouterr().err
+    old, new = load_vocabulary(general), load_vocabulary(out)
+    assert f"(step 4), {new.size - old.size:,} new pieces\n" in said
+    assert extends(new, old)
+    assert "▁danken" in new.pieces
+    assert re.fullmatch(rf"vocab\.translate_ende\.{new.size}\.spm", Run.load(out).vocabulary)
+    before, after = (load_weights(list_checkpoints(run)[-1].path)[0] for run in (general, out))
+    name = "model/transformer/target_embedding/embeddings"
+    assert after[name].shape == (new.size, before[name].shape[1])
+    assert trainer.main([*adapt, "--train_steps=5"]) == 0, "the same command resumes"
+
+
+def test_a_vocabulary_to_update_must_be_named(
+    talks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = fails(command(talks, tmp_path / "data", tmp_path / "out", "--update_vocab"), capsys)
+    assert "--update_vocab needs a vocabulary to add to" in error

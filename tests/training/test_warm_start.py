@@ -11,6 +11,7 @@ import pytest
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.training import warm_start
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
 from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER, fingerprint
@@ -160,18 +161,49 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_new_run_must_share(
-    tmp_path: Path, problem: str, fingerprint: str, expected: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: str,
+    fingerprint: str,
+    expected: str | None,
 ) -> None:
     checkpoints.save(tmp_path / "model.ckpt-1.npz", {f"{MODEL}w": np.zeros(3, "f")}, {"step": 1})
     save_run(tmp_path)
     opened = WarmStart.open(tmp_path)
     (tmp_path / "new").mkdir()
     run = save_run(tmp_path / "new", problem, fingerprint)
+    vocabulary = Named(["<pad>", "</s>", "c"])
+    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(["<pad>", "</s>", "a"]))
     if expected is None:
-        opened.check(run)
+        assert opened.prepared_for(run, vocabulary) is opened
         return
     with pytest.raises(T2TError, match=expected):
-        opened.check(run)
+        opened.prepared_for(run, vocabulary)
+
+
+class Named:
+    """The part of a vocabulary that a warm start asks for."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.pieces, self.size = pieces, len(pieces)
+
+    def parts(self, piece: str) -> list[int]:
+        return [self.pieces.index(character) for character in piece]
+
+
+def test_a_new_piece_starts_as_the_mean_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = ["<pad>", "</s>", "a", "b", "c"]
+    old, new = (build_model(HPARAMS, size) for size in (5, 7))
+    checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
+    save_run(tmp_path)
+    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(pieces))
+    run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {})
+    start = WarmStart.open(tmp_path).prepared_for(run, Named([*pieces, "ab", "cab"]))
+    assert start.assign_to(new)[0].endswith("(step 1), 2 new pieces")
+    before, after = (np.array(model.target_embedding.embeddings) for model in (old, new))
+    np.testing.assert_array_equal(after[:5], before)
+    np.testing.assert_allclose(after[5], (before[2] + before[3]) / 2, atol=1e-7)
+    np.testing.assert_allclose(after[6], (before[4] + before[2] + before[3]) / 3, atol=1e-7)
 
 
 @slow

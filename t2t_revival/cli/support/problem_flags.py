@@ -35,6 +35,7 @@ DATA_FLAGS = (
     "vocab_size",
     "vocab_file",
     "clean",
+    "update_vocab",
     "auto_trees",
     "gold_share",
     "t2t_usr_dir",
@@ -61,6 +62,8 @@ def define(values: flags.FlagValues) -> None:
         False,
         clean="Drop training pairs that rules find faulty: broken text, equal sides, long sides, uneven "
         "lengths, few letters, duplicates. Without it, or --noclean, data_dir stays as it was made.",
+        update_vocab="Add the pieces that the training pairs need to the given vocabulary, whose ids stay; "
+        "--vocab_size is the number of all then, by default a quarter more at most.",
     )
     command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
     command.define(
@@ -108,7 +111,7 @@ def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Pr
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
     own = {
         name: values[name].value
-        for name in ("vocab_file", "clean", "auto_trees", "gold_share")
+        for name in ("vocab_file", "clean", "update_vocab", "auto_trees", "gold_share")
         if values[name].present
     }
     if vocab_file:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -84,7 +85,7 @@ class Vocabulary(TextEncoder):
     def check_symbols(self, symbols: Iterable[str]) -> None:
         """Raises T2TError unless each of the given texts is a single piece."""
         known = set(self.pieces)
-        if missing := [symbol for symbol in symbols if _as_piece(symbol) not in known]:
+        if missing := [symbol for symbol in symbols if as_piece(symbol) not in known]:
             raise T2TError(
                 f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file, and "
                 "t2t-datagen makes a vocabulary with this piece"
@@ -95,6 +96,26 @@ class Vocabulary(TextEncoder):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return self._processor.encode([_escape(text) for text in texts], num_threads=1)
+
+    def content_with(self, pieces: Sequence[str]) -> bytes:
+        """Returns the file's content with further pieces, which are merged after all others, in their order.
+
+        In the format of protocol buffers, what follows a message is part of it: items of a repeated field
+        (`ModelProto.pieces`), and a later value of another one (`trainer_spec.vocab_size`).
+        """
+        last = min(self._processor.get_score(piece) for piece in range(self.size))
+        added = b"".join(
+            _field(1, _field(1, piece.encode()) + b"\x15" + struct.pack("<f", last - number))
+            for number, piece in enumerate(pieces, start=1)
+        )
+        return self.content + added + _field(2, b"\x20" + _varint(self.size + len(pieces)))
+
+    def split(self, piece: str) -> list[str]:
+        """Splits a text that is written as in pieces into pieces."""
+        return self._processor.encode(piece, out_type=str)
+
+    def parts(self, piece: str) -> list[int]:
+        return self._processor.encode(piece)
 
     def decode(self, ids: Iterable[int]) -> str:
         return _unescape(self._processor.decode(until_eos(ids)))
@@ -138,7 +159,7 @@ class Vocabulary(TextEncoder):
                 model_writer=model,
                 model_type="bpe",
                 vocab_size=vocab_size,
-                user_defined_symbols=list(map(_as_piece, user_symbols)),
+                user_defined_symbols=list(map(as_piece, user_symbols)),
                 pad_id=PAD,
                 eos_id=EOS,
                 unk_id=UNK,
@@ -158,13 +179,25 @@ class Vocabulary(TextEncoder):
         return cls(path)
 
 
+def _field(number: int, content: bytes) -> bytes:
+    """Formats a protocol buffer's field of a text or a message."""
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    """Formats an integer as protocol buffers do: seven bits a byte, the lowest first."""
+    groups = [value >> shift & 127 for shift in range(0, max(value.bit_length(), 1), 7)]
+    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
+
+
 def _escape(text: str) -> str:
     for character, escaped in _ESCAPES:
         text = text.replace(character, escaped)
     return text
 
 
-def _as_piece(symbol: str) -> str:
+def as_piece(symbol: str) -> str:
+    """A text as SentencePiece writes it in pieces."""
     return _escape(symbol).replace(" ", SPACE_MARK)
 
 

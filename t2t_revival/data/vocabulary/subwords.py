@@ -179,6 +179,10 @@ class SubwordVocabulary(TextEncoder):
     def encode(self, text: str) -> list[int]:
         return [token for run in split_runs(text) for token in self._run_ids(run)]
 
+    def parts(self, piece: str) -> list[int]:
+        known = "".join(c if c in self.alphabet else f"\\{ord(c)};" for c in piece)
+        return [self._ids[subtoken] for subtoken in longest_match(known, self._ids, self._max_length)]
+
     def decode(self, ids: Iterable[int]) -> str:
         runs = "".join(self.subtokens[token] for token in until_eos(ids)).split(END)
         words = [unescape(run) for run in runs if run]

@@ -82,6 +82,10 @@ class TextEncoder(abc.ABC):
     def splits(self) -> Splits:
         """Returns how `subword_dropout` splits tokens."""
 
+    @abc.abstractmethod
+    def parts(self, piece: str) -> list[int]:
+        """Returns the ids that a piece of another vocabulary of this kind is cut into."""
+
     @property
     def graph_resource(self) -> Any:
         """The resource that an exported module must hold as an attribute to use the two methods below."""

@@ -1,0 +1,151 @@
+"""Vocabularies that grow: pieces of new text come after the old ones, whose ids stay (`--update_vocab`)."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK, Vocabulary, as_piece
+from t2t_revival.data.vocabulary.subword_format import split_runs
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, frequent_subtokens
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import atomic_write
+
+GROWTH = 0.25  # of the vocabulary at most, where no size is asked for
+MIN_COUNT = 10  # occurrences of a new piece
+ITERATIONS = 4  # of tensor2tensor's algorithm
+WORD = re.compile(f"{SPACE_MARK}?[^{SPACE_MARK}]+")
+
+
+def extend(vocabulary: TextEncoder, lines: Iterable[str], path: Path, size: int = 0) -> TextEncoder:
+    """Writes a vocabulary with further pieces, and returns it.
+
+    SentencePiece's: frequent characters that it lacks, then merges of the pieces that the lines consist of,
+    the most frequent first, which come after all old merges; only letters are merged. T2T's: the frequent
+    subtokens that it lacks, by tensor2tensor's algorithm.
+
+    Args:
+        vocabulary: its ids stay.
+        lines: the new text.
+        path: the file to write.
+        size: number of pieces then, old and new, if the text has so many that occur 10 times; 0 adds a
+            quarter at most.
+
+    Raises:
+        T2TError: `size` is not above the vocabulary's, or the text has no new piece.
+    """
+    count = size - vocabulary.size if size else int(vocabulary.size * GROWTH)
+    if count < 1:
+        raise T2TError(
+            f"--vocab_size={size}: with --update_vocab it must be above the {vocabulary.size:,} pieces of "
+            f"{vocabulary.path}"
+        )
+    if isinstance(vocabulary, Vocabulary):
+        content = _sentencepiece(vocabulary, lines, count)
+    elif isinstance(vocabulary, SubwordVocabulary):
+        content = _subwords(vocabulary, lines, count)
+    with atomic_write(path) as file:
+        file.write(content)
+    return type(vocabulary)(path)
+
+
+def extends(vocabulary: TextEncoder, older: TextEncoder) -> bool:
+    """Returns whether a vocabulary has all pieces of an older one, with the same ids."""
+    return type(vocabulary) is type(older) and vocabulary.pieces[: older.size] == older.pieces
+
+
+def _nothing_new(vocabulary: TextEncoder) -> T2TError:
+    return T2TError(
+        f"--update_vocab: no piece that {vocabulary.path} lacks occurs {MIN_COUNT} times: leave it out"
+    )
+
+
+def _sentencepiece(vocabulary: Vocabulary, lines: Iterable[str], count: int) -> bytes:
+    words = Counter(word for line in lines for word in WORD.findall(as_piece(line)))
+    characters = _frequent_characters(words, set(vocabulary.pieces))[:count]
+    with_characters = Vocabulary(vocabulary.path, vocabulary.content_with(characters))
+    new = [*characters, *_merges(words, with_characters, count - len(characters))]
+    if not new:
+        raise _nothing_new(vocabulary)
+    return vocabulary.content_with(new)
+
+
+def _frequent_characters(words: Counter[str], known: set[str]) -> list[str]:
+    counts: Counter[str] = Counter()
+    for word, occurrences in words.items():
+        for character in word:
+            counts[character] += occurrences
+    return [c for c, number in counts.most_common() if number >= MIN_COUNT and c not in known]
+
+
+def _merges(words: Counter[str], vocabulary: Vocabulary, count: int) -> Iterator[str]:
+    """Yields merges of adjacent pieces inside words, by byte-pair encoding, the most frequent first."""
+    texts, occurrences = zip(*words.items(), strict=True) if words else ((), ())
+    segments = [vocabulary.split(text) for text in texts]
+    counts: Counter[str] = Counter()
+    places: defaultdict[str, set[int]] = defaultdict(set)  # words in which a merge may be possible
+    for index, segment in enumerate(segments):
+        for merge in _possible(segment):
+            counts[merge] += occurrences[index]
+            places[merge].add(index)
+    heap = [(-number, merge) for merge, number in counts.items()]
+    heapq.heapify(heap)
+    while heap and count:
+        number, merge = heapq.heappop(heap)
+        if -number != counts[merge]:  # an entry of before it changed
+            continue
+        if -number < MIN_COUNT:
+            return
+        yield merge
+        count -= 1
+        changed = set()
+        for index in places.pop(merge):
+            for before in _possible(segments[index]):
+                counts[before] -= occurrences[index]
+                changed.add(before)
+            segments[index] = _merged(segments[index], merge)
+            for after in _possible(segments[index]):
+                counts[after] += occurrences[index]
+                places[after].add(index)
+                changed.add(after)
+        for other in changed - {merge}:
+            heapq.heappush(heap, (-counts[other], other))
+
+
+def _possible(segment: list[str]) -> Iterator[str]:
+    """Yields the merges of adjacent pieces, which are letters after at most one space."""
+    for left, right in pairwise(segment):
+        if f"{left}{right}".removeprefix(SPACE_MARK).isalpha():
+            yield left + right
+
+
+def _merged(segment: list[str], merge: str) -> list[str]:
+    merged: list[str] = []
+    for piece in segment:
+        if merged and merged[-1] + piece == merge:
+            merged[-1] = merge
+        else:
+            merged.append(piece)
+    return merged
+
+
+def _subwords(vocabulary: SubwordVocabulary, lines: Iterable[str], count: int) -> bytes:
+    runs = Counter(run for line in lines for run in split_runs(line))
+    known = set(vocabulary.subtokens)
+    found = [each for each in frequent_subtokens(runs, MIN_COUNT, ITERATIONS, (), None) if each not in known]
+    characters = [each for each in found if len(each) == 1 and _total(runs, each) >= MIN_COUNT]
+    alphabet = vocabulary.alphabet.union(characters)
+    longer = [each for each in found if len(each) > 1 and alphabet.issuperset(each)]
+    new = [*characters, *longer][:count]
+    if not new:
+        raise _nothing_new(vocabulary)
+    return "".join(f"'{subtoken}'\n" for subtoken in [*vocabulary.subtokens, *new]).encode()
+
+
+def _total(runs: Counter[str], character: str) -> int:
+    return sum(number * run.count(character) for run, number in runs.items())
