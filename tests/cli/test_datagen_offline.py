@@ -14,7 +14,7 @@ SCRIPT = "from t2t_revival.cli.datagen import main; import sys; sys.exit(main())
 @pytest.mark.parametrize(
     ("data_source", "module", "host"),
     [
-        ("hf:wmt/wmt14/de-en", "datasets", "https://huggingface.co"),
+        ("hf:wmt/wmt14/de-en", "datasets", "http://hub.example"),
         ("wmt14", "tensorflow_datasets", "http://www.statmt.org"),
     ],
 )
@@ -25,6 +25,7 @@ def test_a_source_out_of_reach_is_one_line_without_retries(data_source, module, 
     environment = {
         **{name: value for name, value in os.environ.items() if name.lower() != "no_proxy"},
         **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy),
+        "HF_ENDPOINT": "http://hub.example",
         **dict.fromkeys(("HF_HOME", "TFDS_DATA_DIR"), str(tmp_path)),
     }
     flags = ["--problem=translate_ende", f"--data_source={data_source}", f"--data_dir={tmp_path / 'data'}"]

@@ -12,7 +12,7 @@ from t2t_revival.data.sources import source
 from t2t_revival.errors import T2TError
 
 LINES = {"train": 2500, "validation": 30, "test": 10}  # more in train than are read at once
-HUB = "https://huggingface.co"
+HUB = "https://hub.example"
 
 
 def opened(name, **more):
