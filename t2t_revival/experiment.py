@@ -94,6 +94,8 @@ class Experiment:
 
     def _config_for(self, run: Run, vocabulary: TextEncoder) -> RunConfig:
         start = self.config.warm_start
+        if start:
+            start.check(run.problem, self.problem.hparams(self.hparams))
         return dataclasses.replace(self.config, warm_start=start and start.prepared_for(run, vocabulary))
 
     def _fingerprints(self, run: Run) -> Fingerprints:

@@ -20,7 +20,7 @@ from t2t_revival.training.checkpoints.averaging import (
     open_folder,
 )
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.selection import AVERAGE, BEST, NEWEST
+from t2t_revival.training.checkpoints.selection import BEST, NEWEST
 from t2t_revival.training.run import load_hparams
 from t2t_revival.utils.files import exclusive_lock
 
@@ -95,7 +95,7 @@ def _average(values: flags.FlagValues) -> None:
     print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
     where = run_flags.named(values)
     if values.checkpoint == BEST:
-        where["checkpoint"] = AVERAGE
+        where["checkpoint"] = str(path)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
     print(f"next: {command_line('t2t-decoder', **where)}")

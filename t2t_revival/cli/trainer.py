@@ -12,7 +12,7 @@ from absl import flags
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
 from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.field_flags import field_values
-from t2t_revival.cli.support.messages import duration, say
+from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hints import command_line
@@ -76,14 +76,19 @@ def _train(values: flags.FlagValues) -> int:
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
     if values.freeze is not None:
+        if "freeze=" in values.hparams:
+            raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
         hparams = hparams.replace(freeze=values.freeze)
     _check_metrics(values, problem)
     check_place(output_dir, problem.name, values.hparams_set)
+    if warm_start:
+        warm_start.check(problem.name, problem.hparams(hparams))
     several = values.strategy == "multi_worker"
     if not problem.has_data(problem_flags.data_dir(values)):
         if several:
             raise T2TError(
-                f"--strategy=multi_worker: generate the data first: {problem_flags.same_data(values)}"
+                "--strategy=multi_worker: generate the data first: "
+                + problem_flags.same_data(values, vocab_file)
             )
         if problem_flags.uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow(values)
@@ -101,7 +106,7 @@ def _warm_start(values: flags.FlagValues) -> WarmStart | None:
             raise T2TError("--warm_start_partial needs --warm_start_from")
         return None
     path = run_flags.refuse_t2t(Path(values.warm_start_from).expanduser(), values, "warm_start_from")
-    return WarmStart.open(path, values.warm_start_partial)
+    return WarmStart.open(path, values.warm_start_partial, warn_of_corruption)
 
 
 def _run(
@@ -158,8 +163,9 @@ def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
             raise T2TError(f"--{flag}={metric}: not a metric of {problem.name}; give one of {known}")
         if metric in DECODED and not values.eval_bleu_sentences:
             raise T2TError(f"--{flag}={metric} needs --eval_bleu_sentences above 0")
-    if values.export_best and not values.keep_best:
-        raise T2TError("--export_best needs --keep_best above 0")
+    for flag in ("export_best", "best_metric"):
+        if values[flag].present and not values.keep_best:
+            raise T2TError(f"--{flag} needs --keep_best above 0")
 
 
 def _report(export: BestExport | None, event: Event) -> None:

@@ -183,22 +183,32 @@ def check_same(
     Raises:
         T2TError: source, vocabulary size, vocabulary or cleaning differ; names both.
     """
-    made_with, fault = metadata.vocab_file and metadata.vocab_fingerprint, ""
+    fault = _vocabulary_fault(data_dir, metadata, vocab_size, vocab_file, update_vocab)
     if source and source != metadata.source:
         fault = f"from {metadata.source}, not from {source}"
-    elif update_vocab and vocab_file and made_with:
-        path = data_dir / (metadata.vocab_file or "")
-        if path.is_file() and not extends(open_vocabulary(path), open_vocabulary(vocab_file)):
-            fault = f"with {metadata.vocab_file}, to which {vocab_file} was not updated"
-    elif vocab_size not in (0, metadata.vocab_size):
-        fault = f"with --vocab_size={metadata.vocab_size}, not {vocab_size}"
-    elif vocab_file and made_with and open_vocabulary(vocab_file).fingerprint != made_with:
-        fault = f"with {metadata.vocab_file}, not with {vocab_file}"
-    elif clean not in (None, metadata.clean):
+    elif not fault and clean not in (None, metadata.clean):
         fault = "with --clean, not without it" if metadata.clean else "without --clean, not with it"
     if fault:
         hint = "give another --data_dir, or ask for what is there"
         raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
+
+
+def _vocabulary_fault(
+    data_dir: Path, metadata: Metadata, vocab_size: int, vocab_file: Path | None, update_vocab: bool
+) -> str:
+    """Describes what the vocabulary of data has been made with other than requested; see `check_same`."""
+    if not (vocab_file and metadata.vocab_file):
+        differs = not vocab_file and vocab_size not in (0, metadata.vocab_size)
+        return f"with --vocab_size={metadata.vocab_size}, not {vocab_size}" if differs else ""
+    asked, path = open_vocabulary(vocab_file), data_dir / metadata.vocab_file
+    if not update_vocab:
+        same = asked.fingerprint == metadata.vocab_fingerprint
+        return "" if same else f"with {metadata.vocab_file}, not with {vocab_file}"
+    if not path.is_file():  # it is made again, or reported where it is read
+        return ""
+    made = open_vocabulary(path)
+    updated = made.size > asked.size and extends(made, asked)
+    return "" if updated else f"with {metadata.vocab_file}, not with more pieces than {vocab_file}"
 
 
 def check_vocabulary(path: Path, metadata: Metadata) -> None:

@@ -164,6 +164,8 @@ class CheckpointSaver:
             raise T2TError(f"--best_metric={score} is not measured here: give one of {', '.join(scores)}")
         rows = comparable_rows(config.output_dir, DEV, score, self.dev_labels)
         values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(scores[score]))}
+        if aside := best.set_aside(config.output_dir, values):
+            self.on_event(NoteEvent(f"the best on other dev data, or decoded otherwise, are kept in {aside}"))
         is_best = best.keep_best(config.output_dir, values, score, config.keep_best) == step
         return BestEvent(step, config.output_dir / checkpoints.BEST, score) if is_best else None
 

@@ -8,7 +8,7 @@ import keras
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.adapters import is_adapter
+from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
@@ -43,10 +43,10 @@ def compile_model(
     Raises:
         T2TError: as `freeze`.
     """
-    freeze(model, hparams.freeze)
     if hparams.lora_rank:
         for weight in model.trainable_variables:
             weight.trainable = is_adapter(weight.path)
+    freeze(model, hparams.freeze)
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
     model.compile(
         optimizer=make_optimizer(hparams, accumulate, adam),
@@ -64,13 +64,15 @@ def compile_model(
 def freeze(model: TrainingTransformer, pattern: str) -> None:
     """Has training leave the weights as they are whose paths have a match of a regular expression.
 
+    The path of an adapter is that of its matrix.
+
     Raises:
         T2TError: no weight has one, or every weight.
     """
     if not pattern:
         return
     weights = model.trainable_variables
-    frozen = [weight for weight in weights if re.search(pattern, weight.path)]
+    frozen = [weight for weight in weights if re.search(pattern, weight_path(weight.path))]
     if not frozen:
         raise T2TError(f"--freeze={pattern} matches no weight; they have paths such as {weights[0].path}")
     if len(frozen) == len(weights):

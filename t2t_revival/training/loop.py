@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from contextlib import nullcontext
@@ -172,8 +173,9 @@ class Training:
         if self.workers.chief:
             start = _load_latest(self._model, output_dir, self._on_event)
         step = self.workers.all_reduce_max(start.step)
-        if not step and self._config.warm_start:
-            for note in self._config.warm_start.assign_to(self._model):
+        if warm_start := self._config.warm_start:
+            unused = [f"weights of {output_dir}, not of {warm_start.output_dir}: the run has begun"]
+            for note in unused if step else warm_start.assign_to(self._model):
                 self._on_event(NoteEvent(note))
         if step == start.step:
             return start
@@ -211,6 +213,7 @@ class Training:
         if self.workers.chief:
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
+            best.mark_stopped_early(config.output_dir, stopped=False)
         fingerprints, chief = self._data.fingerprints, self.workers.chief
         labels = {curve: fingerprints.labels(curve) for curve in (TRAIN, DEV)}
         start = replace(self.start, data=fingerprints.train)
@@ -291,12 +294,14 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
 
 
 def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
-    """Checks the disk: a checkpoint holds each weight and Adam's two moments, and two are there at a time.
+    """Checks the disk: a checkpoint holds weights, moments and averages, and two are there at a time.
 
     Raises:
         T2TError: there is too little space.
     """
-    needed = 2 * 3 * 4 * model.count_params()
+    optimizer = model.optimizer
+    averages = [average for _, average in optimizer.moving_averages]
+    needed = 2 * sum(4 * math.prod(v.shape) for v in [*model.weights, *optimizer.moments, *averages])
     existing = next(folder for folder in (output_dir, *output_dir.absolute().parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     if free < needed:

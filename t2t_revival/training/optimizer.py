@@ -63,15 +63,15 @@ class FusedAdam(keras.optimizers.Adam):
         return {**super().get_config(), **own}
 
     @property
-    def averages(self) -> list[tuple[Any, Any]]:
+    def moving_averages(self) -> list[tuple[Any, Any]]:
         """Each trained weight and its moving average; empty where none are kept."""
         return list(zip(self._trainable_variables, self._averages, strict=True)) if self._averages else []
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """Puts the moving averages in the weights' place within the block, where they are kept."""
-        own = [(weight, weight.numpy()) for weight, _ in self.averages if self.updates]
-        for weight, average in self.averages if own else ():
+        own = [(weight, weight.numpy()) for weight, _ in self.moving_averages if self.updates]
+        for weight, average in self.moving_averages if own else ():
             weight.assign(average)
         try:
             yield

@@ -10,17 +10,18 @@ from t2t_revival import registry
 from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.adapters import is_adapter
 from t2t_revival.training.checkpoints.directory import (
-    BEST,
     MODEL,
     Checkpoint,
+    OnDamaged,
     assign,
     check_architecture,
     load_weights,
 )
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import FILE_NAME, Run, load_vocabulary
+from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +46,10 @@ class WarmStart:
     new_pieces: tuple[list[int], ...] = ()
 
     @classmethod
-    def open(cls, path: Path, partial: bool = False) -> WarmStart:
+    def open(cls, path: Path, partial: bool = False, on_damaged: OnDamaged | None = None) -> WarmStart:
         """Selects the checkpoint of an output_dir, of its folders best and averaged, or a file.
+
+        `on_damaged` is called with the error of each corrupt one that is skipped; `None` warns.
 
         Raises:
             T2TError: there is no trained model, or no checkpoint.
@@ -55,28 +58,42 @@ class WarmStart:
         folder = next((place for place in (path, *path.parents[:2]) if (place / FILE_NAME).exists()), None)
         if folder is None:
             raise T2TError(f"--warm_start_from={path}: not the output_dir of a training, nor a file in one")
-        name = BEST if path == folder / BEST else str(path)
-        return cls(folder, select_checkpoint(folder, None if path == folder else name), partial)
+        chosen = select_checkpoint(folder, None if path == folder else str(path), on_damaged)
+        return cls(folder, chosen, partial)
 
     @property
     def vocabulary(self) -> Path:
         """The vocabulary of the other training."""
         return self.output_dir / Run.load(self.output_dir).vocabulary
 
+    def check(self, problem: str, hparams: HParams) -> None:
+        """Checks, before data is made, that the other model can become one of a problem with these hparams.
+
+        Raises:
+            T2TError: its outputs are of another kind, or its architecture is another one.
+        """
+        other, where = Run.load(self.output_dir).problem, f"--warm_start_from={self.output_dir}"
+        if other != problem and other in registry.list_problems():
+            kinds = [registry.problem(name).eval_metrics() for name in (other, problem)]
+            if kinds[0] != kinds[1]:
+                raise T2TError(f"{where}: a model of {other} cannot become one of {problem}")
+        before, now = load_hparams(self.output_dir).architecture(), hparams.architecture()
+        differences = [
+            f"{name}={before[name]}, not {now[name]}" for name in now if before.get(name) != now[name]
+        ]
+        if differences and not self.partial:
+            raise T2TError(
+                f"{where}: that model has {'; '.join(differences)}: change --hparams, or give "
+                "--warm_start_partial to take the weights that fit"
+            )
+
     def prepared_for(self, run: Run, vocabulary: TextEncoder) -> WarmStart:
         """Returns the start of a new run with a vocabulary: the other training's, or that with more pieces.
 
         Raises:
-            T2TError: the vocabulary is another one, or the outputs are of another kind.
+            T2TError: the vocabulary is another one.
         """
         other = Run.load(self.output_dir)
-        if other.problem != run.problem and other.problem in registry.list_problems():
-            kinds = [registry.problem(name).eval_metrics() for name in (other.problem, run.problem)]
-            if kinds[0] != kinds[1]:
-                raise T2TError(
-                    f"--warm_start_from={self.output_dir}: a model of {other.problem} cannot become one of "
-                    f"{run.problem}"
-                )
         if other.fingerprint == run.fingerprint:
             return self
         older = load_vocabulary(self.output_dir)

@@ -69,6 +69,8 @@ def test_a_model_is_adapted_with_its_own_vocabulary(
     [
         (["--warm_start_partial"], "--warm_start_partial needs --warm_start_from"),
         (["--warm_start_from=nowhere"], "not the output_dir of a training"),
+        (["--warm_start_from={general}", "--vocab_size=400"], "give --update_vocab"),
+        (["--freeze=encoder/", "--hparams=freeze=embedding"], "are the same: give one of them"),
         (["--warm_start_from={general}", "--freeze=("], "is not a regular expression"),
         (["--warm_start_from={general}", "--freeze=."], "matches all weights"),
         (["--warm_start_from={general}/model.ckpt-9.npz"], "no checkpoint"),
@@ -104,7 +106,8 @@ def test_another_architecture_is_refused(
     data, deeper = tmp_path / "data", SMALL.replace("num_hidden_layers=1", "num_hidden_layers=2")
     warm = f"--warm_start_from={general}"
     error = fails(command(talks, data, tmp_path / "out", warm, hparams=deeper), capsys)
-    assert "its encoder_layers is 1, here it is 2" in error
+    assert "encoder_layers=1, not 2; decoder_layers=1, not 2: change --hparams" in error
+    assert not data.exists(), "it is refused before data is made"
     capsys.readouterr()
     partial = [warm, "--warm_start_partial"]
     assert trainer.main(command(talks, data, tmp_path / "out", *partial, hparams=deeper)) == 0

@@ -10,9 +10,9 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.adapters import is_adapter, merge_adapters
+from t2t_revival.training.checkpoints.adapters import is_adapter, merge_adapters, weight_path
 from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER
-from t2t_revival.training.compile import build_model
+from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.lora import AdaptedMatrix, merged
 from t2t_revival.training.run import Run, check_same
 from t2t_revival.training.run_config import RunConfig
@@ -116,6 +116,17 @@ def test_adapters_alone_learn_are_evaluated_and_resume(shards: list[Path], tmp_p
     assert changed
     for name in changed:
         np.testing.assert_allclose(seen[-1][name.removeprefix(MODEL)], used[name], atol=1e-6)
+
+
+def test_what_is_frozen_is_named_by_the_matrices_paths() -> None:
+    model = build_model(LORA, VOCAB)
+    compile_model(model, LORA.replace(freeze="encoder/"))
+    trained = {weight_path(weight.path) for weight in model.trainable_variables}
+    assert trained
+    assert all("transformer/decoder/" in path for path in trained)
+    assert all(is_adapter(weight.path) for weight in model.trainable_variables)
+    with pytest.raises(T2TError, match="--freeze=layer matches all weights"):
+        compile_model(build_model(LORA, VOCAB), LORA.replace(freeze="layer"))
 
 
 def test_a_run_does_not_change_its_rank(tmp_path: Path) -> None:

@@ -76,9 +76,23 @@ def test_a_run_that_is_resumed_keeps_its_own_weights(
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     started(shards, whole, WarmStart.open(general), SHORT.replace(train_steps=4))
     started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=2))
-    assert started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=4)) == []
+    notes = started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=4))
+    assert notes == [f"weights of {parts}, not of {general}: the run has begun"]
     for name, array in final_arrays(whole).items():
         np.testing.assert_array_equal(final_arrays(parts)[name], array)
+
+
+def test_all_differences_of_the_architecture_are_named(tmp_path: Path) -> None:
+    checkpoints.save(tmp_path / "model.ckpt-1.npz", {f"{MODEL}w": np.zeros(3, "f")}, {"step": 1})
+    save_run(tmp_path)
+    HPARAMS.save(tmp_path)
+    start, other = WarmStart.open(tmp_path), HPARAMS.replace(num_heads=4, filter_size=80)
+    start.check("translate_enfr", HPARAMS.replace(layer_prepostprocess_dropout=0.5))
+    with pytest.raises(T2TError, match="that model has filter_size=64, not 80; num_heads=2, not 4: change"):
+        start.check("translate_ende", other)
+    WarmStart.open(tmp_path, partial=True).check("translate_ende", other)
+    with pytest.raises(T2TError, match="a model of translate_ende cannot become one of parse_wsj"):
+        start.check("parse_wsj", HPARAMS)
 
 
 @slow
@@ -156,7 +170,6 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
     ("problem", "fingerprint", "expected"),
     [
         ("translate_ende", "b", "another vocabulary than the data in data: give another --data_dir"),
-        ("parse_wsj", "a", "a model of translate_ende cannot become one of parse_wsj"),
         ("translate_enfr", "a", None),
     ],
 )
@@ -242,9 +255,15 @@ def test_a_run_does_not_change_what_is_frozen(tmp_path: Path) -> None:
 
 
 @slow
-def test_averages_are_numpys_and_are_what_is_loaded(shards: list[Path], tmp_path: Path) -> None:
-    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
-    train(shards, hparams, VOCAB, RunConfig(tmp_path, eval_frequency=1))
+@pytest.mark.parametrize(
+    ("effective_batch_size", "precision"), [(0, "float32"), (512, "float32"), (0, "mixed_float16")]
+)
+def test_averages_are_numpys_and_are_what_is_loaded(
+    shards: list[Path], tmp_path: Path, effective_batch_size: int, precision: str
+) -> None:
+    sizes = {"effective_batch_size": effective_batch_size, "train_steps": 4}
+    config = RunConfig(tmp_path, eval_frequency=1, precision=precision)  # type: ignore[arg-type]
+    train(shards, HPARAMS.replace(ema_decay=DECAY, **sizes), VOCAB, config)
     each = [checkpoints.load(saved.path)[0] for saved in checkpoints.list_checkpoints(tmp_path)]
     names = [name.removeprefix(EMA) for name in each[-1] if name.startswith(EMA)]
     assert names
@@ -300,7 +319,9 @@ def test_averages_begin_with_the_weights_where_a_run_had_none(
     shutil.copytree(general, tmp_path / "run")
     train(shards, HPARAMS.replace(train_steps=4, ema_decay=DECAY), VOCAB, RunConfig(tmp_path / "run"))
     before, after = final_arrays(general), final_arrays(tmp_path / "run")
-    for name in (name for name in after if name.startswith(EMA)):
+    averages = [name for name in after if name.startswith(EMA)]
+    assert averages
+    for name in averages:
         own = MODEL + name.removeprefix(EMA)
         expected = DECAY * before[own] + (1 - DECAY) * after[own]
         np.testing.assert_allclose(after[name], expected, atol=1e-6)

@@ -31,11 +31,15 @@ class BestExport:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends a running export, which leaves nothing behind, and names the command that makes it."""
+        """Ends a running export, which leaves nothing behind; names the command of one that is missing."""
         with self._errors:
             if self._process and self._process.poll() is None:
                 self._process.terminate()
                 self._process.wait()
+                self._is_due = True
+            elif self._process:
+                self._report(self._process)
+            if self._is_due:
                 say(f"the best checkpoint is not exported: {command_line(EXPORTER, **self._flags)}")
 
     def ask(self) -> None:
@@ -61,7 +65,7 @@ class BestExport:
         while self._process:
             say("waiting for the export of the best checkpoint")
             self._process.wait()
-            self.advance()
+            self.advance()  # to the next, or to none
 
     def _report(self, ended: subprocess.Popen[bytes]) -> None:
         self._errors.seek(0)

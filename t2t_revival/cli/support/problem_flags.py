@@ -61,7 +61,7 @@ def define(values: flags.FlagValues) -> None:
         values,
         False,
         clean="Drop training pairs that rules find faulty: broken text, equal sides, long sides, uneven "
-        "lengths, few letters, duplicates. Without it, or --noclean, data_dir stays as it was made.",
+        "lengths, few letters, duplicates. --noclean asks for data that is not cleaned.",
         update_vocab="Add the pieces that the training pairs need to the given vocabulary, whose ids stay; "
         "--vocab_size is the number of all then, by default a quarter more at most.",
     )
@@ -115,6 +115,11 @@ def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Pr
         if values[name].present
     }
     if vocab_file:
+        if values.vocab_size and not values.update_vocab:
+            raise T2TError(
+                f"--vocab_size={values.vocab_size}: with --warm_start_from the vocabulary is that model's; "
+                "leave it out, or give --update_vocab"
+            )
         own.setdefault("vocab_file", str(vocab_file))
     return registry.problem(
         values.problem,
@@ -140,10 +145,10 @@ def require_text(problem: Problem) -> Text2TextProblem:
     return problem
 
 
-def same_data(values: flags.FlagValues) -> str:
-    """The t2t-datagen command that generates the data of these flags."""
+def same_data(values: flags.FlagValues, vocab_file: Path | None = None) -> str:
+    """The t2t-datagen command that generates the data of these flags; see `problem_from`."""
     asked = {name: values[name].value for name in DATA_FLAGS if values[name].present}
-    return command_line("t2t-datagen", **asked)
+    return command_line("t2t-datagen", **({"vocab_file": vocab_file} | asked))
 
 
 def data_dir(values: flags.FlagValues) -> Path:

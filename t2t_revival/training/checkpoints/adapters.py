@@ -20,11 +20,20 @@ def is_adapter(name: str) -> bool:
     return A in name or B in name
 
 
+def weight_path(name: str) -> str:
+    """Returns the path, or the name in a checkpoint, of the weight that an adapter's matrix changes.
+
+    Other names are returned as they are.
+    """
+    prefix = A if A in name else B
+    model, found, path = name.partition(prefix)
+    return model + path.replace(".", "/") if found else name
+
+
 def merge_adapters(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Adds each adapter's product to its matrix: W + A B; returns arrays without adapters."""
     merged = {name: array for name, array in arrays.items() if not is_adapter(name)}
     for name in (name for name in arrays if A in name):
-        model, path = name.split(A)
-        weight = model + path.replace(".", "/")
+        weight = weight_path(name)
         merged[weight] = merged[weight] + arrays[name] @ arrays[name.replace(A, B)]
     return merged

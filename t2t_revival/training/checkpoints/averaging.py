@@ -10,7 +10,7 @@ from pathlib import Path
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.best import list_best
-from t2t_revival.training.checkpoints.directory import MIXED, Checkpoint, OnDamaged, write_average
+from t2t_revival.training.checkpoints.directory import BEST, MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.training.checkpoints.file import (
     MODEL,
     CheckpointNotFoundError,
@@ -19,6 +19,7 @@ from t2t_revival.training.checkpoints.file import (
     verify,
     written_at,
 )
+from t2t_revival.training.checkpoints.selection import NONE_OF
 from t2t_revival.training.run import ANOTHER, Run, check_same, load_hparams, save_run
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
@@ -164,7 +165,8 @@ def average_latest(
         mix_data: whether checkpoints from before a change of the training data are averaged too.
         on_damaged: called with the fault of each corrupt checkpoint; `None` warns.
         on_note: called with a line for people on checkpoints that are left out or mixed.
-        of_best: whether the best ones, of those that it kept for that, are averaged instead of the last.
+        of_best: whether the best ones, of those that it kept for that, are averaged instead of the last; the
+            average is in the folder `best/averaged` then, which no command uses by default.
 
     Raises:
         T2TError: there is no valid checkpoint, or they are of different models.
@@ -174,6 +176,8 @@ def average_latest(
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
         valid = directory.latest_valid(wanted, count, on_damaged)
+        if not valid and of_best:
+            raise T2TError(f"no best checkpoint in {output_dir}: {NONE_OF[BEST]}")
         if not valid:
             raise T2TError(
                 f"no {'valid ' if wanted else ''}checkpoint in {output_dir}"
@@ -182,7 +186,7 @@ def average_latest(
             )
         try:
             chosen = _select_by_data(valid, mix_data, on_note)
-            path = directory.average(chosen, output_dir).path
+            path = directory.average(chosen, output_dir / BEST if of_best else output_dir).path
             return path, [checkpoint.step for checkpoint in chosen]
         except CheckpointNotFoundError:
             on_note("the training has removed a checkpoint meanwhile: trying again")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import (
     BEST,
     Checkpoint,
@@ -25,6 +26,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, temporary_name, writing
 
 FILE_NAME = "best.json"
+AGAIN = "remove it: t2t-trainer writes it again after its next evaluation"
 
 
 def list_best(output_dir: Path) -> list[Checkpoint]:
@@ -94,12 +96,34 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
     return kept[0] if kept else None
 
 
-def mark_stopped_early(output_dir: Path) -> None:
-    """Makes the best checkpoint the one that commands use by default; raises as `keep_best`."""
+def set_aside(output_dir: Path, values: Mapping[int, float]) -> Path | None:
+    """Renames the folder of the best where they were evaluated on other data, or in another way.
+
+    Args:
+        output_dir: of the training.
+        values: of the evaluations that can be compared with the last, by step.
+
+    Returns:
+        The new folder, or `None` if the best can be compared.
+
+    Raises:
+        T2TError: the folder cannot be renamed.
+    """
+    folder, last = output_dir / BEST, max(values)
+    steps = [kept.step for kept in in_folder(folder, averaged=False) if kept.step < last]
+    if not steps or not values.keys().isdisjoint(steps):
+        return None
+    aside = output_dir / f"{BEST}.until-{max(steps)}"
+    with writing(f"to {aside}", "rename or remove it"):
+        return folder.rename(aside)
+
+
+def mark_stopped_early(output_dir: Path, stopped: bool = True) -> None:
+    """Makes the best checkpoint the one that commands use by default, or no longer; raises as `keep_best`."""
     folder = output_dir / BEST
-    if folder.is_dir():
+    if was_stopped_early(output_dir) != stopped and list_best(output_dir):
         with writing(f"to {folder}"):
-            _save_record(folder, {**_record(folder), "stopped_early": True})
+            _save_record(folder, {**_record(folder), "stopped_early": stopped})
 
 
 def _save_record(folder: Path, record: dict[str, Any]) -> None:
@@ -107,17 +131,30 @@ def _save_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _record(folder: Path) -> dict[str, Any]:
+    """Reads best.json; an empty object if there is none."""
     path = folder / FILE_NAME
-    return (
-        checked_json.load(path, "remove it: t2t-trainer writes it again after its next evaluation")
-        if path.exists()
-        else {}
-    )
+    if not path.exists():
+        return {}
+    record = checked_json.load(path, AGAIN)
+    values = record.get("values")
+    if not isinstance(record.get("score"), str) or not isinstance(values, dict) or not _are_scores(values):
+        raise T2TError(f"{path}: corrupt, not a score and its values by step; {AGAIN}")
+    return record
+
+
+def _are_scores(values: dict[str, Any]) -> bool:
+    return all(step.isdecimal() and isinstance(value, (int, float)) for step, value in values.items())
+
+
+def _is_newer(copy: Path, path: Path) -> bool:
+    """Returns whether a copy, or the same file, has what the file has now."""
+    made, original = copy.stat(), path.stat()
+    return made.st_size == original.st_size and made.st_mtime_ns >= original.st_mtime_ns
 
 
 def _link(path: Path, kept: Path) -> None:
     """Makes `kept` the same file as `path`, or a copy of it, completely or not at all."""
-    if kept.exists() and kept.samefile(path):
+    if kept.exists() and _is_newer(kept, path):
         return
     temporary = temporary_name(kept)
     temporary.unlink(missing_ok=True)

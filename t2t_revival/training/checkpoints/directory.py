@@ -150,7 +150,7 @@ def model_arrays(model: Any) -> dict[str, np.ndarray]:
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
     """Moments of an optimizer, and averages of weights, by their names in a checkpoint."""
-    averages = {EMA + weight.path: average.numpy() for weight, average in optimizer.averages}
+    averages = {EMA + weight.path: average.numpy() for weight, average in optimizer.moving_averages}
     return {**{OPTIMIZER + v.path: v.numpy() for v in optimizer.moments}, **averages}
 
 
@@ -192,7 +192,10 @@ def restore(model: Any, path: Path) -> dict:
     check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
-    for weight, average in model.optimizer.averages:  # of a training without them, the weights themselves
+    for (
+        weight,
+        average,
+    ) in model.optimizer.moving_averages:  # of a training without them, the weights themselves
         average.assign(arrays.get(EMA + weight.path, arrays[MODEL + weight.path]))
     for variable in model.non_trainable_variables:  # random states, which come and go with dropout
         if MODEL + variable.path in arrays:

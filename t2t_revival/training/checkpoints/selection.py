@@ -8,6 +8,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints.directory import (
     AVERAGED,
+    BEST,
     Checkpoint,
     OnDamaged,
     first_valid,
@@ -16,10 +17,11 @@ from t2t_revival.training.checkpoints.directory import (
 )
 from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
 
-NEWEST, BEST, AVERAGE = NAMES = ("newest", "best", "average")
+NEWEST, AVERAGE = "newest", "average"
+NAMES = (NEWEST, BEST, AVERAGE)
 NONE_OF = {  # why a folder has no checkpoint of a name
     NEWEST: "train with t2t-trainer, or give --checkpoint",
-    BEST: "t2t-trainer keeps it with --keep_best=1 where it evaluates; give --checkpoint=newest",
+    BEST: "t2t-trainer keeps it, with --keep_best, when it evaluates",
     AVERAGE: "t2t-avg-all makes one",
 }
 
@@ -47,7 +49,8 @@ def select_checkpoint(
         path = Path(checkpoint).expanduser()
         if not path.is_dir():
             return _open(path)
-        output_dir, checkpoint = path, None
+        is_best = path.name == BEST and (path / best.FILE_NAME).exists()
+        output_dir, checkpoint = (path.parent, BEST) if is_best else (path, None)
     while True:
         listed = candidates(Path(output_dir), checkpoint)
         if valid := first_valid(listed, 1, on_damaged):

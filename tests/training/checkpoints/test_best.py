@@ -16,6 +16,7 @@ from t2t_revival.training.checkpoints.best import (
     keep_best,
     list_best,
     mark_stopped_early,
+    set_aside,
     was_stopped_early,
 )
 
@@ -83,6 +84,9 @@ def test_without_hard_links_it_is_copied(tmp_path: Path, monkeypatch: pytest.Mon
     kept = list_best(tmp_path)[0].path
     assert not kept.samefile(path)
     assert kept.read_bytes() == path.read_bytes()
+    inode = kept.stat().st_ino
+    keep_best(tmp_path, {1: 1.0}, "loss", 1)
+    assert kept.stat().st_ino == inode, "it is not copied again"
 
 
 def test_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,12 +101,21 @@ def test_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not list((tmp_path / "best").iterdir())
 
 
-def test_scores_of_other_data_do_not_count(tmp_path: Path) -> None:
+def test_the_best_on_other_data_are_set_aside(tmp_path: Path) -> None:
     write(tmp_path, 1)
+    assert set_aside(tmp_path, {1: 50.0}) is None
     keep_best(tmp_path, {1: 50.0}, "bleu", 1)
+    assert set_aside(tmp_path, {1: 50.0, 2: 20.0}) is None, "the same data"
     write(tmp_path, 2)
+    aside = set_aside(tmp_path, {2: 20.0})
+    assert aside == tmp_path / "best.until-1"
     keep_best(tmp_path, {2: 20.0}, "bleu", 1)
     assert steps(tmp_path) == [2]
+    assert sorted(path.name for path in aside.iterdir()) == ["best.json", "model.ckpt-1.npz"]
+    (tmp_path / "best.until-2").mkdir()
+    (tmp_path / "best.until-2" / "file").touch()
+    with pytest.raises(T2TError, match=r"best\.until-2: Directory not empty; rename or remove it"):
+        set_aside(tmp_path, {3: 10.0})
 
 
 def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
@@ -124,6 +137,9 @@ def test_early_stopping_holds_until_training_goes_on(tmp_path: Path) -> None:
     mark_stopped_early(tmp_path)
     assert was_stopped_early(tmp_path)
     write(tmp_path, 2)
+    mark_stopped_early(tmp_path, stopped=False)
+    assert not was_stopped_early(tmp_path)
+    mark_stopped_early(tmp_path)
     keep_best(tmp_path, {1: 1.0, 2: 2.0}, "loss", 1)
     assert not was_stopped_early(tmp_path)
 
@@ -131,9 +147,10 @@ def test_early_stopping_holds_until_training_goes_on(tmp_path: Path) -> None:
 def test_a_corrupt_record_says_what_to_do(tmp_path: Path) -> None:
     write(tmp_path, 1)
     keep_best(tmp_path, {1: 1.0}, "loss", 1)
-    (tmp_path / "best" / "best.json").write_text("{")
-    with pytest.raises(T2TError, match=r"best\.json: corrupt.*remove it: t2t-trainer writes it again"):
-        list_best(tmp_path)
+    for content in ("{", "{}", '{"score": 1, "values": {}}', '{"score": "loss", "values": {"1": null}}'):
+        (tmp_path / "best" / "best.json").write_text(content)
+        with pytest.raises(T2TError, match=r"best\.json: corrupt.*remove it: t2t-trainer writes it again"):
+            list_best(tmp_path)
     keep_best(tmp_path, {1: 1.0}, "loss", 1)
     assert steps(tmp_path) == [1]
 

@@ -29,10 +29,12 @@ def run(tmp_path: Path) -> Path:
         ("newest", "model.ckpt-3.npz"),
         ("best", "best/model.ckpt-1.npz"),
         ("average", "averaged/model.ckpt-2.npz"),
+        ("{run}/best", "best/model.ckpt-1.npz"),
+        ("{run}/averaged", "averaged/model.ckpt-2.npz"),
     ],
 )
 def test_a_checkpoint_has_a_name(run: Path, name: str | None, expected: str) -> None:
-    assert select_checkpoint(run, name).path == run / expected
+    assert select_checkpoint(run, name and name.format(run=run)).path == run / expected
 
 
 def test_after_early_stopping_the_best_is_the_default(run: Path) -> None:
@@ -62,7 +64,7 @@ def test_a_corrupt_best_is_named_and_the_newest_used(run: Path) -> None:
     ("name", "expected"),
     [
         ("newest", "no checkpoint in .*train with t2t-trainer"),
-        ("best", "no best checkpoint in .*--keep_best=1"),
+        ("best", "no best checkpoint in .*--keep_best"),
         ("average", "no average in .*t2t-avg-all makes one"),
         ("bset", "no checkpoint bset"),
     ],
