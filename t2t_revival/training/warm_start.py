@@ -114,6 +114,9 @@ class WarmStart:
 
         path = self.checkpoint.path
         arrays, meta = load_weights(path)
+        arrays = {
+            name: array for name, array in arrays.items() if array.dtype.kind == "f"
+        }  # no random states
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise T2TError(
