@@ -72,8 +72,9 @@ class FusedUpdate:
             for gradient, weight, momentum, velocity in variables:
                 arguments = (gradient, momentum, velocity, scalars, divisor)
                 strategy.extended.update(weight, _apply_adam, args=arguments, group=False)
+            share = self._share_of_weight()
             for weight, average in self._averaged:
-                strategy.extended.update(average, _move, args=(weight, self._share_of_weight()), group=False)
+                strategy.extended.update(average, _move, args=(weight, share), group=False)
             self._optimizer.after_update()
 
         tf.cond(tf.math.is_finite(sum_of_squares), update, self._optimizer.after_skipped_update)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK, Vocabulary, as_piece
-from t2t_revival.data.vocabulary.subword_format import split_runs
+from t2t_revival.data.vocabulary.subword_format import split_runs, subtoken_lines
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, frequent_subtokens
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.errors import T2TError
@@ -137,15 +137,11 @@ def _merged(segment: list[str], merge: str) -> list[str]:
 def _subwords(vocabulary: SubwordVocabulary, lines: Iterable[str], count: int) -> bytes:
     runs = Counter(run for line in lines for run in split_runs(line))
     known = set(vocabulary.subtokens)
-    found = [each for each in frequent_subtokens(runs, MIN_COUNT, ITERATIONS, (), None) if each not in known]
-    characters = [each for each in found if len(each) == 1 and _total(runs, each) >= MIN_COUNT]
+    characters = _frequent_characters(runs, known)
     alphabet = vocabulary.alphabet.union(characters)
-    longer = [each for each in found if len(each) > 1 and alphabet.issuperset(each)]
+    found = frequent_subtokens(runs, MIN_COUNT, ITERATIONS, (), None)
+    longer = [each for each in found if len(each) > 1 and each not in known and alphabet.issuperset(each)]
     new = [*characters, *longer][:count]
     if not new:
         raise _nothing_new(vocabulary)
-    return "".join(f"'{subtoken}'\n" for subtoken in [*vocabulary.subtokens, *new]).encode()
-
-
-def _total(runs: Counter[str], character: str) -> int:
-    return sum(number * run.count(character) for run, number in runs.items())
+    return subtoken_lines([*vocabulary.subtokens, *new], vocabulary.path, "'")
