@@ -10,20 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from t2t_revival import experiment, registry
+from t2t_revival import registry
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.loop import TrainingData
 from t2t_revival.training.run import Run, load_hparams
 from tests.support.copy_task import shared_models
 
@@ -258,36 +254,6 @@ def test_scores_and_checkpoints_name_their_data(
     shown = capsys.readouterr()
     assert "averaged 2 checkpoints (steps 6, 8)" in shown.out
     assert f"trained on other data ({data[8]}): step 4 ({data[4]}); --mix_data averages them too" in shown.err
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_a_training_with_subword_dropout_has_the_splits_of_its_vocabulary(
-    dropout: float, corpus: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[TrainingData] = []
-
-    def training(training_data: TrainingData, *_: object) -> None:
-        given.append(training_data)
-        raise T2TError("seen enough")
-
-    monkeypatch.setattr(experiment, "Training", training)
-    hparams = f"{SMALL},subword_dropout={dropout}"
-    assert trainer.main(command(corpus, data, tmp_path / "out", hparams=hparams)) == 1
-    expected = open_vocabulary(next(data.glob("vocab.*"))).splits()
-    (found,) = (training_data.splits for training_data in given)
-    assert (found is None) == (not dropout)
-    for ours, theirs in zip(found or (), expected, strict=bool(found)):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_subword_dropout_of_an_unknown_side(
-    corpus: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hparams = f"{SMALL},subword_dropout=0.1,subword_dropout_side=left"
-    assert trainer.main(command(corpus, data, tmp_path / "out", hparams=hparams)) == 1
-    said = "hparams: subword_dropout_side='left' is not one of both, source, target"
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_place_that_cannot_be_written_is_found_before_data_is_made(
