@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import compress, islice
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from t2t_revival import registry
@@ -186,11 +187,14 @@ def _run_pool(
 ) -> None:
     """Runs tasks in a pool of processes that begin with `_start_worker(*start)`."""
     processes.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(workers, processes, _start_worker, start) as pool:
+    with (
+        _ctrl_c_later() as interruptions,
+        ProcessPoolExecutor(workers, processes, _start_worker, start) as pool,
+    ):
         try:
-            with _ctrl_c_later():
+            with _ctrl_c_blocked():
                 pending = {pool.submit(_run_task, task) for task in tasks}
-            while pending:
+            while pending and not interruptions:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     future.result()
@@ -206,21 +210,38 @@ def _run_pool(
 
 
 @contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Delays Ctrl-C until all processes are started: a half-started one could not be stopped any more."""
+def _ctrl_c_later() -> Iterator[list[Any]]:
+    """Delays Ctrl-C to the end; yields a list, which is empty until then.
+
+    Raised in the midst of the pool's own work, KeyboardInterrupt would leave its locks taken for ever.
+    A second Ctrl-C does not wait.
+    """
+    received: list[Any] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield received
         return
-    received: list[tuple[Any, ...]] = []
-    handler = signal.signal(signal.SIGINT, lambda *signal_and_frame: received.append(signal_and_frame))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the processes
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(frame)
+        signal.signal(signal.SIGINT, handler)
+
+    handler = signal.signal(signal.SIGINT, note)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if received and callable(handler):
+        handler(signal.SIGINT, received[0])
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Blocks Ctrl-C for the processes that are started: a half-started one could not be stopped any more."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
-    if received and callable(handler):
-        handler(*received[0])
 
 
 def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, counter: SharedCounter) -> None:

@@ -42,6 +42,29 @@ def test_ctrl_c_ends_the_pool_and_leaves_no_temporary_file(corpus, tmp_path, mon
     assert metadata.splits["train"].examples == 300
 
 
+def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(corpus, tmp_path, monkeypatch):
+    interrupted = []
+
+    def wait_interrupted(pending, *arguments):
+        if not interrupted:
+            interrupted.append(True)
+            for future in pending:
+                future._condition.acquire()  # as concurrent.futures.wait does
+            signal.raise_signal(signal.SIGINT)
+            for future in pending:
+                future._condition.release()
+        return wait(pending, *arguments)
+
+    wait = workers.wait
+    monkeypatch.setattr(workers, "wait", wait_interrupted)
+    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 100)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    with pytest.raises(KeyboardInterrupt):
+        generate(data_spec(corpus), tmp_path / "data", None, None)
+    assert interrupted
+    assert multiprocessing.active_children() == []
+
+
 def test_after_kill_9_the_rest_is_made(tmp_path):
     corpus, data = write_corpus(tmp_path / "corpus"), tmp_path / "data"
     script = tmp_path / "killed.py"
