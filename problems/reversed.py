@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.records import ReversedShards
+from t2t_revival.data.records import Shards
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
@@ -83,9 +83,19 @@ class ReversedProblem(Text2TextProblem):
     eval_metrics = _of_forward("eval_metrics")
     decode_hparams = _of_forward("decode_hparams")
 
-    def shards(self, split: str, data_dir: str | Path) -> ReversedShards:
+    def shards(self, split: str, data_dir: str | Path) -> Shards:
         """Returns the paths of a split's shards, whose sides are swapped in batches."""
-        return ReversedShards(self._forward.shards(split, data_dir))
+        if tags := self.metadata(data_dir).tags:
+            raise T2TError(
+                f"problem {self.name}: the data in {data_dir} has tags such as {tags[0]} before sources, and "
+                "its reverse would have them before targets: list the corpora in the other direction"
+            )
+        forward = self._forward.shards(split, data_dir)
+        return Shards(forward, swapped=True, corpora=forward.corpora)
+
+    def corpora(self, split: str, data_dir: str | Path) -> dict[str, Text2TextProblem]:
+        found = self._forward.corpora(split, data_dir)
+        return {name: ReversedProblem(corpus) if name else self for name, corpus in found.items()}
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
         return _swapped(self._forward.feature_encoders(data_dir))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data import metadata as data_metadata
 from t2t_revival.data.generation import OnProgress, generate
 from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
-from t2t_revival.data.records import shard_paths
+from t2t_revival.data.mixture import Corpus, CorpusSource, is_mixture, parse
+from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
+from t2t_revival.data.records import CorpusShards, Shards, shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
@@ -57,6 +62,7 @@ class Text2TextProblem(Problem):
     separates_words: bool = False  # whether inputs have a space between any two words
     targets_are_text: bool = True  # to which the rules of `data.cleaning` can be applied
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None
+    _corpus: str = ""  # of a mixture; see `corpora`
 
     @property
     def approx_vocab_size(self) -> int:
@@ -131,10 +137,46 @@ class Text2TextProblem(Problem):
             update_vocab=self.update_vocab,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
-        return generate(spec, Path(data_dir).expanduser(), tmp, progress, shard_runner)
+        where = (Path(data_dir).expanduser(), tmp, progress, shard_runner)
+        if not (data_source := self._mixture_source(where[0])):
+            return generate(spec, *where)
+        if self.reference_lines:
+            raise T2TError(f"--data_source={data_source}: {self.name} takes one source, not several corpora")
+        spec = dataclasses.replace(spec, data_source=data_source)
+        return generate_mixture(spec, parse(data_source), self.corpus_source, *where)
+
+    def _mixture_source(self, data_dir: Path) -> str | None:
+        """The mixture that is asked for, or that `data_dir` was made from; `None` for one source."""
+        path = metadata_path(data_dir, self._files_name)
+        if self.data_source:
+            return self.data_source if is_mixture(self.data_source) else None
+        found = Metadata.load(path) if path.is_file() else None
+        return found.source if found and found.corpora else None
+
+    def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
+        """Returns the source of a corpus of a mixture; raises T2TError as `make_source`."""
+        if corpus.languages:
+            raise T2TError(
+                f"corpus {corpus.name!r}: languages are for problems of several, such as translate_many; "
+                f"{self.name} has one pair"
+            )
+        return self._make_source(corpus.source, tmp_dir)
+
+    @property
+    def _files_name(self) -> str:
+        name = self.dataset_filename()
+        return corpus_name(name, self._corpus) if self._corpus else name
 
     def has_data(self, data_dir: str | Path) -> bool:
-        return metadata_path(Path(data_dir).expanduser(), self.dataset_filename()).is_file()
+        path = metadata_path(Path(data_dir).expanduser(), self._files_name)
+        if not (path.is_file() and self.data_source and is_mixture(self.data_source)):
+            return path.is_file()
+        corpora = [self._view(corpus.name) for corpus in parse(self.data_source).corpora]
+        if not all(corpus.has_data(data_dir) for corpus in corpora):
+            return False
+        return (
+            Metadata.load(path).corpora == self.metadata(data_dir).corpora
+        )  # or other weights are asked for
 
     def metadata(self, data_dir: str | Path) -> Metadata:
         """Returns the source, the vocabulary and the counts of the data in `data_dir`.
@@ -144,17 +186,56 @@ class Text2TextProblem(Problem):
                 problem has.
         """
         folder = Path(data_dir).expanduser()
-        if not self.has_data(folder):
+        path = metadata_path(folder, self._files_name)
+        if not path.is_file():
             raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
-        found = Metadata.load(metadata_path(folder, self.dataset_filename()))
+        found = Metadata.load(path)
         source_name = None
-        if self.data_source:
+        if self.data_source and is_mixture(self.data_source):
+            found = self._mixed(found, folder)
+        elif self.data_source:
             requested = self._make_source(self.data_source, self.tmp_dir)
             if (source_name := requested.name) != found.source:
                 requested.check()
         vocabulary = self.vocab_size, self.vocab_file
         data_metadata.check_same(folder, found, source_name, *vocabulary, self.clean, self.update_vocab)
         return found
+
+    def _mixed(self, found: Metadata, folder: Path) -> Metadata:
+        """The metadata of the mixture that is asked for, given those of the data's own mixture."""
+        assert self.data_source
+        mixture = parse(self.data_source)
+        if not found.corpora:
+            raise not_mixed(found, folder)
+        corpora = {}
+        for corpus in mixture.corpora:
+            view = self._view(corpus.name)
+            if not view.has_data(folder):
+                raise T2TError(
+                    f"{folder} lacks the corpus {corpus.name!r}: run {datagen_command(self, folder)}"
+                )
+            corpora[corpus.name] = view.metadata(folder)
+            source = CorpusSource(self.corpus_source(corpus, self.tmp_dir), corpus)
+            data_metadata.check_same(folder, corpora[corpus.name], source.name, 0)
+        return summed(found.name, self.data_source, mixture, corpora)
+
+    def corpora(self, split: str, data_dir: str | Path) -> dict[str, Text2TextProblem]:
+        """Returns the problems of a mixture's corpora that have a split, by name.
+
+        Each is this problem on the data of one corpus. Data of one source is one problem with the name "".
+        """
+        metadata = self.metadata(data_dir)
+        if not metadata.corpora:
+            return {"": self}
+        views = {name: self._view(name) for name in metadata.corpora}
+        return {name: view for name, view in views.items() if split in view.metadata(data_dir).splits}
+
+    def _view(self, corpus: str) -> Text2TextProblem:
+        view = copy.copy(self)
+        view._corpus = corpus
+        view.data_source, view.vocab_size, view.vocab_file, view.clean = None, 0, None, None
+        view.update_vocab = False
+        return view
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:
         """Returns the shared vocabulary.
@@ -171,8 +252,8 @@ class Text2TextProblem(Problem):
         """Implements `Problem.feature_encoders`; both are the same object."""
         return dict.fromkeys(("inputs", "targets"), self.vocabulary(data_dir))
 
-    def shards(self, split: str, data_dir: str | Path) -> list[Path]:
-        """Returns the paths of a split's shards, in order.
+    def shards(self, split: str, data_dir: str | Path) -> Shards:
+        """Returns the paths of a split's shards, in order; of a mixture, those of all corpora.
 
         Raises:
             T2TError: there is no such split, or a shard is missing or truncated.
@@ -182,16 +263,30 @@ class Text2TextProblem(Problem):
             raise T2TError(
                 f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
             )
-        paths = shard_paths(folder, self.dataset_filename(), split)
+        if metadata.corpora:
+            return self._mixed_shards(split, folder, metadata)
+        paths = shard_paths(folder, self._files_name, split)
         data_metadata.check_sizes(paths, metadata.splits[split])
-        return paths
+        return Shards(paths)
+
+    def _mixed_shards(self, split: str, folder: Path, metadata: Metadata) -> Shards:
+        parts = [
+            CorpusShards(
+                name,
+                corpus.shards(split, folder),
+                corpus.metadata(folder).splits[split].examples,
+                metadata.corpora[name],
+            )
+            for name, corpus in self.corpora(split, folder).items()
+        ]
+        return Shards(chain.from_iterable(part.paths for part in parts), corpora=parts)
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
         """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""
         paths = self.shards(split, data_dir)
-        references = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
+        references = references_path(Path(data_dir).expanduser(), self._files_name, split)
         if references.is_file():
-            paths = [*paths, references]
+            paths.append(references)
         return data_metadata.data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:

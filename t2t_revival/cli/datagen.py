@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from absl import flags
 
 from t2t_revival.cli.support import command, problem_flags
 from t2t_revival.data.cleaning import RULES
-from t2t_revival.data.metadata import Metadata, cleaned_path
+from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.problems.problem import Problem
+from t2t_revival.problems.problem import TRAIN, Problem
+from t2t_revival.problems.text_problems import Text2TextProblem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
@@ -64,7 +65,11 @@ def main(argv: list[str] | None = None) -> int:
 def _datagen(values: flags.FlagValues) -> None:
     problem = problem_flags.problem_from(values)
     metadata = problem_flags.generate_data(problem, values, _shard_runner(values))
-    for part in (_table(metadata), *_dropped(metadata), _places(metadata, problem, values)):
+    for part in (
+        _table(_counts(metadata, problem, values)),
+        *_dropped(metadata),
+        _places(metadata, problem, values),
+    ):
         print(*part, "", sep="\n")
     print(f"next:\n{_next(metadata, problem, values)}")
 
@@ -114,10 +119,27 @@ def _dropped(metadata: Metadata) -> Iterator[list[str]]:
     yield [f"{name:{names}}  {number:>{numbers}}  {drops}".rstrip() for name, number, drops in rows]
 
 
-def _table(metadata: Metadata) -> list[str]:
-    rows: list[tuple[str, ...]] = [("split", *COLUMNS)]
+def _counts(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> Iterator[tuple[str, ...]]:
+    """Yields the rows of the table of counts: of each split, and of a mixture each corpus of it."""
+    mixed = ("corpus", "share") if metadata.corpora else ()
+    yield ("split", *mixed, *COLUMNS)
+    total = sum(metadata.corpora.values())
     for split, counts in metadata.splits.items():
-        rows.append((split, *(f"{getattr(counts, name):,}" for name in COLUMNS.values())))
+        yield (split, *(("all", "") if mixed else ()), *_cells(counts))
+        if not (mixed and isinstance(problem, Text2TextProblem)):
+            continue
+        folder = problem_flags.data_dir(values)
+        for name, corpus in problem.corpora(split, folder).items():
+            share = f"{metadata.corpora[name] / total:.1%}" if split == TRAIN else ""
+            yield (split, name, share, *_cells(corpus.metadata(folder).splits[split]))
+
+
+def _cells(counts: SplitCounts) -> Iterator[str]:
+    return (f"{getattr(counts, name):,}" for name in COLUMNS.values())
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 

@@ -24,12 +24,16 @@ class Source(abc.ABC):
             source was made for.
         source_lang: the language of the first sides, for messages.
         target_lang: the language of the second sides.
+        optional: the splits that may be missing; sources of several corpora may lack "dev" too.
+        wrapped: the source whose pairs this one changes; `None` for a source of its own.
     """
 
     kind: str = "own"
     name: str = ""
     source_lang: str = "inputs"
     target_lang: str = "targets"
+    optional: tuple[str, ...] = ("test",)
+    wrapped: Source | None = None
 
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ import tensorflow as tf
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse, read_blocks
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
-from t2t_revival.data.records import ReversedShards
+from t2t_revival.data.mixing import Mixing, weights
+from t2t_revival.data.records import Shards
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
@@ -53,7 +54,7 @@ class TrainingBatches:
 
     Args:
         shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
-            for `ReversedShards`, the two are swapped.
+            for `Shards`, the two may be swapped, or the files belong to corpora that are mixed by weight.
         hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are read.
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches per update, for which weights are computed together.
@@ -95,7 +96,7 @@ class TrainingBatches:
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
         self._shards = sorted(shards)
-        self._reversed = isinstance(shards, ReversedShards)
+        self._reversed = isinstance(shards, Shards) and shards.swapped
         self._bounds = bucket_boundaries(
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
@@ -105,9 +106,11 @@ class TrainingBatches:
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
         self._chunk = chunk
+        corpora = shards.corpora if isinstance(shards, Shards) else ()
         self._batching_key = batching_key(
-            hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas
+            hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas, mixture=weights(corpora)
         )
+        self._mixing = Mixing(corpora, seed, chunk) if corpora else None
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
@@ -187,28 +190,34 @@ class TrainingBatches:
             state = IteratorState(state.epoch + 1)
 
     def _epoch(self, start: IteratorState) -> Iterator[tuple[IteratorState, _Batch]]:
-        order = _generator(self._seed, start.epoch).permutation(len(self._shards))
-        blocks = interleave([self._shards[i] for i in order], max(1, min(BLOCK, self._chunk // OPEN_SHARDS)))
         skip = start.batch
-        for chunk, records in islice(enumerate(chunks(blocks, self._chunk)), start.chunk, None):
+        for chunk, records in enumerate(self._chunks(start.epoch, start.chunk), start.chunk):
             yield from self._chunk_batches(records, start.epoch, chunk, skip)
             skip = 0
+
+    def _chunks(self, epoch: int, first: int) -> Iterator[list[Block]]:
+        if self._mixing:
+            return self._mixing.chunks(epoch, first)
+        order = _generator(self._seed, epoch).permutation(len(self._shards))
+        size = max(1, min(BLOCK, self._chunk // OPEN_SHARDS))
+        blocks = interleave([self._shards[i] for i in order], size, epoch)
+        return islice(chunks(blocks, self._chunk), first, None)
 
     def _chunk_batches(
         self, records: list[Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = self._segmented(_parsed(records, self._reversed), records, epoch)
+        pairs = self._segmented(_parsed(records, self._reversed), records)
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             yield IteratorState(epoch, *following, self._batching_key), self._assemble(pairs, *batches[batch])
 
-    def _segmented(self, pairs: Pairs, records: list[Block], epoch: int) -> Pairs:
+    def _segmented(self, pairs: Pairs, records: list[Block]) -> Pairs:
         if not self._hparams.subword_dropout or self._splits is None:
             return pairs
-        keys = pair_keys(records, self._shards, self._seed, epoch)
+        keys = pair_keys(records, self._shards, self._seed)
         return sample(pairs, keys, self._splits, self._hparams)
 
     def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
@@ -258,7 +267,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
     if not blocks:
         raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
-    pairs = _parsed(blocks, isinstance(shards, ReversedShards))
+    pairs = _parsed(blocks, isinstance(shards, Shards) and shards.swapped)
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]

@@ -173,6 +173,11 @@ def _first_rule(source: str, target: str) -> int:
     return next(tests, DUPLICATE)
 
 
+def keeps(source: str, target: str) -> bool:
+    """Returns whether no rule drops a pair, as long as it has no duplicate."""
+    return _first_rule(source, target) == DUPLICATE
+
+
 def _hash(source: str, target: str) -> bytes:
     return blake2b(f"{source}\n{target}".encode(), digest_size=HASH_BYTES).digest()
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.data.records import READ_BUFFER, ReversedShards, read_shard
+from t2t_revival.data.records import READ_BUFFER, Shards, read_shard
 from t2t_revival.errors import T2TError
 
 OPEN_SHARDS = 16  # shards read in parallel
@@ -19,11 +19,19 @@ FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for n
 
 
 class Block(NamedTuple):
-    """Serialised examples of a shard, in their order; `first` is the number of the first in the shard."""
+    """Serialised examples of a shard, in their order.
+
+    Attributes:
+        shard: their shard.
+        records: the examples.
+        first: the number of the first in the shard.
+        epoch: how often the shard was read before, in training.
+    """
 
     shard: Path
     records: list[bytes]
     first: int
+    epoch: int = 0
 
 
 class Side(NamedTuple):
@@ -62,18 +70,19 @@ class Pairs(NamedTuple):
         return Pairs(self.targets, self.inputs)
 
 
-def read_blocks(shard: Path, size: int) -> Iterator[Block]:
+def read_blocks(shard: Path, size: int, epoch: int = 0) -> Iterator[Block]:
     """Yields the examples of a shard in blocks of `size`; the last may have fewer. Errors: `read_shard`."""
-    return (Block(shard, records, size * number) for number, records in enumerate(read_shard(shard, size)))
+    blocks = enumerate(read_shard(shard, size))
+    return (Block(shard, records, size * number, epoch) for number, records in blocks)
 
 
-def interleave(shards: list[Path], block: int) -> Iterator[Block]:
+def interleave(shards: list[Path], block: int, epoch: int) -> Iterator[Block]:
     """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
     waiting = deque(shards)
     reading: deque[Iterator[Block]] = deque()
     while waiting or reading:
         while waiting and len(reading) < OPEN_SHARDS:
-            reading.append(read_blocks(waiting.popleft(), block))
+            reading.append(read_blocks(waiting.popleft(), block, epoch))
         reader = reading.popleft()
         following = next(reader, None)
         if following is not None:
@@ -99,7 +108,7 @@ def parse(blocks: list[Block]) -> Pairs:
     """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
     lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
     ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
-    for shard, records, _ in blocks:
+    for shard, records, *_ in blocks:
         try:
             with tf.device("CPU:0"):
                 features = tf.io.parse_example(records, FEATURES)
@@ -120,7 +129,7 @@ def parse(blocks: list[Block]) -> Pairs:
 def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """Reads at most `max_pairs`: the first pairs of each shard, evenly many, but at least one of each.
 
-    Sides are swapped for `ReversedShards`; errors are those of `read`.
+    Sides are swapped for swapped `Shards`; errors are those of `read`.
     """
     per_shard = max(1, max_pairs // len(shards))
     blocks = [
@@ -129,7 +138,7 @@ def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
         for start, block in zip(range(0, per_shard, BLOCK), read_blocks(shard, BLOCK), strict=False)
     ]
     pairs = parse(blocks)
-    return pairs.reversed() if isinstance(shards, ReversedShards) else pairs
+    return pairs.reversed() if isinstance(shards, Shards) and shards.swapped else pairs
 
 
 def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:

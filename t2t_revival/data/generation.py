@@ -33,7 +33,7 @@ from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.data.vocabulary_step import make_vocabulary
+from t2t_revival.data.vocabulary_step import make_vocabulary, sample_lines
 from t2t_revival.data.workers import Folders, ShardRunner, ShardTask, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -74,7 +74,7 @@ def generate(
         check_file_name(spec.vocab_file)
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
-    with _created(data_dir, unfinished_dir(data_dir, spec.name)):
+    with created(data_dir, unfinished_dir(data_dir, spec.name)):
         plan = read_plan(spec.name, data_dir)
         source = _open_source(spec, data_dir, plan, tmp_dir)
         generation = _Generation(spec, data_dir, tmp_dir, source, progress, shard_runner)
@@ -82,7 +82,7 @@ def generate(
 
 
 @contextmanager
-def _created(data_dir: Path, work_dir: Path) -> Iterator[None]:
+def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
     """Creates `data_dir`; after a failure, removes it, its new parents and `work_dir` if empty."""
     created = [folder for folder in (data_dir, *data_dir.parents) if not folder.exists()]
     try:
@@ -98,6 +98,15 @@ def _created(data_dir: Path, work_dir: Path) -> Iterator[None]:
             for folder in created:
                 folder.rmdir()
         raise
+
+
+@contextmanager
+def generation_lock(data_dir: Path) -> Iterator[None]:
+    """Locks a data_dir against other processes that generate data."""
+    if not os.access(data_dir, os.W_OK | os.X_OK):
+        raise T2TError(f"--data_dir={data_dir}: not writable; give another --data_dir")
+    with exclusive_lock(data_dir, f"{data_dir}: another process is generating data there; wait for it"):
+        yield
 
 
 def read_plan(name: str, data_dir: Path) -> Metadata | None:
@@ -174,7 +183,7 @@ class _Generation:
 
     def run(self) -> Metadata:
         """Makes the missing files and returns the metadata."""
-        with self.locked(), self.closed_on_early_failure():
+        with generation_lock(self.data_dir), self.closed_on_early_failure():
             remove_temporary(self.data_dir, self.spec.name)
             self.progress("reading", 0, 0)
             plan = self.add_vocabulary(self.make_plan())
@@ -187,15 +196,6 @@ class _Generation:
             shutil.rmtree(self.folders.work)
             self.close_source()
             return plan
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Locks the data_dir against other processes that generate data."""
-        if not os.access(self.data_dir, os.W_OK | os.X_OK):
-            raise T2TError(f"--data_dir={self.data_dir}: not writable; give another --data_dir")
-        refusal = f"{self.data_dir}: another process is generating data there; wait for it"
-        with exclusive_lock(self.data_dir, refusal):
-            yield
 
     @contextmanager
     def closed_on_early_failure(self) -> Iterator[None]:
@@ -253,8 +253,9 @@ class _Generation:
             return plan
         self.folders.work.mkdir(exist_ok=True)
         on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
+        lines = sample_lines(self.source, plan.pairs["train"], self.rules(plan))
         vocabulary = make_vocabulary(
-            self.spec, self.data_dir, self.folders.work, self.source, plan, self.rules(plan), on_training
+            self.spec, self.data_dir, self.folders.work, self.source, lines, on_training, plan.vocab_size
         )
         if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
             raise T2TError(

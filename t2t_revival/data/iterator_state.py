@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 
 from t2t_revival.hparams.hparams import HParams
 
-EARLIER_SETTINGS = {"subword_dropout": "0.0", "subword_dropout_side": "both"}  # of keys that lack them
-ORDER_SETTINGS = ("seed", "shards", "chunk")  # which determine the order of an epoch's examples
+EARLIER_SETTINGS = {
+    "subword_dropout": "0.0",
+    "subword_dropout_side": "both",
+    "mixture": "",
+}  # of keys that lack them
+ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 
 
 @dataclass(frozen=True)
@@ -20,16 +24,18 @@ class IteratorState:
     cut: str = ""  # the `batching_key` of these batches; "" in checkpoints that did not store it
 
 
-def batching_key(hparams: HParams, *, seed: int, shards: int, chunk: int, replicas: int) -> str:
+def batching_key(
+    hparams: HParams, *, seed: int, shards: int, chunk: int, replicas: int, mixture: str = ""
+) -> str:
     """Returns all settings that determine the batches, as "name=value name=value ...".
 
-    For the arguments, see `TrainingBatches`; `shards` is their number.
+    For the arguments, see `TrainingBatches`; `shards` is their number, `mixture` the corpora's weights.
     """
     return (
         f"seed={seed} shards={shards} chunk={chunk} replicas={replicas} batch_size={hparams.batch_size} "
         f"max_length={hparams.max_length} min_length_bucket={hparams.min_length_bucket} "
         f"length_bucket_step={hparams.length_bucket_step} subword_dropout={hparams.subword_dropout} "
-        f"subword_dropout_side={hparams.subword_dropout_side}"
+        f"subword_dropout_side={hparams.subword_dropout_side}" + (f" mixture={mixture}" if mixture else "")
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.base_source import CHOICES, Source
+from t2t_revival.data.base_source import CHOICES, SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.network import silent_hosts
 
@@ -44,7 +44,7 @@ class LibrarySource(Source):
         for split, candidates in SPLIT_NAMES:
             if present := [name for name in candidates if self._sizes.get(name)]:
                 names[split] = present[0]
-        if missing := [split for split in ("train", "dev") if split not in names]:
+        if missing := [split for split in SPLITS if split not in (*names, *self.optional)]:
             raise T2TError(f"--data_source={self.name}: no {missing[0]} split, only {', '.join(self._sizes)}")
         return names
 

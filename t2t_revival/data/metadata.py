@@ -114,6 +114,10 @@ class Metadata:
     vocab_size: int = 0
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
+    corpora: dict[str, float] = field(
+        default_factory=dict
+    )  # of a mixture: name -> weight; see `data.mixture`
+    tags: list[str] = field(default_factory=list)  # before sources of a mixture
     format_version: int = FORMAT_VERSION
 
     def save(self, path: Path) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import google_crc32c
 
@@ -27,8 +27,35 @@ READ_BUFFER = 1 << 18  # bytes
 FAULT_BLOCK = 1024  # records in memory while a shard is verified
 
 
-class ReversedShards(list[Path]):
-    """Shards whose inputs and targets are swapped when they are read."""
+class CorpusShards(NamedTuple):
+    """Shards of one corpus of a mixture.
+
+    Attributes:
+        name: the corpus's.
+        paths: of the shards, in order.
+        examples: their number in all shards.
+        weight: the share of training examples from here is `weight` / the sum of all.
+    """
+
+    name: str
+    paths: list[Path]
+    examples: int
+    weight: float
+
+
+class Shards(list[Path]):
+    """Shards of a split, in order.
+
+    Attributes:
+        swapped: whether inputs and targets are swapped when they are read.
+        corpora: to which the shards belong, if the data is a mixture.
+    """
+
+    def __init__(
+        self, paths: Iterable[Path], swapped: bool = False, corpora: Sequence[CorpusShards] = ()
+    ) -> None:
+        super().__init__(paths)
+        self.swapped, self.corpora = swapped, corpora
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:

@@ -87,7 +87,8 @@ def counted(source: Source) -> dict[str, int]:
     for split in splits:
         if not isinstance(split, str) or not is_file_name(split):
             raise T2TError(f"{where}: split {split!r}: not a valid name: it becomes part of file names")
-    if missing := [split for split in REQUIRED if split not in splits]:
+    required = [split for split in REQUIRED if split not in source.optional]
+    if missing := [split for split in required if split not in splits]:
         raise T2TError(f"{where}: splits returns {splits}: {missing[0]!r} is missing")
     return {split: _count(source, split) for split in splits}
 

@@ -108,7 +108,7 @@ class FolderSource(Source):
         sides = {}
         for split in SPLITS:
             files = [self._file(split, language) for language in (self.source_lang, self.target_lang)]
-            if split == "test" and not any(file.exists() for file in files):
+            if split in self.optional and not any(file.exists() for file in files):
                 continue
             sides[split] = self._aligned(*files)
         return sides

@@ -11,6 +11,7 @@ Random numbers are functions of seed, epoch, pair, side and token (splitmix64), 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,19 @@ from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.hparams.hparams import HParams
 
 
-def pair_keys(blocks: Sequence[Block], shards: Sequence[Path], seed: int, epoch: int) -> np.ndarray:
+def pair_keys(blocks: Sequence[Block], shards: Sequence[Path], seed: int) -> np.ndarray:
     """Returns a random number for each of the n pairs in some blocks of `shards`: uint64 [n]."""
-    start = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
-    of_shard = dict(zip(shards, _random(start, np.arange(len(shards))), strict=True))
+
+    @cache
+    def of_shards(epoch: int) -> dict[Path, np.uint64]:
+        start = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
+        return dict(zip(shards, _random(start, np.arange(len(shards))), strict=True))
+
     return np.concatenate(
-        [_random(of_shard[shard], first + np.arange(len(records))) for shard, records, first in blocks]
+        [
+            _random(of_shards(block.epoch)[block.shard], block.first + np.arange(len(block.records)))
+            for block in blocks
+        ]
     )
 
 

@@ -102,12 +102,13 @@ class PackedSource:
     @classmethod
     def of(cls, source: Source) -> PackedSource:
         """Pickles a source; raises T2TError if it cannot be pickled, for example because of an open file."""
-        module = type(source).__module__
+        origin = type(source.wrapped or source)
+        module = origin.__module__
         try:
             content = pickle.dumps(source)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise T2TError(
-                f"{module}.{type(source).__name__}: cannot be pickled for the processes that make shards "
+                f"{module}.{origin.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
         return cls(registry.usr_dir(module.partition(".")[0]), content)

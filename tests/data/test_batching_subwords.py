@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.records import ReversedShards
+from t2t_revival.data.records import Shards
 from t2t_revival.data.vocabulary.splits import merge_splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -67,7 +67,7 @@ class TestSubwordDropout:
         assert_same(take(resumed, 12), expected)
 
     def test_it_is_of_the_models_sides_also_for_reversed_shards(self, corpus: tuple) -> None:
-        shards = (ReversedShards(corpus[0]), corpus[1])
+        shards = (Shards(corpus[0], swapped=True), corpus[1])
         hparams = DROPOUT.replace(subword_dropout_side="source")
         sources, targets = zip(*pairs_of(epoch(self.batches(shards, hparams))), strict=True)
         known = [source for source, _ in corpus[1]]

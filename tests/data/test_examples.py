@@ -30,7 +30,7 @@ def test_pairs_are_taken_from_each_shard(shard, monkeypatch):
             assert pairs.targets.ids.tolist() == [5, 1, 1, 5, 1, 1]
         assert len(examples.read_pairs([shard, shard], 1).inputs.lengths) == 2
         assert len(examples.read_pairs([shard, shard], 1000).inputs.lengths) == 2 * len(PAIRS)
-    swapped = examples.read_pairs(records.ReversedShards([shard]), 1)
+    swapped = examples.read_pairs(records.Shards([shard], swapped=True), 1)
     assert (swapped.inputs.ids.tolist(), swapped.targets.ids.tolist()) == ([5, 1], [3, 4, 1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,7 +22,9 @@ ITERATIONS = 4  # of tensor2tensor's algorithm
 WORD = re.compile(f"{SPACE_MARK}?[^{SPACE_MARK}]+")
 
 
-def extend(vocabulary: TextEncoder, lines: Iterable[str], path: Path, size: int = 0) -> TextEncoder:
+def extend(
+    vocabulary: TextEncoder, lines: Iterable[str], path: Path, size: int = 0, symbols: Sequence[str] = ()
+) -> TextEncoder:
     """Writes a vocabulary with further pieces, and returns it.
 
     SentencePiece's: frequent characters that it lacks, then merges of the pieces that the lines consist of,
@@ -35,9 +37,11 @@ def extend(vocabulary: TextEncoder, lines: Iterable[str], path: Path, size: int 
         path: the file to write.
         size: number of pieces then, old and new, if the text has so many that occur 10 times; 0 adds a
             quarter at most.
+        symbols: texts that are always one piece; those that it lacks come first.
 
     Raises:
-        T2TError: `size` is not above the vocabulary's, or the text has no new piece.
+        T2TError: `size` is not above the vocabulary's, the text has no new piece, or T2T's vocabulary would
+            need symbols.
     """
     count = size - vocabulary.size if size else int(vocabulary.size * GROWTH)
     if count < 1:
@@ -46,7 +50,9 @@ def extend(vocabulary: TextEncoder, lines: Iterable[str], path: Path, size: int 
             f"{vocabulary.path}"
         )
     if isinstance(vocabulary, Vocabulary):
-        content = _sentencepiece(vocabulary, lines, count)
+        content = _sentencepiece(vocabulary, lines, count, list(map(as_piece, vocabulary.missing(symbols))))
+    elif symbols:
+        raise no_symbols(vocabulary, symbols)
     elif isinstance(vocabulary, SubwordVocabulary):
         content = _subwords(vocabulary, lines, count)
     with atomic_write(path) as file:
@@ -65,14 +71,23 @@ def _nothing_new(vocabulary: TextEncoder) -> T2TError:
     )
 
 
-def _sentencepiece(vocabulary: Vocabulary, lines: Iterable[str], count: int) -> bytes:
+def no_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> T2TError:
+    """Returns the error of a problem that needs symbols, with a vocabulary of T2T."""
+    return T2TError(
+        f"{vocabulary.path}: T2T's vocabularies have no pieces such as {symbols[0]!r}, which this "
+        "problem needs; give a vocab.*.spm, or none"
+    )
+
+
+def _sentencepiece(vocabulary: Vocabulary, lines: Iterable[str], count: int, symbols: list[str]) -> bytes:
+    count = max(count - len(symbols), 0)
     words = Counter(word for line in lines for word in WORD.findall(as_piece(line)))
     characters = _frequent_characters(words, set(vocabulary.pieces))[:count]
-    with_characters = Vocabulary(vocabulary.path, vocabulary.content_with(characters))
-    new = [*characters, *_merges(words, with_characters, count - len(characters))]
-    if not new:
+    with_characters = Vocabulary(vocabulary.path, vocabulary.content_with(characters, symbols))
+    pieces = [*characters, *_merges(words, with_characters, count - len(characters))]
+    if not (symbols or pieces):
         raise _nothing_new(vocabulary)
-    return vocabulary.content_with(new)
+    return vocabulary.content_with(pieces, symbols)
 
 
 def _frequent_characters(words: Counter[str], known: set[str]) -> list[str]:

@@ -84,12 +84,16 @@ class Vocabulary(TextEncoder):
 
     def check_symbols(self, symbols: Iterable[str]) -> None:
         """Raises T2TError unless each of the given texts is a single piece."""
-        known = set(self.pieces)
-        if missing := [symbol for symbol in symbols if as_piece(symbol) not in known]:
+        if missing := self.missing(symbols):
             raise T2TError(
                 f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file, and "
-                "t2t-datagen makes a vocabulary with this piece"
+                "t2t-datagen makes a vocabulary with this piece, or add it with --update_vocab"
             )
+
+    def missing(self, symbols: Iterable[str]) -> list[str]:
+        """Returns those of the given texts that are not a single piece."""
+        known = set(self.pieces)
+        return [symbol for symbol in symbols if as_piece(symbol) not in known]
 
     def encode(self, text: str) -> list[int]:
         return self._processor.encode(_escape(text))
@@ -97,18 +101,21 @@ class Vocabulary(TextEncoder):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return self._processor.encode([_escape(text) for text in texts], num_threads=1)
 
-    def content_with(self, pieces: Sequence[str]) -> bytes:
-        """Returns the file's content with further pieces, which are merged after all others, in their order.
+    def content_with(self, pieces: Sequence[str], symbols: Sequence[str] = ()) -> bytes:
+        """Returns the file's content with further symbols, which are never cut, and then further pieces.
+
+        The pieces are merged after all others, in their order; both are written as in pieces.
 
         In the format of protocol buffers, what follows a message is part of it: items of a repeated field
         (`ModelProto.pieces`), and a later value of another one (`trainer_spec.vocab_size`).
         """
         last = min(self._processor.get_score(piece) for piece in range(self.size))
-        added = b"".join(
+        added = [_field(1, _field(1, symbol.encode()) + b"\x15\0\0\0\0\x18\x04") for symbol in symbols]
+        added += [
             _field(1, _field(1, piece.encode()) + b"\x15" + struct.pack("<f", last - number))
             for number, piece in enumerate(pieces, start=1)
-        )
-        return self.content + added + _field(2, b"\x20" + _varint(self.size + len(pieces)))
+        ]
+        return self.content + b"".join(added) + _field(2, b"\x20" + _varint(self.size + len(added)))
 
     def split(self, piece: str) -> list[str]:
         """Splits a text that is written as in pieces into pieces."""

@@ -1,0 +1,283 @@
+"""`Mixture`: several corpora of a problem and their weights, as `--data_source` or a YAML file lists them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.data.base_source import SPLITS, Source
+from t2t_revival.data.source_checks import read_pairs
+from t2t_revival.errors import T2TError
+
+SUFFIXES = (".yaml", ".yml")
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+PART = re.compile(rf"(?:({NAME.pattern})=)?(.*?)(?::([-+]?(?:\d+\.?\d*|\.\d+|nan|inf)))?", re.IGNORECASE)
+REVERSE = "_rev"  # ends the name of a corpus in the other direction
+LIBRARIES = ("tfds:", "hf:")
+NO_PATH = (*LIBRARIES, "wmt14", "sample")
+FORM = '"NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"'
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus of a mixture.
+
+    Attributes:
+        name: of letters, digits, "_" and "-"; part of its files' names.
+        source: its own `--data_source`.
+        weight: the share of training examples that come from it is `weight` / the sum of all weights. `None`
+            leaves that to the sizes of the corpora.
+        tag: a text without spaces, put before each source; one piece of the vocabulary.
+        limit: number of training pairs to take; 0 takes all.
+        languages: (source, target), for problems of several languages.
+        swapped: whether source and target of the pairs are swapped.
+    """
+
+    name: str
+    source: str
+    weight: float | None = None
+    tag: str = ""
+    limit: int = 0
+    languages: tuple[str, str] | None = None
+    swapped: bool = False
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Corpora of a problem.
+
+    Attributes:
+        corpora: at least one; names differ, and all or none have a weight.
+        temperature: without weights, corpora of n pairs are weighted by n ** (1 / temperature).
+
+    Raises:
+        T2TError: names or weights are not as above, a weight is negative or not finite, or their sum is 0.
+    """
+
+    corpora: tuple[Corpus, ...]
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.corpora:
+            raise T2TError("it lists no corpora")
+        names = Counter(corpus.name for corpus in self.corpora)
+        for corpus in self.corpora:
+            if not NAME.fullmatch(corpus.name):
+                raise T2TError(f"corpus {corpus.name!r}: a name consists of letters, digits, _ and -")
+            if names[corpus.name] > 1:
+                raise T2TError(f"corpus {corpus.name!r} is listed {names[corpus.name]} times: name each once")
+            if corpus.weight is not None and not 0 <= corpus.weight < math.inf:  # which NaN is not either
+                raise T2TError(
+                    f"corpus {corpus.name!r}: weight {corpus.weight:g} is not a number of 0 or more"
+                )
+        missing = [corpus.name for corpus in self.corpora if corpus.weight is None]
+        if 0 < len(missing) < len(self.corpora):
+            raise T2TError(f"corpus {missing[0]!r} has no weight: give all a weight, or none")
+        if not missing and not sum(corpus.weight or 0 for corpus in self.corpora):
+            raise T2TError("all weights are 0: give a corpus a weight above 0")
+        if not 0 < self.temperature < math.inf:
+            raise T2TError(f"temperature {self.temperature:g} is not a number above 0")
+        if not missing and self.temperature != 1:
+            raise T2TError("it has weights and a temperature, which determines weights: give one of them")
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags of the corpora, each once."""
+        return list(dict.fromkeys(corpus.tag for corpus in self.corpora if corpus.tag))
+
+    def weights(self, examples: Mapping[str, int]) -> dict[str, float]:
+        """Returns the weight of each corpus, given the number of its training examples.
+
+        Without weights and temperature, they are those numbers, so that each example has the same share.
+        """
+        if self.corpora[0].weight is not None:
+            return {corpus.name: corpus.weight or 0 for corpus in self.corpora}
+        if self.temperature == 1:
+            return {corpus.name: examples[corpus.name] for corpus in self.corpora}
+        return {corpus.name: examples[corpus.name] ** (1 / self.temperature) for corpus in self.corpora}
+
+
+class CorpusSource(Source):
+    """A corpus of a mixture: the pairs of another source, with a tag, swapped, or the first of train only.
+
+    Its dev split may be missing.
+    """
+
+    optional = ("dev", "test")
+    wrapped: Source
+
+    def __init__(self, wrapped: Source, corpus: Corpus) -> None:
+        wrapped.optional = self.optional
+        self.wrapped, self._corpus = wrapped, corpus
+        self.kind = wrapped.kind
+        changes = [
+            f"tag {corpus.tag}" if corpus.tag else "",
+            f"first {corpus.limit} pairs of train" if corpus.limit else "",
+            "source and target swapped" if corpus.swapped else "",
+        ]
+        self.name = ", ".join([wrapped.name, *filter(None, changes)])
+        languages = wrapped.source_lang, wrapped.target_lang
+        self.source_lang, self.target_lang = reversed(languages) if corpus.swapped else languages
+
+    def splits(self) -> tuple[str, ...]:
+        return self.wrapped.splits()
+
+    def count(self, split: str) -> int:
+        count = self.wrapped.count(split)
+        return min(count, self._corpus.limit) if self._corpus.limit and split == SPLITS[0] else count
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        prefix = symbol(self._corpus.tag)
+        for source, target in read_pairs(self.wrapped, split, start, stop):
+            inputs, targets = (target, source) if self._corpus.swapped else (source, target)
+            yield prefix + inputs if inputs.strip() else inputs, targets
+
+    def check(self) -> None:
+        self.wrapped.check()
+
+    def close(self) -> None:
+        self.wrapped.close()
+
+
+def symbol(tag: str) -> str:
+    """Returns what stands before a source and is one piece of the vocabulary: the tag and a space."""
+    return f"{tag} " if tag else ""
+
+
+def is_mixture(data_source: str) -> bool:
+    """Returns whether a `--data_source` lists corpora; the name of an existing folder does not."""
+    if data_source.endswith(SUFFIXES):
+        return True
+    lists = "," in data_source or re.match(rf"{NAME.pattern}=", data_source)
+    return bool(lists) and not Path(data_source).expanduser().is_dir()
+
+
+def parse(data_source: str) -> Mixture:
+    """Parses a `--data_source` that lists corpora.
+
+    Raises:
+        T2TError: it is not a valid list, or its YAML file is missing or not valid.
+    """
+    path = Path(data_source).expanduser()
+    try:
+        return _load(path) if data_source.endswith(SUFFIXES) else _parse_list(data_source)
+    except T2TError as error:
+        raise T2TError(f"--data_source={data_source}: {error}") from error
+
+
+def _parse_list(text: str) -> Mixture:
+    return Mixture(tuple(_parse_part(part.strip()) for part in text.split(",")))
+
+
+def _parse_part(part: str) -> Corpus:
+    match = PART.fullmatch(part)
+    if not match or not match[2]:
+        raise T2TError(f"{part!r} is not NAME=SOURCE:WEIGHT; several corpora are listed as {FORM}")
+    name, source, weight = match.groups()
+    return Corpus(name or _name_of(source), source, None if weight is None else float(weight))
+
+
+def _name_of(source: str) -> str:
+    """Returns the name of a corpus without one: NAME-CONFIG of a library's set, or the folder's name."""
+    library = next((prefix for prefix in LIBRARIES if source.startswith(prefix)), None)
+    words = source.removeprefix(library) if library else Path(source).expanduser().resolve().name
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", words).strip("-")
+
+
+def _load(path: Path) -> Mixture:
+    """Reads a YAML file; relative folders in it are relative to it."""
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise T2TError(f"cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8'})") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise T2TError(f"{where}not valid YAML ({getattr(error, 'problem', None) or error})") from error
+    _check_keys("the file", values, {"corpora": list, "temperature": float})
+    corpora: list[Corpus] = []
+    for number, entry in enumerate(values.get("corpora") or (), start=1):
+        corpora += _corpora(f"corpus {number}", entry, path.parent)
+    return Mixture(tuple(corpora), float(values.get("temperature", 1)))
+
+
+KEYS = {
+    "name": str,
+    "source": str,
+    "weight": float,
+    "tag": (str, list),
+    "limit": int,
+    "languages": str,
+    "both_directions": bool,
+}
+
+
+def _check_keys(where: str, values: Any, types: Mapping[str, Any]) -> None:
+    if not isinstance(values, dict):
+        raise T2TError(f"{where}: not a mapping of {', '.join(types)}")
+    for key, value in values.items():
+        if key not in types:
+            raise T2TError(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
+        expected = types[key]
+        numeric = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (numeric if expected is float else isinstance(value, expected)):
+            raise T2TError(
+                f"{where}: {key} is {value!r}, of another kind than expected; see docs/guides/mixing.md"
+            )
+
+
+def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
+    """Yields the corpus of an entry of a YAML file, in both directions if it says so."""
+    _check_keys(where, entry, KEYS)
+    if not entry.get("source"):
+        raise T2TError(f"{where}: source is missing")
+    source = entry["source"]
+    if not source.startswith(NO_PATH):
+        source = str(folder / Path(source).expanduser())
+    name = entry.get("name") or _name_of(source)
+    both = entry.get("both_directions", False)
+    forward = Corpus(
+        name,
+        source,
+        weight=float(entry["weight"]) if "weight" in entry else None,
+        limit=entry.get("limit", 0),
+        languages=_languages(where, entry),
+    )
+    if forward.limit < 0 or entry.get("limit") is True:
+        raise T2TError(f"{where}: limit is {entry['limit']}, not a number of pairs")
+    tags = _tags(where, entry.get("tag", ""), both)
+    if not both:
+        yield dataclasses.replace(forward, tag=tags[0])
+        return
+    half = None if forward.weight is None else forward.weight / 2
+    for suffix, tag, swapped in zip(("", REVERSE), tags, (False, True), strict=True):
+        yield dataclasses.replace(forward, name=name + suffix, weight=half, tag=tag, swapped=swapped)
+
+
+def _languages(where: str, entry: dict[str, Any]) -> tuple[str, str] | None:
+    if "languages" not in entry:
+        return None
+    source, _, target = entry["languages"].partition("-")
+    if not (source and target):
+        raise T2TError(f"{where}: languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de")
+    return source, target
+
+
+def _tags(where: str, value: Any, both: bool) -> list[str]:
+    """Returns the tags of a corpus in its directions."""
+    tags = value if isinstance(value, list) else [value, ""] if both and not value else [value]
+    if len(tags) != 1 + both:
+        asked = "two tags, such as [<2de>, <2en>]" if both else "one tag"
+        raise T2TError(f"{where}: tag is {value!r}, but its directions need {asked}")
+    for tag in tags:
+        if not isinstance(tag, str) or re.search(r"\s", tag):
+            raise T2TError(f"{where}: tag {tag!r} is not a text without spaces")
+    return tags

@@ -1,0 +1,224 @@
+"""Generation of a mixture: each corpus into shards of its own, with one vocabulary for all.
+
+PROBLEM.CORPUS.meta.json and PROBLEM.CORPUS-*     the data of a corpus, as of a problem with one source
+PROBLEM.meta.json                                 names and weights of the corpora, sums of their counts
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from t2t_revival.data.base_source import SPLITS, Source
+from t2t_revival.data.cleaning import keeps
+from t2t_revival.data.generation import OnProgress, created, generate, generation_lock, read_plan
+from t2t_revival.data.metadata import (
+    DataSpec,
+    Metadata,
+    SplitCounts,
+    check_same,
+    metadata_path,
+    unfinished_dir,
+)
+from t2t_revival.data.mixture import Corpus, CorpusSource, Mixture, symbol
+from t2t_revival.data.source_checks import counted
+from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
+from t2t_revival.data.vocabulary_step import SAMPLE_CHARACTERS, make_vocabulary, sample_lines
+from t2t_revival.data.workers import ShardRunner, make_shards
+from t2t_revival.errors import T2TError
+
+TRAIN, DEV, _ = SPLITS
+MakeSource = Callable[[Corpus, Path], Source]
+
+
+def corpus_name(problem: str, corpus: str) -> str:
+    """Returns the name that begins the names of a corpus's files."""
+    return f"{problem}.{corpus}"
+
+
+def generate_mixture(
+    spec: DataSpec,
+    mixture: Mixture,
+    make_source: MakeSource,
+    data_dir: Path,
+    tmp_dir: Path | None,
+    progress: OnProgress | None,
+    shard_runner: ShardRunner = make_shards,
+) -> Metadata:
+    """Makes the missing data of a mixture, and writes its weights.
+
+    Corpora that are complete are verified and kept. A vocabulary is learned from all corpora by weight, the
+    first time; those that are added later are cut by it.
+
+    Args:
+        spec: of the problem; its `data_source` is the mixture's.
+        mixture: the corpora.
+        make_source: called with a corpus and a folder for temporary files; returns the corpus's own source.
+        data_dir: its folder; created if missing.
+        tmp_dir: the folder for unpacked files. `None` uses `data_dir/tmp`.
+        progress: called as by `generation.generate`, and with a line that names each corpus.
+        shard_runner: makes the shards.
+
+    Raises:
+        T2TError: as `generate`; no corpus has a dev split; the data_dir holds data that is no mixture.
+    """
+    assert spec.data_source
+    progress = progress or (lambda stage, done, total: None)
+    tmp_dir = tmp_dir or data_dir / "tmp"
+    work_dir = unfinished_dir(data_dir, spec.name)
+    with created(data_dir, work_dir):
+        plan = read_plan(spec.name, data_dir)
+        if plan:
+            _check_plan(plan, spec, mixture, data_dir)
+            spec = dataclasses.replace(spec, clean=plan.clean)
+        sources = {
+            corpus.name: CorpusSource(make_source(corpus, tmp_dir), corpus) for corpus in mixture.corpora
+        }
+        progress("reading", 0, 0)
+        mixed = MixtureSource(spec.data_source, mixture, sources)
+        if DEV not in mixed.splits():
+            raise T2TError(f"--data_source={spec.data_source}: no corpus has a dev split; one must have it")
+        if plan:
+            vocabulary = data_dir / plan.vocab_file
+        else:
+            vocabulary = _vocabulary(spec, mixed, data_dir, work_dir, progress)
+        corpora = {}
+        for corpus in mixture.corpora:
+            progress(f"corpus {corpus.name}: {sources[corpus.name].name}", 0, 0)
+            own = _corpus_spec(spec, corpus, sources[corpus.name], vocabulary)
+            corpora[corpus.name] = generate(own, data_dir, tmp_dir, progress, shard_runner)
+        metadata = summed(spec.name, spec.data_source, mixture, corpora)
+        metadata.save(metadata_path(data_dir, spec.name))
+        return metadata
+
+
+def _corpus_spec(spec: DataSpec, corpus: Corpus, source: CorpusSource, vocabulary: Path) -> DataSpec:
+    """Returns the data of one corpus, cut by the vocabulary of all."""
+    return dataclasses.replace(
+        spec,
+        name=corpus_name(spec.name, corpus.name),
+        data_source=corpus.source,
+        make_source=lambda name, tmp_dir: source,
+        vocab_file=vocabulary,
+        vocab_size=0,
+        update_vocab=False,
+        user_symbols=lambda source: [symbol(corpus.tag)] if corpus.tag else (),
+    )
+
+
+def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
+    """Returns the error of data from one source, where a mixture is asked for."""
+    return T2TError(
+        f"{data_dir} holds {metadata.name} made from {metadata.source}, which is no mixture: give another "
+        "--data_dir"
+    )
+
+
+def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path) -> None:
+    """Checks that a data_dir was made from a mixture, as requested, and that its vocabulary has all tags."""
+    if not plan.corpora:
+        raise not_mixed(plan, data_dir)
+    check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_file, spec.clean, spec.update_vocab)
+    vocabulary = open_vocabulary(data_dir / plan.vocab_file)
+    known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
+    if missing := [tag for tag in mixture.tags if as_piece(symbol(tag)) not in known]:
+        raise T2TError(
+            f"--data_source={spec.data_source}: tag {missing[0]!r} is not in {vocabulary.path}: give another "
+            f"--data_dir, where a new vocabulary has it, or add it there with --vocab_file={vocabulary.path} "
+            "--update_vocab"
+        )
+
+
+def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Metadata]) -> Metadata:
+    """Returns the metadata of a mixture, given those of its corpora."""
+    first = next(iter(corpora.values()))
+    splits = [split for split in SPLITS if any(split in each.splits for each in corpora.values())]
+    counts = {
+        split: [each.splits[split] for each in corpora.values() if split in each.splits] for split in splits
+    }
+    return dataclasses.replace(
+        first,
+        name=name,
+        source=data_source,
+        pairs={split: sum(each.pairs.get(split, 0) for each in corpora.values()) for split in splits},
+        splits={split: sum(found, SplitCounts()) for split, found in counts.items()},
+        corpora=mixture.weights({name: each.splits[TRAIN].examples for name, each in corpora.items()}),
+        tags=mixture.tags,
+    )
+
+
+class MixtureSource(Source):
+    """All corpora of a mixture one after another, by which a problem chooses its vocabulary size."""
+
+    def __init__(self, name: str, mixture: Mixture, sources: dict[str, CorpusSource]) -> None:
+        self.name, self.mixture, self.sources = name, mixture, sources
+        kinds = {source.kind for source in self.sources.values()}
+        self.kind = kinds.pop() if len(kinds) == 1 else "folder"
+
+    @cached_property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Number of pairs of each corpus and split."""
+        return {
+            name: {split: source.count(split) for split in counted(source.wrapped)}
+            for name, source in self.sources.items()
+        }
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(split for split in SPLITS if any(split in counts for counts in self.counts.values()))
+
+    def count(self, split: str) -> int:
+        return sum(counts.get(split, 0) for counts in self.counts.values())
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        for source, counts in zip(self.sources.values(), self.counts.values(), strict=True):
+            here = counts.get(split, 0)
+            if start < here and stop > 0:
+                yield from source.pairs(split, max(start, 0), min(stop, here))
+            start, stop = start - here, stop - here
+
+    def text(self, clean: bool, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
+        """Yields lines of train, as many characters of each corpus as its weight asks for.
+
+        Corpora that are too small for it are repeated. `clean` leaves out pairs that the rules of
+        `data.cleaning` drop, but for duplicates.
+        """
+        kept = keeps if clean else None
+        counts = {name: counts[TRAIN] for name, counts in self.counts.items()}
+        weights = self.mixture.weights(counts)
+        wanted = {name: characters * weight / sum(weights.values()) for name, weight in weights.items()}
+        found = {
+            name: list(sample_lines(source, counts[name], None, int(wanted[name]), kept))
+            for name, source in self.sources.items()
+        }
+        repeats = {name: wanted[name] / max(sum(map(len, lines)), 1) for name, lines in found.items()}
+        least = max(1.0, min(repeats[name] for name, weight in weights.items() if weight))
+        for name, lines in found.items():
+            for _ in range(round(repeats[name] / least)):
+                yield from lines
+
+
+def _vocabulary(
+    spec: DataSpec, source: MixtureSource, data_dir: Path, work_dir: Path, progress: OnProgress
+) -> Path:
+    """Returns the path of the vocabulary of a new mixture, made if it is missing."""
+    symbols = [*spec.user_symbols(source), *map(symbol, source.mixture.tags)]
+    spec = dataclasses.replace(spec, user_symbols=lambda _: symbols)
+    with generation_lock(data_dir):
+        work_dir.mkdir(exist_ok=True)
+        try:
+            vocabulary = make_vocabulary(
+                spec,
+                data_dir,
+                work_dir,
+                source,
+                source.text(bool(spec.clean)),
+                lambda: progress("vocabulary", 0, source.count(TRAIN)),
+            )
+            return vocabulary.path.replace(data_dir / vocabulary.path.name)
+        finally:
+            for path in work_dir.iterdir():
+                path.unlink()
+            work_dir.rmdir()
