@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from t2t_revival.data import metadata as data_metadata
 from t2t_revival.data.generation import OnProgress, generate
 from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
-from t2t_revival.data.mixture import Corpus, CorpusSource, is_mixture, parse
+from t2t_revival.data.mixture import Corpus, CorpusSource, Mixture, is_mixture, parse
 from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
 from t2t_revival.data.records import CorpusShards, Shards, shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
@@ -143,7 +143,7 @@ class Text2TextProblem(Problem):
         if self.reference_lines:
             raise T2TError(f"--data_source={data_source}: {self.name} takes one source, not several corpora")
         spec = dataclasses.replace(spec, data_source=data_source)
-        return generate_mixture(spec, parse(data_source), self.corpus_source, *where)
+        return generate_mixture(spec, self.mixture(data_source), self.corpus_source, *where)
 
     def _mixture_source(self, data_dir: Path) -> str | None:
         """The mixture that is asked for, or that `data_dir` was made from; `None` for one source."""
@@ -152,6 +152,10 @@ class Text2TextProblem(Problem):
             return self.data_source if is_mixture(self.data_source) else None
         found = Metadata.load(path) if path.is_file() else None
         return found.source if found and found.corpora else None
+
+    def mixture(self, data_source: str) -> Mixture:
+        """Returns the corpora that a `--data_source` lists; raises T2TError if it is no valid list."""
+        return parse(data_source)
 
     def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
         """Returns the source of a corpus of a mixture; raises T2TError as `make_source`."""
@@ -171,7 +175,7 @@ class Text2TextProblem(Problem):
         path = metadata_path(Path(data_dir).expanduser(), self._files_name)
         if not (path.is_file() and self.data_source and is_mixture(self.data_source)):
             return path.is_file()
-        corpora = [self._view(corpus.name) for corpus in parse(self.data_source).corpora]
+        corpora = [self._view(corpus.name) for corpus in self.mixture(self.data_source).corpora]
         if not all(corpus.has_data(data_dir) for corpus in corpora):
             return False
         return (
@@ -204,7 +208,7 @@ class Text2TextProblem(Problem):
     def _mixed(self, found: Metadata, folder: Path) -> Metadata:
         """The metadata of the mixture that is asked for, given those of the data's own mixture."""
         assert self.data_source
-        mixture = parse(self.data_source)
+        mixture = self.mixture(self.data_source)
         if not found.corpora:
             raise not_mixed(found, folder)
         corpora = {}

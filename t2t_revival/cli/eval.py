@@ -153,9 +153,10 @@ def _evaluate(
         say_skipped,
     ):
         if not rows:
+            names += [name for name in row.scores if "/" in name]  # of a mixture's corpora
             print("  ".join(["    step", *(f"{name:>10}" for name in names)]))
         rows.append(row)
-        cells = (f"{row.scores.get(name, float('nan')):10.4g}" for name in names)
+        cells = (f"{row.scores.get(name, float('nan')):{max(10, len(name))}.4g}" for name in names)
         print("  ".join([f"{row.step:8}", *cells]) + ("  average" if row.averaged else ""), flush=True)
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")

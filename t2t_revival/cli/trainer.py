@@ -17,10 +17,10 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.problems.problem import TRAIN
+from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row
+from t2t_revival.training.curve_files import best_row, metric_of
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
 from t2t_revival.training.run_config import AUTO, RunConfig
@@ -96,6 +96,7 @@ def _train(values: flags.FlagValues) -> int:
         problem_flags.generate_data(problem, values)
     elif not several:  # of several workers, only the chief knows the evaluations
         _check_unfinished(values, problem, hparams, output_dir)
+    _check_corpora(values, problem)
     tensorflow_setup.load_tensorflow(values)
     return _run(values, problem, hparams, output_dir, warm_start)
 
@@ -158,14 +159,24 @@ def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
         metric = values[flag].value
         if metric == AUTO:
             continue
-        if metric not in problem.eval_metrics():
+        if metric_of(metric) not in problem.eval_metrics():
             known = ", ".join(problem.eval_metrics())
             raise T2TError(f"--{flag}={metric}: not a metric of {problem.name}; give one of {known}")
-        if metric in DECODED and not values.eval_bleu_sentences:
+        if metric_of(metric) in DECODED and not values.eval_bleu_sentences:
             raise T2TError(f"--{flag}={metric} needs --eval_bleu_sentences above 0")
     for flag in ("export_best", "best_metric"):
         if values[flag].present and not values.keep_best:
             raise T2TError(f"--{flag} needs --keep_best above 0")
+
+
+def _check_corpora(values: flags.FlagValues, problem: Text2TextProblem) -> None:
+    """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
+    known = problem.corpora(DEV, problem_flags.data_dir(values))
+    for flag in ("eval_early_stopping_metric", "best_metric"):
+        _, slash, corpus = values[flag].value.partition("/")
+        if slash and corpus not in known:
+            names = ", ".join(filter(None, known)) or "it is no mixture"
+            raise T2TError(f"--{flag}={values[flag].value}: no corpus {corpus!r} has a dev split ({names})")
 
 
 def _report(export: BestExport | None, event: Event) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.tags import tagged
 
 SUFFIXES = (".yaml", ".yml")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -133,21 +134,15 @@ class CorpusSource(Source):
         return min(count, self._corpus.limit) if self._corpus.limit and split == SPLITS[0] else count
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        prefix = symbol(self._corpus.tag)
         for source, target in read_pairs(self.wrapped, split, start, stop):
             inputs, targets = (target, source) if self._corpus.swapped else (source, target)
-            yield prefix + inputs if inputs.strip() else inputs, targets
+            yield (tagged([inputs], self._corpus.tag)[0] if self._corpus.tag else inputs), targets
 
     def check(self) -> None:
         self.wrapped.check()
 
     def close(self) -> None:
         self.wrapped.close()
-
-
-def symbol(tag: str) -> str:
-    """Returns what stands before a source and is one piece of the vocabulary: the tag and a space."""
-    return f"{tag} " if tag else ""
 
 
 def is_mixture(data_source: str) -> bool:

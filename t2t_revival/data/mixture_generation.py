@@ -22,13 +22,14 @@ from t2t_revival.data.metadata import (
     metadata_path,
     unfinished_dir,
 )
-from t2t_revival.data.mixture import Corpus, CorpusSource, Mixture, symbol
+from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
 from t2t_revival.data.vocabulary_step import SAMPLE_CHARACTERS, make_vocabulary, sample_lines
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.tags import symbol
 
 TRAIN, DEV, _ = SPLITS
 MakeSource = Callable[[Corpus, Path], Source]
@@ -90,9 +91,20 @@ def generate_mixture(
             progress(f"corpus {corpus.name}: {sources[corpus.name].name}", 0, 0)
             own = _corpus_spec(spec, corpus, sources[corpus.name], vocabulary)
             corpora[corpus.name] = generate(own, data_dir, tmp_dir, progress, shard_runner)
-        metadata = summed(spec.name, spec.data_source, mixture, corpora)
+        metadata = summed(spec.name, _lasting_name(spec.data_source, mixed), mixture, corpora)
         metadata.save(metadata_path(data_dir, spec.name))
         return metadata
+
+
+def _lasting_name(data_source: str, source: MixtureSource) -> str:
+    """Returns a `--data_source` of the same mixture that does not depend on the current folder."""
+    if data_source.endswith(SUFFIXES):
+        return str(Path(data_source).expanduser().resolve())
+    return ",".join(
+        f"{corpus.name}={source.sources[corpus.name].wrapped.name}"
+        + ("" if corpus.weight is None else f":{corpus.weight:g}")
+        for corpus in source.mixture.corpora
+    )
 
 
 def _corpus_spec(spec: DataSpec, corpus: Corpus, source: CorpusSource, vocabulary: Path) -> DataSpec:
@@ -135,6 +147,10 @@ def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path
 def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Metadata]) -> Metadata:
     """Returns the metadata of a mixture, given those of its corpora."""
     first = next(iter(corpora.values()))
+    languages = {
+        side: ",".join(dict.fromkeys(getattr(each, side) for each in corpora.values()))
+        for side in ("source_lang", "target_lang")
+    }
     splits = [split for split in SPLITS if any(split in each.splits for each in corpora.values())]
     counts = {
         split: [each.splits[split] for each in corpora.values() if split in each.splits] for split in splits
@@ -147,6 +163,7 @@ def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Met
         splits={split: sum(found, SplitCounts()) for split, found in counts.items()},
         corpora=mixture.weights({name: each.splits[TRAIN].examples for name, each in corpora.items()}),
         tags=mixture.tags,
+        **languages,
     )
 
 

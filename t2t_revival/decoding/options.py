@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ class DecodeHParams:
     sampling_keep_top_k: int = -1  # random: draw from the k most probable tokens; -1 draws from all
     random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
     early_stopping: bool = False  # stop a sentence as soon as no better output is likely, not impossible
+    tag: str = ""  # before each line, as in the training data; see docs/guides/mixing.md
     shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class DecodeHParams:
         _require(self.extra_length >= least, fault)
         bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
         _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
+        _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         self._check_sampling()
         self._check_shortlist()
 
@@ -132,9 +135,13 @@ class DecodeHParams:
         """Checks that LiteRT's format supports these settings.
 
         Raises:
-            T2TError: they ask for trees or a shortlist.
+            T2TError: they ask for trees, a shortlist or a tag.
         """
-        for given, name in ((self.constrained, "constrained=True"), (self.has_shortlist, "shortlist")):
+        for given, name in (
+            (self.constrained, "constrained=True"),
+            (self.has_shortlist, "shortlist"),
+            (self.tag, "tag"),
+        ):
             if given:
                 raise T2TError(f"decode_hparams: LiteRT's format has no {name}: leave it out")
 

@@ -13,6 +13,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -31,6 +32,13 @@ class Truncation:
     def __str__(self) -> str:
         cut = f"truncated to the first {self.kept} (hparams: max_length)"
         return f"line {self.number}: {self.tokens} tokens, {cut}"
+
+
+def check_tag(tag: str, vocabulary: TextEncoder) -> None:
+    """Raises T2TError if a vocabulary lacks a tag."""
+    if tag and tag not in vocabulary.tags:
+        known = ", ".join(vocabulary.tags) or "none"
+        raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {known}")
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class Preprocessor:
 
     def preprocess(self, texts: list[str]) -> list[str]:
         """Returns the model's input for each text."""
+        texts = tagged(texts, self.options.tag)
         if self.problem is None:
             return texts
         return [self.problem.preprocess(text, self.options.tokenized) for text in texts]

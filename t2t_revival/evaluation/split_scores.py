@@ -24,6 +24,11 @@ from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 
 
+def perplexity(loss: float) -> float:
+    """Returns the exponential of a mean loss in nats."""
+    return math.exp(min(loss, 700.0))
+
+
 class TeacherForced:
     """Loss, perplexity (table 3's "PPL (dev)") and accuracy per subword, teacher-forced.
 
@@ -52,7 +57,7 @@ class TeacherForced:
                 total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
             )
         loss, accuracy = log_loss / max(tokens, 1.0), correct / max(tokens, 1.0)
-        return {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "accuracy": accuracy}
+        return {"loss": loss, "perplexity": perplexity(loss), "accuracy": accuracy}
 
     def _all_sums(self, batches: tf.data.Dataset) -> Iterator[tuple[tf.Tensor, ...]]:
         if self._num_parallel_batches == 1:
@@ -68,6 +73,9 @@ class SplitScores:
     The split is read once, and graphs are traced for the model of the first call: all later calls must be of
     the same model, whose weights may have changed. At most `decoded_sentences`, evenly spread over the split
     ("dev" or "test"), are decoded, 0 for none; `num_parallel_batches` are computed side by side.
+
+    Corpora of a mixture are measured one by one, with `decoded_sentences` each. Scores are the means over
+    them, of equal weight, and "loss/CORPUS" and "bleu/CORPUS" those of each.
 
     Raises:
         T2TError: there is no such split, or it is corrupt.
@@ -86,8 +94,13 @@ class SplitScores:
     ) -> None:
         self._problem, self._vocabulary, self._options = problem, vocabulary, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
-        self._batches = evaluation_batches(problem.shards(split, data_dir), hparams).cache()
-        self._pairs = sample(problem, split, data_dir, decoded_sentences)
+        self._corpora = {
+            name: (
+                evaluation_batches(corpus.shards(split, data_dir), hparams).cache(),
+                sample(corpus, split, data_dir, decoded_sentences),
+            )
+            for name, corpus in problem.corpora(split, data_dir).items()
+        }
         self._scorers: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
@@ -107,16 +120,20 @@ class SplitScores:
             )
             self._scorers = TeacherForced(model, parallel), translator
         teacher_forced, translator = self._scorers
-        scores = teacher_forced(self._batches)
-        metric = metric_for(self._problem)
-        if not (self._pairs and metric):
-            return scores, []
-        nbest = (decoder or translator).nbest(
-            [inputs for inputs, _ in self._pairs], 1, on_truncation=_ignore, preprocessed=True
-        )
-        outputs = [best[0].text for best in nbest]
-        scores[metric.name] = metric.score(outputs, [target for _, target in self._pairs]).score
-        return scores, outputs
+        scores: dict[str, Scores] = {}
+        all_outputs: list[str] = []
+        for name, (batches, pairs) in self._corpora.items():
+            scores[name] = teacher_forced(batches)
+            metric = metric_for(self._problem)
+            if not (pairs and metric):
+                continue
+            nbest = (decoder or translator).nbest(
+                [inputs for inputs, _ in pairs], 1, on_truncation=_ignore, preprocessed=True
+            )
+            outputs = [best[0].text for best in nbest]
+            scores[name][metric.name] = metric.score(outputs, [target for _, target in pairs]).score
+            all_outputs += outputs
+        return _mean(scores), all_outputs
 
 
 class CheckpointScores:
@@ -161,11 +178,27 @@ class CheckpointScores:
 
 
 def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) -> list[tuple[str, str]]:
-    """Samples at most `count` pairs, evenly spread over a split."""
+    """Samples at most `count` pairs, evenly spread over a split; of a mixture, as many from each corpus."""
     if count < 1:
         return []
-    pairs = list(problem.references(split, data_dir))
-    return pairs[:: max(1, -(-len(pairs) // count))]
+    found = []
+    for corpus in problem.corpora(split, data_dir).values():
+        pairs = list(corpus.references(split, data_dir))
+        found += pairs[:: max(1, -(-len(pairs) // count))]
+    return found
+
+
+def _mean(scores: dict[str, Scores]) -> Scores:
+    """Returns the means of the scores of several corpora, and those that are reported of each."""
+    if list(scores) == [""]:
+        return scores[""]
+    means = {
+        name: sum(corpus[name] for corpus in scores.values()) / len(scores)
+        for name in next(iter(scores.values()))
+    }
+    means["perplexity"] = perplexity(means["loss"])
+    each = (name for name in means if name not in ("perplexity", "accuracy"))
+    return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
 
 
 def _ignore(truncation: Truncation) -> None:

@@ -16,6 +16,7 @@ from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SHORTLIST
+from t2t_revival.utils.tags import symbol
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -126,7 +127,7 @@ class ServingModule(tf.Module):
         """
         options = self._options
         settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
-        return self._translate(self._default_search, inputs, settings)
+        return self._translate(self._default_search, inputs, settings, symbol(options.tag))
 
     @tf.function(input_signature=OPTIONS, autograph=False)
     def translate_with_options(
@@ -173,7 +174,9 @@ class ServingModule(tf.Module):
             columns = {name: _column(value, batch) for name, value in options.items()}
         return self._translate(search, inputs, SearchSettings(**columns))
 
-    def _translate(self, search: DecodingLoop, inputs: tf.Tensor, settings: SearchSettings) -> Outputs:
+    def _translate(
+        self, search: DecodingLoop, inputs: tf.Tensor, settings: SearchSettings, tag: str = ""
+    ) -> Outputs:
         batch = tf.shape(inputs)[0]
         inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # the ops below need a line
         texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
@@ -181,6 +184,9 @@ class ServingModule(tf.Module):
         if self._separates_words:
             texts = _words(texts)
         blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
+        if tag:
+            has_tag = tf.equal(tf.strings.substr(texts, 0, len(tag.encode())), tag)
+            texts = tf.where(has_tag, texts, tf.strings.join([tag, texts]))
         ids, scores = search(self._encode(texts, blank), settings)
         shape = tf.shape(scores)
         flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]

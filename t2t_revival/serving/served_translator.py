@@ -13,6 +13,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import Model, Output, query
+from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
@@ -31,12 +32,14 @@ class ServedOptions:
         search: the search settings of each request. `None` keeps those of the export.
         tokenized: see `DecodeHParams`.
         scores: whether outputs are written with their scores.
+        tag: see `DecodeHParams`.
     """
 
     problem: Text2TextProblem | None = None
     search: DecodeHParams | None = None
     tokenized: bool = False
     scores: bool = False
+    tag: str = ""
 
     @classmethod
     def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:
@@ -58,7 +61,7 @@ class ServedOptions:
         if options.tokenized and not problem:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
-        return cls(problem, search, options.tokenized, options.write_beam_scores)
+        return cls(problem, search, options.tokenized, options.write_beam_scores, options.tag)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class ServedTranslator:
     def nbest(self, lines: Sequence[str], filled: bool = False) -> list[list[Output]]:
         """Translates lines by one request; see `client.query`."""
         problem, options = self.options.problem, self.options
-        inputs = [problem.preprocess(line, options.tokenized) for line in lines] if problem else list(lines)
+        inputs = tagged(lines, options.tag)
+        inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
         answers = query(self.model, inputs, options.search, len(inputs), filled)
         return [
             [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
@@ -138,5 +142,6 @@ class ServedTranslator:
             "problem": options.problem and options.problem.name,
             "decode_hparams": options.search and dataclasses.asdict(options.search),
             "tokenized": options.tokenized,
+            "tag": options.tag,
             "batch_size": batch_size,
         }

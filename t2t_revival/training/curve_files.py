@@ -65,13 +65,23 @@ def best_row(output_dir: Path, score: str) -> dict[str, float] | None:
     """The dev row with the best value of a score among those comparable with the last, or `None`."""
     segments = read_segments(output_dir, DEV, score)
     rows = _measured_on(segments[-1].measured_on, segments) if segments else []
-    sign = 1 if score in LOWER_IS_BETTER else -1
+    sign = 1 if lower_is_better(score) else -1
     return min(rows, key=lambda row: (math.isnan(row[score]), sign * row[score]), default=None)
+
+
+def metric_of(score: str) -> str:
+    """Returns the metric of a score, which may be that of one corpus: "bleu" of "bleu/news"."""
+    return score.partition("/")[0]
+
+
+def lower_is_better(score: str) -> bool:
+    """Returns whether the best value of a score is the lowest."""
+    return metric_of(score) in LOWER_IS_BETTER
 
 
 def measured_on(labels: Mapping[str, str], score: str) -> str:
     """Fingerprints that two values of a score must share to be comparable."""
-    names = (DATA,) if score in TEACHER_FORCED else (DATA, DECODING)
+    names = (DATA,) if metric_of(score) in TEACHER_FORCED else (DATA, DECODING)
     return " ".join(labels.get(name) or "" for name in names).rstrip()
 
 

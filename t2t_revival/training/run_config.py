@@ -56,8 +56,8 @@ class RunConfig:
     max_nonfinite_steps: int = 10
     keep_checkpoints: int = 20
     keep_best: int = 1
-    best_score: Literal["auto", "loss", "perplexity", "accuracy", "bleu", "f1"] = AUTO
+    best_score: str = AUTO
     log_steps: int = 100
     patience: int = 0
-    patience_score: Literal["loss", "perplexity", "accuracy", "bleu", "f1"] = "loss"
+    patience_score: str = "loss"
     min_delta: float = 0.0

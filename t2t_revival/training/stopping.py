@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import LOWER_IS_BETTER
+from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.training.distribution import Workers
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
@@ -46,7 +46,7 @@ class EarlyStopping:
             raise T2TError(
                 f"--eval_early_stopping_metric={name} is not measured here: give one of {', '.join(scores)}"
             )
-        score = scores[name] if name in LOWER_IS_BETTER else -scores[name]
+        score = scores[name] if lower_is_better(name) else -scores[name]
         if score < self._best - self._config.min_delta:
             self._best, self._best_step = score, step
         return step - self._best_step >= self._config.patience

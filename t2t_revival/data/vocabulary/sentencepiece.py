@@ -82,6 +82,15 @@ class Vocabulary(TextEncoder):
         """The piece of each id, as SentencePiece writes it."""
         return [self._processor.id_to_piece(piece) for piece in range(self.size)]
 
+    @cached_property
+    def tags(self) -> list[str]:
+        symbols = (piece for number, piece in enumerate(self.pieces) if self._is_symbol(number))
+        return [piece[:-1] for piece in symbols if piece.endswith(SPACE_MARK)]
+
+    def _is_symbol(self, number: int) -> bool:
+        # 0.0 is the score of bytes, symbols and the like, -0.0 that of the first merge.
+        return math.copysign(1, self._processor.get_score(number)) > 0
+
     def check_symbols(self, symbols: Iterable[str]) -> None:
         """Raises T2TError unless each of the given texts is a single piece."""
         if missing := self.missing(symbols):
@@ -129,11 +138,7 @@ class Vocabulary(TextEncoder):
 
     def splits(self) -> Splits:
         scores = [self._processor.get_score(piece) for piece in range(self.size)]
-        # 0.0 is the score of bytes, symbols and the like, -0.0 that of the first merge.
-        pieces = [
-            piece if math.copysign(1, score) < 0 else ""
-            for piece, score in zip(self.pieces, scores, strict=True)
-        ]
+        pieces = ["" if self._is_symbol(number) else piece for number, piece in enumerate(self.pieces)]
         return merge_splits(pieces, [-score for score in scores])
 
     @cached_property

@@ -57,6 +57,11 @@ class TextEncoder(abc.ABC):
         """A unique name for each id."""
 
     @cached_property
+    def tags(self) -> list[str]:
+        """Tags that are one piece with the space after them; see `data.mixture`."""
+        return []
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()

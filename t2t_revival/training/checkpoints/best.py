@@ -21,7 +21,7 @@ from t2t_revival.training.checkpoints.directory import (
     in_folder,
     list_checkpoints,
 )
-from t2t_revival.training.curve_files import LOWER_IS_BETTER
+from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, temporary_name, writing
 
@@ -83,7 +83,7 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
     newest = {checkpoint.step for checkpoint in list_checkpoints(output_dir)}
     held = {checkpoint.step for checkpoint in in_folder(folder, averaged=False)}
     candidates = [step for step in sorted(newest | held) if math.isfinite(values.get(step, math.nan))]
-    sign = 1 if score in LOWER_IS_BETTER else -1
+    sign = 1 if lower_is_better(score) else -1
     kept = sorted(candidates, key=lambda step: (sign * values[step], -step))[:count]
     if kept or held:
         with writing(f"to {folder}", "make room, or give --keep_best=0"):

@@ -1,0 +1,67 @@
+"""Translation between many languages, by tags before the sources (Johnson et al., 2017)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+from t2t_revival import registry
+from t2t_revival.data.mixture import REVERSE, Corpus, Mixture
+from t2t_revival.data.sources import Source, source
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.text_problems import Text2TextProblem
+
+TAG = re.compile(r"<2\S+> ")
+LIST = '--data_source="en-de=FOLDER,en-fr=FOLDER"'
+
+
+@registry.register_problem
+class TranslateMany(Text2TextProblem):
+    """Many languages to many: corpora of several pairs, each source after the tag of its target, as <2de>.
+
+    A corpus is named after its languages, as en-de, or lists them in the YAML file.
+    """
+
+    source_lang = target_lang = "many"
+    default_source = ""
+
+    def mixture(self, data_source: str) -> Mixture:
+        mixture = super().mixture(data_source)
+        return dataclasses.replace(mixture, corpora=tuple(map(_with_tag, mixture.corpora)))
+
+    def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
+        raise T2TError(f"problem {self.name} needs corpora of several languages: give {LIST}, or a YAML file")
+
+    def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
+        return source(corpus.source, *_languages(corpus), tmp_dir=tmp_dir)
+
+    def preprocess(self, line: str, tokenized: bool = False) -> str:
+        """Checks that a line begins with a tag; it is the model's input as it is."""
+        line = super().preprocess(line, tokenized)
+        if line.strip() and not TAG.match(line):
+            raise T2TError(
+                f'{line[:40]!r} has no tag of a language before it: give --decode_hparams="tag=<2de>", for '
+                "example, or write it before the line"
+            )
+        return line
+
+
+def _with_tag(corpus: Corpus) -> Corpus:
+    source_lang, target_lang = _languages(corpus)
+    return dataclasses.replace(
+        corpus, tag=corpus.tag or f"<2{source_lang if corpus.swapped else target_lang}>"
+    )
+
+
+def _languages(corpus: Corpus) -> tuple[str, str]:
+    """Returns the languages of the corpus's own source, as listed or by its name."""
+    if corpus.languages:
+        return corpus.languages
+    source_lang, _, target_lang = corpus.name.removesuffix(REVERSE).partition("-")
+    if not (source_lang and target_lang):
+        raise T2TError(
+            f"corpus {corpus.name!r}: its languages are not known: name it after them, as in {LIST}, or give "
+            "`languages: en-de` in a YAML file"
+        )
+    return source_lang, target_lang
