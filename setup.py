@@ -68,6 +68,7 @@ setup(
         "matplotlib>=3.8",
         "nltk>=3.9",
         "numpy>=1.26",
+        "pyyaml>=6",
         "requests>=2.32",
         "sacrebleu>=2.4",
         "sacremoses>=0.1",

@@ -91,7 +91,7 @@ class ReversedProblem(Text2TextProblem):
                 "its reverse would have them before targets: list the corpora in the other direction"
             )
         forward = self._forward.shards(split, data_dir)
-        return Shards(forward, swapped=True, corpora=forward.corpora)
+        return Shards(forward, True, forward.corpora, forward.weighted)
 
     def corpora(self, split: str, data_dir: str | Path) -> dict[str, Text2TextProblem]:
         found = self._forward.corpora(split, data_dir)

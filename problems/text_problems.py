@@ -271,7 +271,7 @@ class Text2TextProblem(Problem):
             return self._mixed_shards(split, folder, metadata)
         paths = shard_paths(folder, self._files_name, split)
         data_metadata.check_sizes(paths, metadata.splits[split])
-        return Shards(paths)
+        return Shards(paths, weighted=metadata.weighted)
 
     def _mixed_shards(self, split: str, folder: Path, metadata: Metadata) -> Shards:
         parts = [
@@ -283,7 +283,8 @@ class Text2TextProblem(Problem):
             )
             for name, corpus in self.corpora(split, folder).items()
         ]
-        return Shards(chain.from_iterable(part.paths for part in parts), corpora=parts)
+        paths = chain.from_iterable(part.paths for part in parts)
+        return Shards(paths, corpora=parts, weighted=metadata.weighted)
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
         """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""

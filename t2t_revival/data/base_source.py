@@ -59,6 +59,13 @@ class Source(abc.ABC):
             T2TError: the data cannot be read.
         """
 
+    def weights(self, start: int, stop: int) -> Iterator[float] | None:
+        """Returns the weights of the pairs number `start` up to `stop` of train, which multiply their losses.
+
+        `None`, for all pairs of a source, weighs them equally.
+        """
+        return None
+
     def check(self) -> None:  # noqa: B027 (optional)
         """Checks that the data exists, without reading or downloading it.
 

@@ -6,10 +6,7 @@ function of the seed and the epoch, so that a stopped training resumes at the ex
 
 from __future__ import annotations
 
-import atexit
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +14,19 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.data.batch_dataset import Element, dataset_of
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import BLOCK, OPEN_SHARDS, Block, Pairs, chunks, interleave, parse, read_blocks
+from t2t_revival.data.examples import (
+    BLOCK,
+    OPEN_SHARDS,
+    Block,
+    Pairs,
+    chunks,
+    interleave,
+    parse,
+    parse_weights,
+    read_blocks,
+)
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import Shards
@@ -26,14 +34,12 @@ from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.utils.host_memory import keep_freed_memory
 
 CHUNK = 2**19  # examples held and shuffled together
 PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
 HISTORY = 4096  # produced batches whose state is kept
 BEGINNING = IteratorState()
-
-Element = tuple[np.ndarray, np.ndarray, np.float32]  # inputs, targets, weight of a target token
+EQUAL_WEIGHTS = np.ones(1, np.float32)
 
 
 class ExampleCounts(NamedTuple):
@@ -97,6 +103,7 @@ class TrainingBatches:
         self._hparams, self._splits = hparams, splits
         self._shards = sorted(shards)
         self._reversed = isinstance(shards, Shards) and shards.swapped
+        self._weighted = isinstance(shards, Shards) and shards.weighted
         self._bounds = bucket_boundaries(
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
@@ -121,13 +128,14 @@ class TrainingBatches:
             Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
             float32 [n, t]). The labels are the targets. A weight is accumulate / T at the T non-pad target
             positions of the micro-batches of one update, so that a loss summed over each global batch and
-            averaged over these micro-batches is the mean per target token.
+            averaged over these micro-batches is the mean per target token. Where examples have weights, it
+            is multiplied by these.
 
         Raises:
             tf.errors.OpError: during iteration; the original exception is in `error`, a T2TError if a shard
                 is missing or corrupt or if no example is short enough.
         """
-        data = _dataset(self._elements).apply(
+        data = dataset_of(self._elements).apply(
             tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         )
         return data.prefetch(PREFETCH)
@@ -157,7 +165,7 @@ class TrainingBatches:
             raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
 
     def _elements(self) -> Iterator[Element]:
-        """Yields inputs, targets and the weight of a target token."""
+        """Yields inputs, targets and the weights of their target tokens."""
         try:
             batches = self._batches()
             number, total = 0, ExampleCounts()
@@ -168,7 +176,7 @@ class TrainingBatches:
                     number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
                     self._history[number] = (state, total)
                     self._history.pop(number - HISTORY, None)
-                    yield batch.inputs, batch.targets, weight
+                    yield batch.inputs, batch.targets, weight * batch.weights
         except Exception as error:
             self.error = error
             raise
@@ -208,11 +216,15 @@ class TrainingBatches:
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
         pairs = self._segmented(_parsed(records, self._reversed), records)
+        weights = parse_weights(records) if self._weighted else None
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
-            yield IteratorState(epoch, *following, self._batching_key), self._assemble(pairs, *batches[batch])
+            made = self._assemble(pairs, *batches[batch])
+            if weights is not None:
+                made = made._replace(weights=_padded(weights[batches[batch][0]], len(made.inputs)))
+            yield IteratorState(epoch, *following, self._batching_key), made
 
     def _segmented(self, pairs: Pairs, records: list[Block]) -> Pairs:
         if not self._hparams.subword_dropout or self._splits is None:
@@ -280,9 +292,11 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
     def elements() -> Iterator[Element]:
         for members in batches:
             batch = _batch(pairs, members, replicas)
-            yield batch.inputs, batch.targets, np.float32(1)
+            yield batch.inputs, batch.targets, batch.weights
 
-    return _dataset(elements).apply(tf.data.experimental.assert_cardinality(len(batches))).prefetch(PREFETCH)
+    return (
+        dataset_of(elements).apply(tf.data.experimental.assert_cardinality(len(batches))).prefetch(PREFETCH)
+    )
 
 
 def _parsed(blocks: list[Block], swapped: bool) -> Pairs:
@@ -294,6 +308,11 @@ class _Batch(NamedTuple):
     inputs: np.ndarray  # int32 [n, s]
     targets: np.ndarray  # int32 [n, t]
     counts: ExampleCounts
+    weights: np.ndarray = EQUAL_WEIGHTS  # float32 [n] or [1]
+
+
+def _padded(weights: np.ndarray, rows: int) -> np.ndarray:
+    return np.pad(weights, (0, rows - len(weights)))
 
 
 def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> _Batch:
@@ -301,48 +320,6 @@ def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> 
     inputs, targets = (side.padded(members, rows, width) for side in pairs)
     source, target = (side.tokens(members) for side in pairs)
     return _Batch(inputs, targets, ExampleCounts(target, source, len(members)))
-
-
-def _dataset(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
-    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and a target token's weight, float32 []."""
-    ids = tf.TensorSpec([None, None], tf.int32)
-
-    def begin() -> Iterator[Element]:
-        keep_freed_memory()  # which TensorFlow has just turned off
-        return _until_exit(elements())
-
-    data = tf.data.Dataset.from_generator(begin, output_signature=(ids, ids, tf.TensorSpec([], tf.float32)))
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return data.map(_with_weights).with_options(options)
-
-
-def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
-    """Ends `elements` before Python exits: TensorFlow's prefetching thread would wait for it for ever."""
-    stop, busy = threading.Event(), threading.Lock()
-
-    def end() -> None:
-        stop.set()
-        with busy:
-            pass
-        time.sleep(0.1)  # for TensorFlow to request one more element and find the end
-
-    atexit.register(end)
-    try:
-        while not stop.is_set():
-            with busy:
-                element = next(elements, None)
-            if element is None:
-                break
-            yield element
-    finally:
-        if not stop.is_set():
-            atexit.unregister(end)
-
-
-def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weight: tf.Tensor) -> tuple:
-    weights = tf.cast(targets != 0, tf.float32) * weight
-    return {"inputs": inputs, "targets": targets}, targets, weights
 
 
 def _generator(seed: int, *stream: int) -> np.random.Generator:

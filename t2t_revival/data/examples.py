@@ -126,6 +126,14 @@ def parse(blocks: list[Block]) -> Pairs:
     )
 
 
+def parse_weights(blocks: list[Block]) -> np.ndarray:
+    """Returns the weights of the n examples of some blocks, float32 [n]; those without one have 1."""
+    feature = {"weight": tf.io.FixedLenFeature([], tf.float32, default_value=1.0)}
+    with tf.device("CPU:0"):
+        found = [tf.io.parse_example(block.records, feature)["weight"].numpy() for block in blocks]
+    return np.concatenate(found)
+
+
 def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """Reads at most `max_pairs`: the first pairs of each shard, evenly many, but at least one of each.
 

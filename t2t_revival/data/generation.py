@@ -223,7 +223,10 @@ class _Generation:
             return plan
         self.rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         langs = source.source_lang, source.target_lang
-        return Metadata(self.spec.name, source.name, *langs, pairs, clean=bool(self.spec.clean))
+        weighted = source.weights(0, 1) is not None
+        return Metadata(
+            self.spec.name, source.name, *langs, pairs, clean=bool(self.spec.clean), weighted=weighted
+        )
 
     def changed_source(self, change: str) -> T2TError:
         return T2TError(

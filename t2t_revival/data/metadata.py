@@ -114,6 +114,7 @@ class Metadata:
     vocab_size: int = 0
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
+    weighted: bool = False  # whether examples of train have weights
     corpora: dict[str, float] = field(
         default_factory=dict
     )  # of a mixture: name -> weight; see `data.mixture`

@@ -138,6 +138,9 @@ class CorpusSource(Source):
             inputs, targets = (target, source) if self._corpus.swapped else (source, target)
             yield (tagged([inputs], self._corpus.tag)[0] if self._corpus.tag else inputs), targets
 
+    def weights(self, start: int, stop: int) -> Iterator[float] | None:
+        return self.wrapped.weights(start, stop)
+
     def check(self) -> None:
         self.wrapped.check()
 

@@ -66,7 +66,8 @@ def generate_mixture(
     Raises:
         T2TError: as `generate`; no corpus has a dev split; the data_dir holds data that is no mixture.
     """
-    assert spec.data_source
+    data_source = spec.data_source
+    assert data_source
     progress = progress or (lambda stage, done, total: None)
     tmp_dir = tmp_dir or data_dir / "tmp"
     work_dir = unfinished_dir(data_dir, spec.name)
@@ -79,9 +80,9 @@ def generate_mixture(
             corpus.name: CorpusSource(make_source(corpus, tmp_dir), corpus) for corpus in mixture.corpora
         }
         progress("reading", 0, 0)
-        mixed = MixtureSource(spec.data_source, mixture, sources)
+        mixed = MixtureSource(data_source, mixture, sources)
         if DEV not in mixed.splits():
-            raise T2TError(f"--data_source={spec.data_source}: no corpus has a dev split; one must have it")
+            raise T2TError(f"--data_source={data_source}: no corpus has a dev split; one must have it")
         if plan:
             vocabulary = data_dir / plan.vocab_file
         else:
@@ -91,7 +92,7 @@ def generate_mixture(
             progress(f"corpus {corpus.name}: {sources[corpus.name].name}", 0, 0)
             own = _corpus_spec(spec, corpus, sources[corpus.name], vocabulary)
             corpora[corpus.name] = generate(own, data_dir, tmp_dir, progress, shard_runner)
-        metadata = summed(spec.name, _lasting_name(spec.data_source, mixed), mixture, corpora)
+        metadata = summed(spec.name, _lasting_name(data_source, mixed), mixture, corpora)
         metadata.save(metadata_path(data_dir, spec.name))
         return metadata
 
@@ -147,10 +148,8 @@ def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path
 def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Metadata]) -> Metadata:
     """Returns the metadata of a mixture, given those of its corpora."""
     first = next(iter(corpora.values()))
-    languages = {
-        side: ",".join(dict.fromkeys(getattr(each, side) for each in corpora.values()))
-        for side in ("source_lang", "target_lang")
-    }
+    source_langs = dict.fromkeys(each.source_lang for each in corpora.values())
+    target_langs = dict.fromkeys(each.target_lang for each in corpora.values())
     splits = [split for split in SPLITS if any(split in each.splits for each in corpora.values())]
     counts = {
         split: [each.splits[split] for each in corpora.values() if split in each.splits] for split in splits
@@ -163,7 +162,9 @@ def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Met
         splits={split: sum(found, SplitCounts()) for split, found in counts.items()},
         corpora=mixture.weights({name: each.splits[TRAIN].examples for name, each in corpora.items()}),
         tags=mixture.tags,
-        **languages,
+        weighted=any(each.weighted for each in corpora.values()),
+        source_lang=",".join(source_langs),
+        target_lang=",".join(target_langs),
     )
 
 

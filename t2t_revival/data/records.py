@@ -1,7 +1,8 @@
 """Shards: TFRecord files of `tf.train.Example`, as T2T writes them.
 
-Each example has two int64 lists, `inputs` and `targets`. Files are written and read without TensorFlow, so
-that worker processes start fast, and errors name the byte at which a shard is corrupt.
+Each example has two int64 lists, `inputs` and `targets`, and may have a float, its `weight`. Files are
+written and read without TensorFlow, so that worker processes start fast, and errors name the byte at which a
+shard is corrupt.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from t2t_revival.hints import remake_command
 from t2t_revival.utils.files import atomic_write
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
-LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
+LENGTH, CHECK, FLOAT = struct.Struct("<Q"), struct.Struct("<I"), struct.Struct("<f")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
 FAULT_BLOCK = 1024  # records in memory while a shard is verified
@@ -48,14 +49,19 @@ class Shards(list[Path]):
 
     Attributes:
         swapped: whether inputs and targets are swapped when they are read.
+        weighted: whether examples have weights.
         corpora: to which the shards belong, if the data is a mixture.
     """
 
     def __init__(
-        self, paths: Iterable[Path], swapped: bool = False, corpora: Sequence[CorpusShards] = ()
+        self,
+        paths: Iterable[Path],
+        swapped: bool = False,
+        corpora: Sequence[CorpusShards] = (),
+        weighted: bool = False,
     ) -> None:
         super().__init__(paths)
-        self.swapped, self.corpora = swapped, corpora
+        self.swapped, self.corpora, self.weighted = swapped, corpora, weighted
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:
@@ -88,9 +94,16 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     return [data_dir / shard for shard in names]
 
 
-def encode_example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
-    """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative."""
-    return _field(1, _feature(b"inputs", inputs) + _feature(b"targets", targets))
+def encode_example(inputs: Sequence[int], targets: Sequence[int], weight: float | None = None) -> bytes:
+    """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative.
+
+    With a weight, it also has the float list `weight` of one number.
+    """
+    features = _feature(b"inputs", inputs) + _feature(b"targets", targets)
+    if weight is not None:
+        floats = _field(2, _field(1, FLOAT.pack(weight)))
+        features += _field(1, _field(1, b"weight") + _field(2, floats))
+    return _field(1, features)
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:

@@ -8,6 +8,7 @@ nothing when it is created, streams its pairs, and can be pickled.
 from __future__ import annotations
 
 import hashlib
+import math
 import tempfile
 from collections.abc import Iterator
 from functools import cached_property
@@ -71,7 +72,8 @@ class SampleSource(Source):
 class FolderSource(Source):
     r"""Aligned plain text, one sentence per line; UTF-8, optionally .gz.
 
-    Only "\n" ends a line; a "\r" before it and a byte order mark are removed.
+    A file train.weights may have a number for each pair of train. Only "\n" ends a line; a "\r" before it and
+    a byte order mark are removed.
     """
 
     kind = "folder"
@@ -92,6 +94,31 @@ class FolderSource(Source):
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         source_lines, target_lines = (text_lines(side, start, stop) for side in self._sides[split])
         yield from zip(source_lines, target_lines, strict=True)
+
+    def weights(self, start: int, stop: int) -> Iterator[float] | None:
+        return None if self._weights is None else map(float, text_lines(self._weights, start, stop))
+
+    @cached_property
+    def _weights(self) -> IndexedFile | None:
+        """The file train.weights; raises T2TError if it does not fit train, or has something else in it."""
+        file = self._file("train", "weights")
+        if not file.exists():
+            return None
+        index, pairs = self._index(file), self.count("train")
+        if index.lines != pairs:
+            raise T2TError(f"{file} has {index.lines} lines, and train has {pairs} pairs: write one for each")
+        total = 0.0
+        for number, line in enumerate(text_lines(index, 0, pairs), start=1):
+            try:
+                weight = float(line)
+            except ValueError:
+                weight = math.nan
+            if not 0 <= weight < math.inf:
+                raise T2TError(f"{file}, line {number}: {line!r} is not a number of 0 or more")
+            total += weight
+        if not total:
+            raise T2TError(f"{file}: all weights are 0, so that nothing would be learned")
+        return index
 
     def check(self) -> None:
         if not self._folder.is_dir():
@@ -129,6 +156,7 @@ class FolderSource(Source):
 
     def _packed_files(self) -> list[Path]:
         files = [self._file(split, lang) for split in SPLITS for lang in (self.source_lang, self.target_lang)]
+        files.append(self._file("train", "weights"))
         return [file for file in files if file.exists() and file.suffix == ".gz"]
 
     def _index(self, file: Path) -> IndexedFile:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def pair_keys(blocks: Sequence[Block], shards: Sequence[Path], seed: int) -> np.
     """Returns a random number for each of the n pairs in some blocks of `shards`: uint64 [n]."""
 
     @cache
-    def of_shards(epoch: int) -> dict[Path, np.uint64]:
+    def of_shards(epoch: int) -> dict[Path, Any]:
         start = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
         return dict(zip(shards, _random(start, np.arange(len(shards))), strict=True))
 

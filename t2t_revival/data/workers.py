@@ -21,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import compress, islice
+from itertools import compress, islice, repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -218,7 +218,9 @@ def _ctrl_c_later() -> Iterator[list[Any]]:
     A second Ctrl-C does not wait.
     """
     received: list[Any] = []
-    if threading.current_thread() is not threading.main_thread():
+    handler = signal.getsignal(signal.SIGINT)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not (in_main_thread and callable(handler)):  # or Ctrl-C is ignored, as by a job in the background
         yield received
         return
 
@@ -226,12 +228,12 @@ def _ctrl_c_later() -> Iterator[list[Any]]:
         received.append(frame)
         signal.signal(signal.SIGINT, handler)
 
-    handler = signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, note)
     try:
         yield received
     finally:
         signal.signal(signal.SIGINT, handler)
-    if received and callable(handler):
+    if received:
         handler(signal.SIGINT, received[0])
 
 
@@ -301,13 +303,15 @@ def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> S
     lengths: Counter[int] = Counter()
     source_tokens = target_tokens = 0
     pairs = read_pairs(context.source, task.split, task.start, task.stop)
+    weights = context.source.weights(task.start, task.stop) if task.split == "train" else None
+    weighted = zip(pairs, repeat(None) if weights is None else weights, strict=weights is not None)
     rules = rule_numbers(task.rules, task.start, task.stop)
     to_keep = (rule == KEPT for rule in rules)
-    while chunk := list(islice(pairs, CHUNK)):
-        kept = [pair for pair in compress(chunk, to_keep) if not has_empty_side(*pair)]
-        sides = [context.vocabulary.encode_batch([pair[side] for pair in kept]) for side in (0, 1)]
-        for inputs, targets in zip(*sides, strict=True):
-            examples.append(encode_example([*inputs, EOS], [*targets, EOS]))
+    while chunk := list(islice(weighted, CHUNK)):
+        kept = [(pair, weight) for pair, weight in compress(chunk, to_keep) if not has_empty_side(*pair)]
+        sides = [context.vocabulary.encode_batch([pair[side] for pair, _ in kept]) for side in (0, 1)]
+        for inputs, targets, (_, weight) in zip(*sides, kept, strict=True):
+            examples.append(encode_example([*inputs, EOS], [*targets, EOS], weight))
             source_tokens += len(inputs) + 1
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1

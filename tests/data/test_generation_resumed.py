@@ -42,7 +42,9 @@ def test_ctrl_c_ends_the_pool_and_leaves_no_temporary_file(corpus, tmp_path, mon
     assert metadata.splits["train"].examples == 300
 
 
-def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(corpus, tmp_path, monkeypatch):
+def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(
+    corpus, tmp_path, monkeypatch, request
+):
     interrupted = []
 
     def wait_interrupted(pending, *arguments):
@@ -56,6 +58,8 @@ def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(corpus
         return wait(pending, *arguments)
 
     wait = workers.wait
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     monkeypatch.setattr(workers, "wait", wait_interrupted)
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 100)
     monkeypatch.setattr(workers, "cores", lambda: 2)

@@ -1,0 +1,59 @@
+"""Batches made in Python as a `tf.data.Dataset`."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.utils.host_memory import keep_freed_memory
+
+Element = tuple[np.ndarray, np.ndarray, np.ndarray]  # inputs, targets, weights of a row's tokens, or of all
+
+
+def dataset_of(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
+    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and weights, float32 [n] or [1]."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    def begin() -> Iterator[Element]:
+        keep_freed_memory()  # which TensorFlow has just turned off
+        return _until_exit(elements())
+
+    data = tf.data.Dataset.from_generator(
+        begin, output_signature=(ids, ids, tf.TensorSpec([None], tf.float32))
+    )
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return data.map(_with_weights).with_options(options)
+
+
+def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
+    """Ends `elements` before Python exits: TensorFlow's prefetching thread would wait for it for ever."""
+    stop, busy = threading.Event(), threading.Lock()
+
+    def end() -> None:
+        stop.set()
+        with busy:
+            pass
+        time.sleep(0.1)  # for TensorFlow to request one more element and find the end
+
+    atexit.register(end)
+    try:
+        while not stop.is_set():
+            with busy:
+                element = next(elements, None)
+            if element is None:
+                break
+            yield element
+    finally:
+        if not stop.is_set():
+            atexit.unregister(end)
+
+
+def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tuple:
+    weights = tf.cast(targets != 0, tf.float32) * weights[:, None]
+    return {"inputs": inputs, "targets": targets}, targets, weights

@@ -1,0 +1,176 @@
+"""Lists of corpora: `--data_source` and YAML files, their faults, and the source of a corpus."""
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_revival.data.mixture import Corpus, CorpusSource, Mixture, is_mixture, parse
+from t2t_revival.data.sources import FolderSource
+from t2t_revival.errors import T2TError
+from tests.support.line_corpus import sentences, write_corpus
+
+
+def yaml_file(tmp_path, text):
+    path = tmp_path / "corpora.yaml"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+def test_a_list_has_names_sources_and_weights():
+    mixture = parse(
+        "news=/data/news:3, talks=/data/ted:0.5,tfds:wmt14_translate/de-en:1,/data/web:2,hf:me/set:0"
+    )
+    assert mixture.corpora == (
+        Corpus("news", "/data/news", 3.0),
+        Corpus("talks", "/data/ted", 0.5),
+        Corpus("wmt14_translate-de-en", "tfds:wmt14_translate/de-en", 1.0),
+        Corpus("web", "/data/web", 2.0),
+        Corpus("me-set", "hf:me/set", 0.0),
+    )
+
+
+def test_what_is_a_list_and_what_one_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b=c").mkdir()
+    for data_source in ("sample", "wmt14", "tfds:a/b", "hf:a/b", "/data/news", "a,b=c"):
+        assert not is_mixture(data_source)
+    for data_source in ("news=a", "a,b", "sample,a", "corpora.yaml", "corpora.yml"):
+        assert is_mixture(data_source)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.from_regex(r"[A-Za-z0-9_-]+", fullmatch=True), st.from_regex(r"/[a-z/]+", fullmatch=True)
+        ),
+        min_size=1,
+        unique_by=lambda corpus: corpus[0],
+    ),
+    st.integers(1, 9),
+)
+def test_a_list_is_parsed_into_what_it_was_made_of(corpora, weight):
+    text = ",".join(f"{name}={source}:{weight}" for name, source in corpora)
+    assert parse(text).corpora == tuple(Corpus(*corpus, float(weight)) for corpus in corpora)
+
+
+def test_a_yaml_file_has_tags_limits_and_both_directions(tmp_path):
+    path = yaml_file(
+        tmp_path,
+        """
+        corpora:
+          - {name: news, source: news, weight: 2}
+          - {name: back, source: /data/back, weight: 1, tag: <bt>, limit: 50}
+          - {source: tfds:a/b, weight: 1, both_directions: true, tag: [<2de>, <2en>], languages: en-de}
+        """,
+    )
+    assert parse(str(path)).corpora == (
+        Corpus("news", str(tmp_path / "news"), 2.0),
+        Corpus("back", "/data/back", 1.0, "<bt>", 50),
+        Corpus("a-b", "tfds:a/b", 0.5, "<2de>", languages=("en", "de")),
+        Corpus("a-b_rev", "tfds:a/b", 0.5, "<2en>", languages=("en", "de"), swapped=True),
+    )
+
+
+def test_without_weights_all_examples_have_the_same_share_unless_there_is_a_temperature(tmp_path):
+    sizes = {"a": 100, "b": 10_000}
+    assert parse("a=x,b=y").weights(sizes) == sizes
+    path = yaml_file(tmp_path, "{temperature: 2, corpora: [{name: a, source: x}, {name: b, source: y}]}")
+    assert parse(str(path)).weights(sizes) == {"a": 10.0, "b": 100.0}
+    assert parse("a=x:3,b=y:1").weights(sizes) == {"a": 3.0, "b": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("data_source", "fault"),
+    [
+        ("a=x,a=y", "corpus 'a' is listed 2 times: name each once"),
+        ("a=x:1,b=y", "corpus 'b' has no weight: give all a weight, or none"),
+        ("a=x:0,b=y:0", "all weights are 0: give a corpus a weight above 0"),
+        ("a=x:-1,b=y:2", "corpus 'a': weight -1 is not a number of 0 or more"),
+        ("a=x:nan,b=y:2", "corpus 'a': weight nan is not a number of 0 or more"),
+        ("a=x:inf,b=y:2", "corpus 'a': weight inf is not a number of 0 or more"),
+        ("a=x,", "'' is not NAME=SOURCE:WEIGHT"),
+        ("a=,b=y", "'a=' is not NAME=SOURCE:WEIGHT"),
+        ("missing.yaml", "cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_faulty_list_is_an_error_that_quotes_it(data_source, fault):
+    with pytest.raises(T2TError) as error:
+        parse(data_source)
+    assert str(error.value).startswith(f"--data_source={data_source}: {fault}")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("corpora: [{source: x", "line 1: not valid YAML"),
+        ("a list", "the file: not a mapping of corpora, temperature"),
+        ("corpora: []", "it lists no corpora"),
+        ("corpora: [{name: a}]", "corpus 1: source is missing"),
+        (
+            "corpora: [{source: x}, {source: y, wieght: 3}]",
+            "corpus 2: unknown key 'wieght'; known are name, ",
+        ),
+        (
+            "corpora: [{source: x, weight: heavy}]",
+            "corpus 1: weight is 'heavy', of another kind than expected",
+        ),
+        ("corpora: [{source: x, limit: -3}]", "corpus 1: limit is -3, not a number of pairs"),
+        ("corpora: [{source: x, limit: true}]", "corpus 1: limit is True"),
+        ("corpora: [{source: x, tag: <a> b}]", "corpus 1: tag '<a> b' is not a text without spaces"),
+        (
+            "corpora: [{source: x, tag: <a>, both_directions: true}]",
+            "corpus 1: tag is '<a>', but its directions",
+        ),
+        (
+            "corpora: [{source: x, tag: [a, b]}]",
+            "corpus 1: tag is ['a', 'b'], but its directions need one tag",
+        ),
+        ("corpora: [{source: x, languages: ende}]", "corpus 1: languages is 'ende', not SOURCE-TARGET"),
+        ("corpora: [{name: a b, source: x}]", "corpus 'a b': a name consists of letters"),
+        ("{temperature: 0, corpora: [{source: x}]}", "temperature 0 is not a number above 0"),
+        ("{temperature: 2, corpora: [{source: x, weight: 1}]}", "it has weights and a temperature"),
+    ],
+)
+def test_a_faulty_file_is_an_error_that_names_the_entry(tmp_path, text, fault):
+    path = yaml_file(tmp_path, text)
+    with pytest.raises(T2TError) as error:
+        parse(str(path))
+    assert str(error.value).startswith(f"--data_source={path}: {fault}")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "corpora.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(T2TError, match=r"corpora.yaml: cannot be read \(it is not UTF-8\)"):
+        parse(str(path))
+
+
+def test_the_source_of_a_corpus_is_tagged_swapped_and_limited(tmp_path):
+    folder = write_corpus(tmp_path / "corpus", train=10)
+    pairs = list(sentences(10, seed="train"))
+    source = CorpusSource(
+        FolderSource(str(folder), "en", "de"), Corpus("a", "x", tag="<2en>", limit=4, swapped=True)
+    )
+    assert (source.count("train"), source.count("dev")) == (4, 20)
+    assert list(source.pairs("train", 1, 3)) == [
+        (f"<2en> {german}", english) for english, german in pairs[1:3]
+    ]
+    assert source.name == f"{folder}, tag <2en>, first 4 pairs of train, source and target swapped"
+    assert (source.source_lang, source.target_lang) == ("de", "en")
+
+
+def test_a_blank_source_stays_blank_and_dev_may_be_missing(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "train.en").write_text("a dog\n \n")
+    (folder / "train.de").write_text("ein Hund\nnichts\n")
+    source = CorpusSource(FolderSource(str(folder), "en", "de"), Corpus("a", "x", tag="<bt>"))
+    assert source.splits() == ("train",)
+    assert list(source.pairs("train", 0, 2)) == [("<bt> a dog", "ein Hund"), (" ", "nichts")]
+
+
+def test_tags_are_listed_once():
+    corpora = (Corpus("a", "x", tag="<2de>"), Corpus("b", "y"), Corpus("c", "z", tag="<2de>"))
+    assert Mixture(corpora).tags == ["<2de>"]
