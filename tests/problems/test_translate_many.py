@@ -1,0 +1,71 @@
+"""translate_many: languages of corpora, their tags, and what it refuses."""
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.errors import T2TError
+
+
+@pytest.fixture(autouse=True)
+def few_pairs(monkeypatch):
+    monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 40, "dev": 4, "test": 4})
+
+
+def many(data_source, **arguments):
+    return registry.problem("translate_many", data_source=data_source, **arguments)
+
+
+def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path):
+    problem = many("en-de=sample:1,fr-en=sample:1", vocab_size=400)
+    metadata = problem.generate_data(tmp_path)
+    assert (metadata.tags, metadata.source_lang, metadata.target_lang) == (
+        ["<2de>", "<2en>"],
+        "en,fr",
+        "de,en",
+    )
+    found = problem.corpora("dev", tmp_path)
+    english = [target for _, target in found["fr-en"].text("dev", tmp_path)]
+    assert [source for source, _ in found["en-de"].text("dev", tmp_path)] == [
+        f"<2de> {line}" for line in english
+    ]
+    assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train", tmp_path))
+
+
+def test_both_directions_of_a_corpus_and_a_tag_of_its_own(tmp_path):
+    path = tmp_path / "many.yaml"
+    path.write_text(
+        "corpora:\n"
+        "  - {name: pairs, languages: en-de, source: sample, weight: 2, both_directions: true}\n"
+        "  - {name: back, languages: en-fr, source: sample, weight: 1, tag: <2fr_bt>}\n"
+    )
+    problem = many(str(path), vocab_size=400)
+    metadata = problem.generate_data(tmp_path / "data")
+    assert metadata.tags == ["<2de>", "<2en>", "<2fr_bt>"]
+    assert metadata.corpora == {"pairs": 1.0, "pairs_rev": 1.0, "back": 1.0}
+    corpora = problem.corpora("dev", tmp_path / "data")
+    forward, reverse = (list(corpora[name].text("dev", tmp_path / "data")) for name in ("pairs", "pairs_rev"))
+    assert [(f"<2en> {target}", source.removeprefix("<2de> ")) for source, target in forward] == reverse
+
+
+def test_one_source_is_refused(tmp_path):
+    for data_source in ("sample", None):
+        with pytest.raises(T2TError, match="problem translate_many needs corpora of several languages"):
+            many(data_source).generate_data(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_corpus_without_languages_is_refused(tmp_path):
+    with pytest.raises(T2TError, match=r"corpus 'news': its languages are not known: name it after them"):
+        many("news=sample").generate_data(tmp_path / "data")
+
+
+def test_other_problems_have_languages_of_their_own(tmp_path):
+    path = tmp_path / "many.yaml"
+    path.write_text("corpora: [{languages: en-de, source: sample}]")
+    with pytest.raises(T2TError, match="corpus 'sample': languages are for problems of several"):
+        registry.problem("translate_ende", data_source=str(path)).generate_data(tmp_path / "data")
+
+
+def test_it_has_no_reverse():
+    with pytest.raises(T2TError, match="has no reverse"):
+        registry.problem("translate_many_rev")
