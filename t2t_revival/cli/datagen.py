@@ -19,6 +19,7 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
+            [--data_source="NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"|CORPORA.yaml]
             [--data_dir=DIR] [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
 
 Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing

@@ -9,7 +9,8 @@ SPLITS = ("train", "dev", "test")
 CHOICES = (
     "--data_source takes a folder with train.en train.de dev.en dev.de (or your languages), "
     "sample (built in), tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded), or "
-    "hf:OWNER/NAME/CONFIG (in the cache where HF_HOME points, or downloaded)"
+    "hf:OWNER/NAME/CONFIG (in the cache where HF_HOME points, or downloaded); several are a list "
+    "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"
 )
 
 

@@ -14,6 +14,7 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import command, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.data.metadata import Metadata, unfinished_dir
+from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
@@ -52,7 +53,8 @@ def define(values: flags.FlagValues) -> None:
         tmp_dir="Folder for unpacked files; by default inside data_dir.",
         data_source="Source of sentence pairs: a folder with train.en train.de dev.en dev.de "
         "[test.en test.de] (for your languages; .gz too), sample, wmt14, tfds:NAME/CONFIG, or "
-        "hf:OWNER/NAME/CONFIG (or hf:FOLDER, in a format of Hugging Face datasets). Source of "
+        "hf:OWNER/NAME/CONFIG (or hf:FOLDER, in a format of Hugging Face datasets); several corpora as "
+        "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT, or a .yaml file of them. Source of "
         "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
         "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
         vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
@@ -176,18 +178,28 @@ def generate_data(
             generate = partial(problem.generate_data, folder, progress=partial(show_generation, bar))
             return generate(shard_runner=shard_runner) if shard_runner else generate()
         except KeyboardInterrupt:
-            kept = unfinished_dir(folder, problem.dataset_filename())
-            if kept.is_dir():
-                bar.note(
-                    f"finished shards are kept, and listed in {kept}: the same command resumes after them"
-                )
+            name = problem.dataset_filename()
+            for kept in (
+                unfinished_dir(folder, name),
+                *folder.glob(unfinished_dir(folder, f"{name}.*").name),
+            ):
+                if kept.is_dir():
+                    bar.note(
+                        f"finished shards are kept, and listed in {kept}: the same command resumes after them"
+                    )
             raise
 
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Returns whether the source of a problem's data is TensorFlow Datasets, which imports TensorFlow."""
     source = str(problem.data_source or getattr(problem, "default_source", "wmt14"))
-    return source == "wmt14" or source.startswith("tfds:")
+    corpora = (
+        problem.mixture(source).corpora
+        if isinstance(problem, Text2TextProblem) and is_mixture(source)
+        else ()
+    )
+    sources = [corpus.source for corpus in corpora] or [source]
+    return any(each == "wmt14" or each.startswith("tfds:") for each in sources)
 
 
 def show_generation(bar: ProgressBar, stage: str, done: int, total: int) -> None:
