@@ -60,7 +60,7 @@ def rows_of(side: Side) -> list[list[int]]:
 
 def keys_of(count: int, epoch: int = 0, shard: int = 0) -> np.ndarray:
     shards = [Path("a"), Path("b")]
-    return pair_keys([Block(shards[shard], [b""] * count, 0)], shards, 5, epoch)
+    return pair_keys([Block(shards[shard], [b""] * count, 0, epoch)], shards, 5)
 
 
 def hparams(dropout: float, **changes: object) -> HParams:
@@ -160,14 +160,14 @@ def test_a_pair_that_would_be_too_long_keeps_its_segmentation(vocabulary: TextEn
 
 def test_keys_are_those_of_the_places_in_shards() -> None:
     shards = [Path("a"), Path("b")]
-    first, second = Block(shards[0], [b""] * 6, 0), Block(shards[1], [b""] * 3, 4)
-    keys = pair_keys([first, second], shards, -7, 2)
+    first, second = Block(shards[0], [b""] * 6, 0, 2), Block(shards[1], [b""] * 3, 4, 2)
+    keys = pair_keys([first, second], shards, -7)
     assert keys.dtype == np.uint64
     assert len(set(keys.tolist())) == 9
-    np.testing.assert_array_equal(pair_keys([second], shards, -7, 2), keys[6:])
-    np.testing.assert_array_equal(pair_keys([Block(shards[0], [b""] * 2, 3)], shards, -7, 2), keys[3:5])
+    np.testing.assert_array_equal(pair_keys([second], shards, -7), keys[6:])
+    np.testing.assert_array_equal(pair_keys([Block(shards[0], [b""] * 2, 3, 2)], shards, -7), keys[3:5])
     for seed, epoch in ((-6, 2), (-7, 3), (2, -7 % 2**63)):
-        assert not np.isin(pair_keys([first], shards, seed, epoch), keys).any()
+        assert not np.isin(pair_keys([first._replace(epoch=epoch)], shards, seed), keys).any()
 
 
 def test_random_numbers_are_splitmix64s() -> None:
