@@ -223,8 +223,19 @@ class BackTranslation(DecodedBlocks):
     def _pairs(self) -> Iterator[tuple[int, tuple[str, str]]]:
         """Yields the lines that were decoded, each with its output, by a number of its own."""
         for place, block in enumerate(self.blocks()):
-            sides = (text_lines(path.read_bytes(), str(path)) for path in (block.inputs, block.outputs))
-            yield from enumerate(zip(*sides, strict=True), start=place * self.block_lines + 1)
+            yield from enumerate(_read_block(block), start=place * self.block_lines + 1)
+
+
+def _read_block(block: SplitFiles) -> list[tuple[str, str]]:
+    again = f"remove {block.outputs}, and the block is decoded again"
+    try:
+        sides = [text_lines(path.read_bytes(), str(path)) for path in (block.inputs, block.outputs)]
+    except OSError as error:
+        raise T2TError(f"{error.filename}: {error.strerror}; {again}") from error
+    texts, outputs = sides
+    if len(texts) != len(outputs):
+        raise T2TError(f"{block.outputs}: {len(outputs)} lines for {len(texts)} inputs; {again}")
+    return list(zip(texts, outputs, strict=True))
 
 
 def _can_be_decoded(line: str, translator: Translator) -> bool:

@@ -271,6 +271,26 @@ def test_a_full_disk_is_one_error_and_loses_nothing(
     assert corpus.make_corpus()
 
 
+def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    corpus.decode(translator(), Shard())
+    block = corpus.blocks()[1]
+    for path, content, fault in (
+        (block.outputs, b"DER HUND\n", r"00001.outputs: 1 lines for 3 inputs; remove .*00001.outputs, and "),
+        (
+            block.inputs,
+            None,
+            r"00001.inputs: No such file or directory; remove .*00001.outputs, and the block",
+        ),
+    ):
+        path.write_bytes(content) if content else path.unlink()
+        with pytest.raises(T2TError, match=fault):
+            corpus.make_corpus()
+    block.outputs.unlink()
+    made(corpus, translator())
+    assert lines(corpus.folder / "train.de") == LINES
+
+
 @pytest.mark.parametrize(
     ("problem", "names"),
     [
