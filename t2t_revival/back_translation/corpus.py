@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ANOTHER = "give another --corpus_dir"
 NO_NOISE = "none"
+CHUNK = 10_000  # lines that are read at once
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ class MonolingualText:
         """
         count, digest = 0, hashlib.sha256()
         for file in files:
-            before = count
-            for line in read_text(file):
-                digest.update(to_bytes([line]))
-                count += 1
+            before, lines = count, read_text(file)
+            while chunk := list(islice(lines, CHUNK)):
+                digest.update(to_bytes(chunk))
+                count += len(chunk)
             if count == before:
                 raise T2TError(f"{file}: the file is empty; leave it out")
         return cls(files, count, f"sha256:{digest.hexdigest()[:16]}")

@@ -18,6 +18,7 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.distillation.teachers import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.problems.reversed import one_way
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run
 
@@ -115,6 +116,7 @@ def _corpus(values: flags.FlagValues, model_dir: Path, run: Run) -> BackTranslat
     problem = problem_flags.require_text(registry.problem(run.problem))
     options, noise = _options(values, run), _noise(values)
     model = TrainedModel(model_dir, select_checkpoint(model_dir, values.checkpoint, warn_of_corruption))
+    say(f"reading {', '.join(values.mono)}")
     try:
         text = MonolingualText.open([Path(file).expanduser() for file in values.mono])
     except OSError as error:
@@ -160,12 +162,12 @@ def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> 
 def _next(corpus: BackTranslation) -> str:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
-    forward = name.removesuffix(registry.REVERSED)
-    if forward == name:
-        forward += registry.REVERSED
+    forward = (
+        name.removesuffix(registry.REVERSED) if corpus.problem.was_reversed else name + registry.REVERSED
+    )
     return command_line(
         "t2t-datagen",
-        problem=forward,
+        problem="PROBLEM" if one_way(type(corpus.problem)) else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",
         data_dir="DATA_DIR",
         t2t_usr_dir=registry.usr_dir_of(name),

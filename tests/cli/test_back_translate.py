@@ -19,6 +19,17 @@ from t2t_revival.utils import checked_json
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
 DECODED = [LINES[number] for number in (0, 2, 4)]
+PROBLEM = """
+from t2t_revival import registry
+from t2t_revival.problems import Text2TextProblem
+
+@registry.register_problem
+class UsrLower(Text2TextProblem):
+    source_lang, target_lang = "cs", "de"
+
+    def preprocess(self, line, tokenized=False):
+        return line.lower()
+"""
 
 
 @pytest.fixture
@@ -103,6 +114,25 @@ def test_a_reversed_problem_is_reversed_again(
     assert run(*flags) == 0
     assert "next: t2t-datagen --problem=translate_ende --data_source" in capsys.readouterr().out
     assert lines(tmp_path / "it is back" / "train.de") == DECODED
+
+
+def test_the_other_direction_of_a_problem_without_a_reverse(
+    flags: list[str],
+    out: Path,
+    tmp_path: Path,
+    packages: None,
+    loads: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    package = tmp_path / "usr_lower"
+    package.mkdir()
+    (package / "__init__.py").write_text(PROBLEM)
+    Run(**{**vars(Run.load(out)), "problem": "usr_lower"}).save(out)
+    assert run(*flags, f"--t2t_usr_dir={package}") == 0
+    hint = capsys.readouterr().out.splitlines()[-1]
+    assert hint.startswith("next: t2t-datagen --problem=PROBLEM --data_source=")
+    assert hint.endswith(f" --t2t_usr_dir={package}")
+    assert lines(tmp_path / "it is back" / "train.cs") == DECODED
 
 
 def test_methods(flags: list[str], tmp_path: Path, loads: list[str]) -> None:
