@@ -15,6 +15,7 @@ PACKAGE = (ROOT / "t2t_revival" / "__init__.py").read_text(encoding="utf-8")
 COMMANDS = (
     "attention",
     "avg_all",
+    "back_translate",
     "bleu",
     "datagen",
     "decoder",

@@ -31,6 +31,7 @@ LOW_TO_HIGH = (
     "experiment",
     "reproduction",
     "distillation",
+    "back_translation",
     "cli",
 )
 LOOK_UP = "registry"  # imports what registers itself, at the first look-up

@@ -1,4 +1,4 @@
-"""Random access to the lines of large files."""
+"""The lines of large files: random access, and in order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import shutil
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -34,13 +35,28 @@ def index_text(path: Path, shown: Path) -> IndexedFile:
             if (number - 1) % INDEX_STEP == 0:
                 offsets.append(offset)
             offset += len(line)
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise T2TError(
-                    f"{shown}, line {number}: not UTF-8 ({error.reason}); convert the file"
-                ) from error
+            _decoded(line, shown, number)
     return IndexedFile(path, number, tuple(offsets))
+
+
+def _decoded(line: bytes, shown: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise T2TError(f"{shown}, line {number}: not UTF-8 ({error.reason}); convert the file") from error
+
+
+def read_text(path: Path) -> Iterator[str]:
+    """Yields the lines of a text file, plain or .gz, without line ends and byte order mark.
+
+    Raises:
+        T2TError: a line is not UTF-8, or the .gz file is corrupt.
+        OSError: the file cannot be read.
+    """
+    with _unpacking(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
+        for number, line in enumerate(content, start=1):
+            plain = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            yield _decoded(plain, path, number).removesuffix("\n").removesuffix("\r")
 
 
 def numbered_lines(file: IndexedFile, start: int, stop: int) -> Iterator[bytes]:
@@ -69,8 +85,13 @@ def plain_or_packed(plain: Path) -> Path:
 def unpack(packed: Path, plain: Path) -> None:
     """Unpacks a .gz file, atomically."""
     plain.parent.mkdir(parents=True, exist_ok=True)
+    with _unpacking(packed), gzip.open(packed) as content, atomic_write(plain) as file:
+        shutil.copyfileobj(content, file, 1 << 20)
+
+
+@contextmanager
+def _unpacking(packed: Path) -> Iterator[None]:
     try:
-        with gzip.open(packed) as content, atomic_write(plain) as file:
-            shutil.copyfileobj(content, file, 1 << 20)
+        yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise T2TError(f"{packed}: corrupt gzip file: {error}; put a valid copy back") from error

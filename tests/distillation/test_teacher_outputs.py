@@ -16,6 +16,7 @@ from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Finished, Text2TextProblem
+from t2t_revival.utils import checked_json
 
 MakeOutputs = Callable[..., TeacherOutputs]
 MakeTranslator = Callable[..., Any]
@@ -121,6 +122,21 @@ def test_a_folder_holds_outputs_of_one_kind(
     for call in (other.are_complete, lambda: other.decode(translator(), Shard())):
         with pytest.raises(T2TError, match=f"holds outputs with {fault}.*: give another --distilled_dir"):
             call()
+
+
+def test_a_folder_of_a_version_with_fewer_options(
+    make_outputs: MakeOutputs, translator: MakeTranslator
+) -> None:
+    outputs = make_outputs()
+    outputs.decode(translator(), Shard())
+    path = outputs.folder / "origin.json"
+    origin = checked_json.load(path, "")
+    del origin["early_stopping"]
+    checked_json.save(path, origin)
+    assert outputs.are_complete()
+    other = dataclasses.replace(outputs, options=DecodeHParams(beam_size=3, early_stopping=True))
+    with pytest.raises(T2TError, match="holds outputs with early_stopping=False, not True"):
+        other.are_complete()
 
 
 def test_nothing_to_decode(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:

@@ -9,6 +9,7 @@ from t2t_revival import registry
 from t2t_revival.cli import (
     attention,
     avg_all,
+    back_translate,
     decoder,
     distill,
     exporter,
@@ -148,6 +149,7 @@ def proposed_import(main, arguments, capsys):
         (avg_all.main, ["--model_dir={}"]),
         (translate_all.main, ["--model_dir={}", "--source=x"]),
         (attention.main, ["--output_dir={}", "--input=x"]),
+        (back_translate.main, ["--model_dir={}", "--mono=x", "--corpus_dir=y"]),
         (distill.main, ["--teacher={}", "--hparams_set=student_tiny"]),
     ],
 )

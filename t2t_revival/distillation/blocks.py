@@ -1,0 +1,202 @@
+"""Blocks of lines, each decoded once, by one process or by several that share a folder.
+
+FOLDER/origin.json                 all that the outputs depend on, and the number of lines
+FOLDER/decoded/00000.inputs        the lines of a block
+FOLDER/decoded/00000.outputs       their outputs; a block with this file is complete
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from t2t_revival.decoding.batching import DecodingProgress
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import part_file
+from t2t_revival.decoding.resumable import OnNote, translate_lines
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.distillation.teachers import TrainedModel
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.decoded import SplitFiles
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import exclusive_lock, writing
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
+BLOCK_LINES = 5000  # several windows of batches that are sorted by length
+NOT_PLAIN = ("return_beams", "write_beam_scores")  # make a line of more than one output
+OnLines = Callable[[int, int], None]  # called with the lines that are done, and their total
+Prepare = Callable[[SplitFiles, int], tuple[Sequence[str], Sequence[str] | None]]
+
+
+@dataclass(frozen=True)
+class DecodedBlocks(abc.ABC):
+    """Outputs of lines in a folder, in blocks; they depend on nothing but `origin`.
+
+    Attributes:
+        folder: of the outputs; made if missing.
+        block_lines: lines of a block.
+        another: the remedy where the folder cannot be used, as in "give another --distilled_dir".
+    """
+
+    folder: Path
+    block_lines: int = field(default=BLOCK_LINES, kw_only=True)
+    another: ClassVar[str]
+
+    @abc.abstractmethod
+    def origin(self) -> dict[str, Any]:
+        """Everything that the outputs depend on, as JSON values by names for people."""
+
+    @abc.abstractmethod
+    def _prepare_folder(self) -> None:
+        """Checks or writes what the folder has beside the blocks, before the first decoding."""
+
+    def files(self, name: str) -> SplitFiles:
+        """The files of a block or of a split."""
+        return SplitFiles.beside(self.folder / "decoded" / f"{name}.outputs")
+
+    def stored(self) -> dict[str, Any] | None:
+        """The content of origin.json, which must be of these outputs; `None` before the first decoding.
+
+        Raises:
+            T2TError: the folder holds other outputs, or the file is corrupt.
+        """
+        path = self.folder / "origin.json"
+        if not path.exists():
+            return None
+        newer = dataclasses.asdict(DecodeHParams())  # options that an older version did not have, by default
+        stored = {**newer, **checked_json.load(path, f"restore a copy, or {self.another}")}
+        for name, value in self.origin().items():
+            if stored.get(name) != value:
+                raise T2TError(
+                    f"{self.folder} holds outputs with {name}={stored.get(name)}, not {value}: {self.another}"
+                )
+        return stored
+
+    def blocks(self) -> list[SplitFiles]:
+        """The files of all blocks, in order; none before the first decoding.
+
+        Raises:
+            T2TError: as `stored`.
+        """
+        lines = (self.stored() or {"lines": 0})["lines"]
+        return [self.files(f"{number:05}") for number in range(-(-lines // self.block_lines))]
+
+    def are_complete(self) -> bool:
+        """Returns whether all blocks are decoded.
+
+        Raises:
+            T2TError: as `stored`.
+        """
+        blocks = self.blocks()
+        return bool(blocks) and all(block.outputs.exists() for block in blocks)
+
+    def _decode_blocks(
+        self,
+        translator: Translator,
+        counts: Mapping[str, int],
+        prepare: Prepare,
+        shard: Shard,
+        on_lines: OnLines,
+        on_note: OnNote,
+        preprocessed: bool = False,
+    ) -> None:
+        """Decodes the blocks of one of several workers that are not complete.
+
+        Args:
+            translator: the model.
+            counts: numbers for origin.json; "lines" is that of all lines.
+            prepare: called with a block's files and the number of its first line, from 0. Writes the block's
+                inputs; returns them, with references to keep the outputs that are nearest to them, or `None`.
+            shard: the worker.
+            on_lines: called after each batch.
+            on_note: called with each line for people.
+            preprocessed: see `Translator.nbest`.
+
+        Raises:
+            T2TError: as `translate_lines`; the folder holds other outputs or cannot be written, or another
+                process is decoding one of the blocks.
+        """
+        self._begin(counts)
+        blocks, lines = self.blocks(), counts["lines"]
+        first, end = shard.bounds(len(blocks))
+        if shard.count > 1:
+            on_note(f"worker {shard.number} of {shard.count}: {end - first} of {len(blocks)} blocks")
+        first_line, end_line = first * self.block_lines, min(end * self.block_lines, lines)
+        try:
+            for block, start in zip(
+                blocks[first:end], range(first_line, end_line, self.block_lines), strict=True
+            ):
+                if block.outputs.exists():
+                    continue
+                with part_file(block.outputs, on_note) as output:
+                    inputs, references = prepare(block, start)
+                    left_out = min(self.block_lines, lines - start) - len(inputs)
+                    before = start - first_line + left_out
+                    translate_lines(
+                        translator,
+                        inputs,
+                        "the sources",
+                        output,
+                        preprocessed=preprocessed,
+                        first_line=start + 1,
+                        nearest_to=references,
+                        on_progress=partial(_report, on_lines, before, end_line - first_line),
+                        on_note=on_note,
+                    )
+        except KeyboardInterrupt as stop:
+            complete = sum(block.outputs.exists() for block in blocks)
+            if str(stop) or not complete:
+                raise
+            kept = f"{complete:,} of {len(blocks):,} blocks are complete and kept"
+            raise type(stop)(f"interrupted; {kept}; the same command resumes") from stop
+
+    def _begin(self, counts: Mapping[str, int]) -> None:
+        """Writes origin.json, unless another worker has; checks what is there."""
+        with writing(f"to {self.folder}", self.another):
+            (self.folder / "decoded").mkdir(parents=True, exist_ok=True)
+        with exclusive_lock(self.folder, None):
+            if self.stored():
+                return
+            self._prepare_folder()
+            with writing(f"to {self.folder}", self.another):
+                checked_json.save(self.folder / "origin.json", {**self.origin(), **counts})
+
+
+def check_plain(options: DecodeHParams) -> None:
+    """Checks that a line has one output and nothing else.
+
+    Raises:
+        T2TError: the options ask for more.
+    """
+    for name in NOT_PLAIN:
+        if getattr(options, name):
+            raise T2TError(f"decode_hparams: {name} is for t2t-decoder; leave it out")
+
+
+def option_values(options: DecodeHParams, models: Sequence[TrainedModel], fingerprint: str) -> dict[str, Any]:
+    """The options on which outputs depend, and the translations of a shortlist, by name.
+
+    Args:
+        options: how to decode.
+        models: one, or those of an ensemble; the first has the shortlist.
+        fingerprint: of their vocabulary.
+    """
+    values = dataclasses.asdict(options)
+    for name in (*NOT_PLAIN, "batch_size"):
+        del values[name]
+    if options.has_shortlist:
+        values["translations"] = Translations.load(models[0].output_dir, fingerprint).digest
+    return values
+
+
+def _report(on_lines: OnLines, before: int, total: int, progress: DecodingProgress) -> None:
+    """Reports the progress of a block whose worker has decoded or left out lines `before`."""
+    on_lines(before + progress.done, total)

@@ -1,0 +1,334 @@
+"""Corpora of back-translations: aligned sides, the same bytes however they are made, and refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.distillation.teachers import TrainedModel
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints import directory, file
+from tests.support.fake_translator import FakeTranslator
+
+LINES = [f"der Hund sieht {number} Häuser" for number in range(11)]
+TEXT = [LINES[0], "", *LINES[1:6], "   ", "Häuser und " * 30, f"  {LINES[6]} \r", *LINES[7:]]
+MakeCorpus = Callable[..., BackTranslation]
+MakeTranslator = Callable[..., FakeTranslator]
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data whose vocabulary the model has."""
+    root = tmp_path_factory.mktemp("back_translation")
+    for split in ("train", "dev"):
+        for language in ("en", "de"):
+            (root / f"{split}.{language}").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    problem = registry.problem("translate_ende", data_source=str(root), vocab_size=300)
+    problem.generate_data(root / "data")
+    return root / "data"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> TrainedModel:
+    """A checkpoint of no model."""
+    path = tmp_path / "model" / "model.ckpt-7.npz"
+    path.parent.mkdir()
+    file.save(path, {"model/weight": np.ones(3, np.float32)}, {"step": 7})
+    return TrainedModel(path.parent, directory.Checkpoint(7, False, path))
+
+
+@pytest.fixture
+def translator(data_dir: Path, model: TrainedModel) -> MakeTranslator:
+    """Makes a translator to capitals: (stop_after, translate)."""
+    return lambda **how: FakeTranslator(data_dir, model.checkpoint, **how)
+
+
+@pytest.fixture
+def make_corpus(tmp_path: Path, model: TrainedModel) -> MakeCorpus:
+    """Makes the corpus of that model in blocks of 4 lines: (its name, text, problem, other fields)."""
+
+    def make(
+        name: str = "back", text: list[str] = TEXT, problem: str = "translate_ende_rev", **fields: Any
+    ) -> BackTranslation:
+        mono = tmp_path / "mono.de"
+        mono.write_bytes("".join(f"{line}\n" for line in text).encode())
+        made = registry.problem(problem)
+        assert isinstance(made, Text2TextProblem)
+        settings = {"options": DecodeHParams(beam_size=3), "block_lines": 4, **fields}
+        text_of_file = MonolingualText.open([mono])
+        return BackTranslation(
+            tmp_path / name, model, made, "fingerprint", settings.pop("options"), text_of_file, **settings
+        )
+
+    return make
+
+
+def content(corpus: BackTranslation) -> dict[str, bytes]:
+    """All files by name, hidden ones too."""
+    return {
+        str(path.relative_to(corpus.folder)): path.read_bytes()
+        for path in corpus.folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def made(corpus: BackTranslation, translator: FakeTranslator, shard: Shard | None = None) -> dict[str, int]:
+    corpus.decode(translator, shard or Shard())
+    counts = corpus.make_corpus()
+    assert counts
+    return counts
+
+
+def test_each_line_that_can_be_decoded_has_its_output(
+    make_corpus: MakeCorpus, translator: MakeTranslator
+) -> None:
+    corpus = make_corpus()
+    assert corpus.stored_counts() is None
+    progress: list[tuple[int, int]] = []
+    corpus.decode(translator(), Shard(), lambda *done: progress.append(done))
+    counts = corpus.make_corpus()
+    assert counts == corpus.stored_counts() == {"lines": 14, "left_out": 3, "empty_outputs": 0, "pairs": 11}
+    assert lines(corpus.folder / "train.de") == LINES
+    assert lines(corpus.folder / "train.en") == [line.upper() for line in LINES]
+    assert [len(lines(block.inputs)) for block in corpus.blocks()] == [3, 3, 3, 2]
+    assert progress[0] == (1, 14), "the blank line of the first block"
+
+
+def test_empty_outputs_leave_no_line(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    def translate(line: str) -> str:
+        return "" if line in LINES[3:5] else line.upper()
+
+    corpus = make_corpus()
+    counts = made(corpus, translator(translate=translate))
+    assert counts == {"lines": 14, "left_out": 3, "empty_outputs": 2, "pairs": 9}
+    assert lines(corpus.folder / "train.de") == LINES[:3] + LINES[5:]
+    nothing = make_corpus("nothing")
+    nothing.decode(translator(translate=lambda line: ""), Shard())
+    with pytest.raises(T2TError, match="no output is left: 11 are empty"):
+        nothing.make_corpus()
+    assert not list(nothing.folder.glob("train.*"))
+
+
+def test_text_of_which_nothing_can_be_decoded(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus(text=["", " "] * 5)
+    corpus.decode(translator(), Shard())
+    with pytest.raises(T2TError, match="no output is left: 0 are empty"):
+        corpus.make_corpus()
+
+
+@pytest.mark.parametrize("batches", range(5))
+def test_interrupted_anywhere_it_ends_with_the_same_bytes(
+    make_corpus: MakeCorpus, translator: MakeTranslator, batches: int
+) -> None:
+    whole, resumed = (make_corpus(name, noise=WordNoise()) for name in ("whole", "resumed"))
+    made(whole, translator())
+    first, second = translator(stop_after=batches), translator()
+    with pytest.raises(KeyboardInterrupt) as stop:
+        resumed.decode(first, Shard())
+    assert bool(str(stop.value)) == bool(batches), "it says that blocks or lines are kept, if any are"
+    assert resumed.make_corpus() is None
+    made(resumed, second)
+    assert content(resumed) == content(whole)
+    assert sorted(first.decoded + second.decoded) == sorted(LINES), "no line is decoded twice"
+
+
+def test_an_interruption_between_blocks_says_how_many_are_kept(
+    make_corpus: MakeCorpus, translator: MakeTranslator
+) -> None:
+    with pytest.raises(KeyboardInterrupt, match="interrupted; 2 of 4 blocks are complete and kept; the same"):
+        make_corpus().decode(translator(stop_after=3), Shard())
+
+
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_workers_write_the_corpus_of_a_single_one(
+    make_corpus: MakeCorpus, translator: MakeTranslator, count: int
+) -> None:
+    whole, shared = (make_corpus(name, noise=WordNoise()) for name in ("whole", "shared"))
+    made(whole, translator())
+    found = []
+    for number in reversed(range(count)):
+        shared.decode(translator(), Shard(number, count))
+        found.append(shared.make_corpus())
+    assert found[0] is None
+    assert found[-1] == whole.stored_counts()
+    assert content(shared) == content(whole)
+
+
+def test_noise_is_that_of_each_line(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    plain, noised = make_corpus("plain"), make_corpus("noised", noise=WordNoise(seed=2))
+    made(plain, translator())
+    made(noised, translator())
+    assert lines(noised.folder / "train.de") == LINES
+    outputs = lines(noised.folder / "train.en")
+    assert outputs[:4] == [
+        WordNoise(seed=2).apply(line.upper(), number)
+        for line, number in zip(LINES[:4], (1, 2, 3, 5), strict=True)
+    ]
+    assert outputs != lines(plain.folder / "train.en")
+    again = dataclasses.replace(noised, noise=None)
+    fault = r"holds a corpus with noise drop=0.1,blank=0.1,swap=3,seed=2, not none: give another --corpus_dir"
+    with pytest.raises(T2TError, match=fault):
+        again.stored_counts()
+    (again.folder / "corpus.json").unlink()
+    assert again.stored_counts() is None
+    again.make_corpus()
+    assert content(again) == content(plain), "made of the same outputs"
+
+
+def test_a_corpus_that_is_complete_is_kept_and_one_that_lacks_a_file_is_made_again(
+    make_corpus: MakeCorpus, translator: MakeTranslator
+) -> None:
+    corpus = make_corpus()
+    counts, before = made(corpus, translator()), content(corpus)
+    times = [path.stat().st_mtime_ns for path in corpus.corpus_files]
+    assert corpus.make_corpus() == counts
+    assert [path.stat().st_mtime_ns for path in corpus.corpus_files] == times
+    corpus.corpus_files[0].unlink()
+    assert corpus.stored_counts() is None
+    assert corpus.make_corpus() == counts
+    assert content(corpus) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"text": ["der Hund sieht"]}, "monolingual=sha256:.*, not sha256:"),
+        ({"options": DecodeHParams(beam_size=2)}, "beam_size=3, not 2"),
+        ({"options": DecodeHParams(beam_size=3, sampling_method="random")}, "method=argmax, not random"),
+        ({"engine": "ctranslate2, int8"}, "engine=tensorflow, float32, not ctranslate2, int8"),
+        ({"block_lines": 5}, "block_lines=4, not 5"),
+        ({"problem": "translate_enfr_rev"}, "problem=translate_ende_rev, not translate_enfr_rev"),
+    ],
+)
+def test_a_folder_holds_outputs_of_one_kind(
+    make_corpus: MakeCorpus, translator: MakeTranslator, changes: dict[str, Any], fault: str
+) -> None:
+    made(make_corpus(), translator())
+    assert make_corpus(options=DecodeHParams(beam_size=3, batch_size=99)).stored_counts()
+    other = make_corpus(**changes)
+    for call in (other.stored_counts, lambda: other.decode(translator(), Shard())):
+        with pytest.raises(T2TError, match=f"back holds outputs with .*{fault}.*: give another --corpus_dir"):
+            call()
+
+
+def test_another_model_is_refused(
+    make_corpus: MakeCorpus, translator: MakeTranslator, model: TrainedModel
+) -> None:
+    corpus = make_corpus()
+    made(corpus, translator())
+    file.save(model.checkpoint.path, {"model/weight": np.zeros(3, np.float32)}, {"step": 7})
+    with pytest.raises(T2TError, match=r"holds outputs with model=model.ckpt-7.npz with weights .*, not "):
+        corpus.decode(translator(), Shard())
+
+
+def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    corpus.folder.mkdir()
+    (corpus.folder / "train.de.gz").write_bytes(b"the user's")
+    with pytest.raises(T2TError, match=r"train.de.gz exists, and is not of this command: give another"):
+        corpus.decode(translator(), Shard())
+    assert not (corpus.folder / "origin.json").exists()
+
+
+def test_a_folder_that_cannot_be_written(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    corpus.folder.touch()
+    with pytest.raises(T2TError, match=r"cannot write to .*; give another --corpus_dir"):
+        corpus.decode(translator(), Shard())
+
+
+def test_a_full_disk_is_one_error_and_loses_nothing(
+    make_corpus: MakeCorpus, translator: MakeTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make_corpus()
+    corpus.decode(translator(), Shard())
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(T2TError, match=r"cannot write to .*back: No space left on device"):
+            corpus.make_corpus()
+    assert not list(corpus.folder.glob("*train*"))
+    assert corpus.make_corpus()
+
+
+def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    corpus.decode(translator(), Shard())
+    block = corpus.blocks()[1]
+    for path, content, fault in (
+        (block.outputs, b"DER HUND\n", r"00001.outputs: 1 lines for 3 inputs; remove .*00001.outputs, and "),
+        (
+            block.inputs,
+            None,
+            r"00001.inputs: No such file or directory; remove .*00001.outputs, and the block",
+        ),
+    ):
+        path.write_bytes(content) if content else path.unlink()
+        with pytest.raises(T2TError, match=fault):
+            corpus.make_corpus()
+    block.outputs.unlink()
+    made(corpus, translator())
+    assert lines(corpus.folder / "train.de") == LINES
+
+
+@pytest.mark.parametrize(
+    ("problem", "names"),
+    [
+        ("translate_ende_rev", ("train.en", "train.de")),
+        ("translate_ende", ("train.de", "train.en")),
+        ("translate_enfr_rev", ("train.en", "train.fr")),
+    ],
+)
+def test_sides_are_named_by_languages(make_corpus: MakeCorpus, problem: str, names: tuple[str, str]) -> None:
+    assert tuple(path.name for path in make_corpus(problem=problem).corpus_files) == names
+
+
+def test_sides_without_languages_are_inputs_and_targets(make_corpus: MakeCorpus) -> None:
+    class Plain(Text2TextProblem):
+        pass
+
+    corpus = make_corpus()
+    forward = dataclasses.replace(corpus, problem=Plain())
+    assert [path.name for path in forward.corpus_files] == ["train.targets", "train.inputs"]
+    Plain.was_reversed = True
+    assert [path.name for path in forward.corpus_files] == ["train.inputs", "train.targets"]
+
+
+def test_a_corpus_is_of_text_and_of_one_output_a_line(make_corpus: MakeCorpus) -> None:
+    with pytest.raises(T2TError, match="the outputs of parse_wsj are no text"):
+        make_corpus(problem="parse_wsj")
+    with pytest.raises(T2TError, match="decode_hparams: return_beams is for t2t-decoder"):
+        make_corpus(options=DecodeHParams(return_beams=True))
+
+
+def test_text_of_several_files_plain_and_packed(tmp_path: Path) -> None:
+    (tmp_path / "one.de").write_bytes("\ufeffeins\r\nzwei".encode())
+    (tmp_path / "two.de.gz").write_bytes(gzip.compress("drei\n\nfünf\n".encode()))
+    text = MonolingualText.open([tmp_path / "one.de", tmp_path / "two.de.gz"])
+    assert list(text.lines()) == ["eins", "zwei", "drei", "", "fünf"]
+    (tmp_path / "same.de").write_text("eins\nzwei\ndrei\n\nfünf\n", encoding="utf-8")
+    same = MonolingualText.open([tmp_path / "same.de"])
+    assert (same.count, same.digest) == (text.count, text.digest) == (5, text.digest)
+    (tmp_path / "empty.de").touch()
+    with pytest.raises(T2TError, match=r"empty.de: the file is empty; leave it out"):
+        MonolingualText.open([tmp_path / "one.de", tmp_path / "empty.de"])

@@ -1,0 +1,218 @@
+"""`t2t-back-translate`: its flags, its end, its errors."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.cli import back_translate, datagen
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.training.run import Run
+from t2t_revival.utils import checked_json
+
+LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
+DECODED = [LINES[number] for number in (0, 2, 4)]
+PROBLEM = """
+from t2t_revival import registry
+from t2t_revival.problems import Text2TextProblem
+
+@registry.register_problem
+class UsrLower(Text2TextProblem):
+    source_lang, target_lang = "cs", "de"
+
+    def preprocess(self, line, tokenized=False):
+        return line.lower()
+"""
+
+
+@pytest.fixture
+def mono(tmp_path: Path) -> Path:
+    path = tmp_path / "mono.en.gz"
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in LINES).encode()))
+    return path
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replaces the search by outputs in capitals; collects the sampling methods of its calls."""
+    methods = []
+
+    def nbest(
+        translator: Translator,
+        lines: list[str],
+        on_outputs: Callable[[Mapping[int, Any]], None],
+        **_: Any,
+    ) -> list[list[Translation]]:
+        methods.append(translator.options.sampling_method)
+        outputs = [[Translation(line.upper(), -1.0)] for line in lines]
+        on_outputs(dict(enumerate(outputs)))
+        return outputs
+
+    monkeypatch.setattr(Translator, "nbest", nbest)
+    return methods
+
+
+def run(*flags: object) -> int:
+    return back_translate.main(["t2t-back-translate", *map(str, flags)])
+
+
+def failure(capsys: pytest.CaptureFixture[str], status: int) -> str:
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-back-translate: error: ")]
+    return line
+
+
+@pytest.fixture
+def flags(out: Path, mono: Path, tmp_path: Path) -> list[str]:
+    return [f"--model_dir={out}", f"--mono={mono}", f"--corpus_dir={tmp_path / 'it is back'}"]
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_corpus_and_the_next_command(
+    flags: list[str], tmp_path: Path, loads: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "it is back"
+    assert run(*flags) == 0
+    captured = capsys.readouterr()
+    assert lines(folder / "train.en") == DECODED
+    assert lines(folder / "train.de") == [line.upper() for line in DECODED]
+    *said, hint = captured.out.splitlines()
+    assert said == [
+        f"corpus    {folder / 'train.de'} of the model's outputs, {folder / 'train.en'} of the text",
+        "pairs     3 of 5 lines",
+        "left out  2 blank or longer than max_length, 0 with an empty output",
+    ]
+    words = shlex.split(hint.removeprefix("next: "))
+    assert words == [
+        "t2t-datagen",
+        "--problem=translate_ende_rev",
+        f"--data_source=parallel=FOLDER,back={folder}",
+        "--data_dir=DATA_DIR",
+    ]
+    assert datagen.command_flags()(words) == words[:1]
+    assert loads == ["argmax"]
+    assert run(*flags) == 0
+    assert capsys.readouterr().out == captured.out
+    assert loads == ["argmax"], "nothing is decoded again"
+
+
+def test_a_reversed_problem_is_reversed_again(
+    flags: list[str], out: Path, tmp_path: Path, loads: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Run(**{**vars(Run.load(out)), "problem": "translate_ende_rev"}).save(out)
+    assert run(*flags) == 0
+    assert "next: t2t-datagen --problem=translate_ende --data_source" in capsys.readouterr().out
+    assert lines(tmp_path / "it is back" / "train.de") == DECODED
+
+
+def test_the_other_direction_of_a_problem_without_a_reverse(
+    flags: list[str],
+    out: Path,
+    tmp_path: Path,
+    packages: None,
+    loads: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    package = tmp_path / "usr_lower"
+    package.mkdir()
+    (package / "__init__.py").write_text(PROBLEM)
+    Run(**{**vars(Run.load(out)), "problem": "usr_lower"}).save(out)
+    assert run(*flags, f"--t2t_usr_dir={package}") == 0
+    hint = capsys.readouterr().out.splitlines()[-1]
+    assert hint.startswith("next: t2t-datagen --problem=PROBLEM --data_source=")
+    assert hint.endswith(f" --t2t_usr_dir={package}")
+    assert lines(tmp_path / "it is back" / "train.cs") == DECODED
+
+
+def test_methods(flags: list[str], tmp_path: Path, loads: list[str]) -> None:
+    assert run(*flags, "--method=sampling", "--decode_hparams=sampling_temp=0.8,random_seed=3") == 0
+    origin = checked_json.load(tmp_path / "it is back" / "origin.json", "")
+    assert (origin["sampling_method"], origin["sampling_temp"], origin["random_seed"]) == ("random", 0.8, 3)
+    assert loads == ["random"]
+    noised = [*flags[:2], f"--corpus_dir={tmp_path / 'noised'}", "--method=noised", "--noise=drop=0.5,seed=1"]
+    assert run(*noised) == 0
+    assert loads == ["random", "argmax"]
+    noise = WordNoise(drop=0.5, seed=1)
+    assert lines(tmp_path / "noised" / "train.de") == [
+        noise.apply(line.upper(), number) for number, line in enumerate(DECODED, start=1)
+    ]
+
+
+def test_workers(flags: list[str], loads: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    shared = [*flags, "--decode_shards=2"]
+    assert run(*shared, "--worker_id=0") == 0  # which has none of one block
+    captured = capsys.readouterr()
+    assert captured.err.endswith("this worker is done; the last of the 2 to finish writes the corpus\n")
+    assert captured.out == ""
+    assert run(*shared, "--worker_id=1") == 0
+    assert "pairs     3 of 5 lines" in capsys.readouterr().out
+
+
+def test_other_noise_and_other_models_are_refused_before_decoding(
+    flags: list[str],
+    out: Path,
+    write_checkpoint: Callable[..., None],
+    loads: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(*flags) == 0
+    capsys.readouterr()
+    error = failure(capsys, run(*flags, "--method=noised"))
+    assert "holds a corpus with noise none, not drop=0.1,blank=0.1,swap=3,seed=0: give another" in error
+    write_checkpoint(out, 12)
+    error = failure(capsys, run(*flags))
+    assert "holds outputs with model=model.ckpt-7.npz with weights" in error
+    assert error.endswith("give another --corpus_dir")
+    assert run(*flags, f"--checkpoint={out / 'model.ckpt-7.npz'}") == 0
+    assert loads == ["argmax"]
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (["--model_dir=nowhere"], "no trained model in nowhere"),
+        (["--mono="], "--mono=FILE is missing"),
+        (["--mono=-"], "--mono=-: the text is read more than once; name files"),
+        (["--mono=nowhere"], "--mono=nowhere: No such file or directory"),
+        (["--mono=/dev/null"], "/dev/null: the file is empty; leave it out"),
+        (["--corpus_dir="], "--corpus_dir=DIR is missing"),
+        (["--noise=drop=0.2"], "--noise has no effect with --method=beam: give --method=noised"),
+        (["--method=sampling", "--noise=drop=0.2"], "--noise has no effect with --method=sampling"),
+        (["--method=noised", "--noise=drop=2"], "--noise: drop=2.0 must be at least 0 and below 1"),
+        (["--method=noised", "--noise=drp=0.2"], "--noise: unknown hparam 'drp'; did you mean drop?"),
+        (["--method=sampling", "--engine=ctranslate2"], "--engine=ctranslate2 does not support --method="),
+        (["--decode_hparams=sampling_method=random"], "sampling_method=random is for --method=sampling"),
+        (["--method=sampling", "--decode_hparams=sampling_method=argmax"], "is given twice"),
+        (["--decode_hparams=return_beams=True"], "return_beams is for t2t-decoder"),
+        (["--decode_hparams=sampling_temp=2"], "sampling_temp has no effect without"),
+        (["--problem=translate_enfr"], "holds a model of translate_ende"),
+        (["--worker_id=2", "--decode_shards=2"], "--worker_id=2 must be below --decode_shards=2"),
+        (["--checkpoint=nowhere"], "nowhere"),
+    ],
+)
+def test_refusals(
+    flags: list[str], more: list[str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fault in failure(capsys, run(*flags, *more))
+    assert not (tmp_path / "it is back").exists(), "a refused command leaves nothing behind"
+
+
+def test_wrong_files(flags: list[str], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is the model's own folder" in failure(capsys, run(*flags, f"--corpus_dir={out}"))
+    (tmp_path / "latin1.en").write_bytes("dog\nh\xfcte\n".encode("latin-1"))
+    error = failure(capsys, run(*flags, f"--mono={tmp_path / 'latin1.en'}"))
+    assert "latin1.en, line 2: not UTF-8" in error
+    (tmp_path / "half.en.gz").write_bytes(gzip.compress(b"the dog\n" * 999)[:-9])
+    error = failure(capsys, run(*flags, f"--mono={tmp_path / 'half.en.gz'}"))
+    assert "half.en.gz: corrupt gzip file" in error

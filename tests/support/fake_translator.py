@@ -1,0 +1,70 @@
+"""A translator without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from t2t_revival import registry
+from t2t_revival.data.vocabulary.text_encoder import EOS
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.training.checkpoints import directory
+
+BATCH = 2  # lines
+
+
+class FakeTranslator:
+    """Translates a line to the same in capitals, and then to worse outputs; counts its batches.
+
+    Args:
+        data_dir: has the vocabulary.
+        checkpoint: for the origin of outputs.
+        stop_after: batches after which it is interrupted; `None` never is.
+        translate: returns the best output of a line.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        checkpoint: directory.Checkpoint,
+        stop_after: int | None = None,
+        translate: Callable[[str], str] = str.upper,
+    ) -> None:
+        self.problem = registry.problem("translate_ende")
+        self.vocabulary = self.problem.vocabulary(data_dir)
+        self.max_length, self.num_parallel_batches, self.options = 40, 1, DecodeHParams(beam_size=3)
+        self.engine, self.translations = "tensorflow, float32", None
+        self.checkpoint, self.model = checkpoint, SimpleNamespace(count_params=lambda: 1_000_000)
+        self._stop_after, self._translate = stop_after, translate
+        self.decoded: list[str] = []
+
+    def encode(self, line: str) -> list[int]:
+        return [*self.vocabulary.encode(line), EOS]
+
+    def nbest(
+        self,
+        lines: list[str],
+        n: int | None = None,
+        completed: Mapping[int, Any] | None = None,
+        on_outputs: Callable[[Mapping[int, Any]], None] = lambda outputs: None,
+        **_: Any,
+    ) -> list[list[Translation]]:
+        found = dict(completed or {})
+        batches = [range(start, min(start + BATCH, len(lines))) for start in range(0, len(lines), BATCH)]
+        for batch in batches:
+            if found.keys() >= set(batch):
+                continue
+            if self._stop_after == len(self.decoded) // BATCH:
+                raise KeyboardInterrupt
+            self.decoded += [lines[index] for index in batch]
+            outputs = {index: self._outputs(lines[index])[: n or 1] for index in batch}
+            on_outputs(outputs)
+            found |= outputs
+        return [found[index] for index in range(len(lines))]
+
+    def _outputs(self, line: str) -> list[Translation]:
+        texts = self._translate(line), line, f"der Hund sieht {line.split()[-2]} Häuser"
+        return [Translation(text, -float(rank)) for rank, text in enumerate(texts, start=1)]

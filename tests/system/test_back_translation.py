@@ -1,0 +1,114 @@
+"""From a reverse model and monolingual text to a corpus; workers that are killed make the same bytes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.data.sources import FolderSource
+from t2t_revival.sample_corpus import generate
+from tests.support.commands import run
+from tests.support.processes import TIMEOUT, Process
+from tests.support.small_blocks import run_in_small_blocks
+
+pytestmark = pytest.mark.slow
+SPLITS = {"train": slice(200), "dev": slice(200, 210)}
+SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=32,num_heads=2,batch_size=1024"
+DECODING = "--decode_hparams=extra_length=2,batch_size=256"  # in several batches a block
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a part of the sample corpus, German text, and a model from German of few updates."""
+    place = tmp_path_factory.mktemp("place")
+    sentences = list(generate("train", 250))
+    for split, part in SPLITS.items():
+        for suffix, language in (("en", "english"), ("de", "german")):
+            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
+            (place / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
+    mono = "".join(f"{sentence.german}\n" for sentence in sentences[210:])
+    (place / "mono.de").write_text(mono, encoding="utf-8")
+    run(
+        "t2t-trainer",
+        "--problem=translate_ende_rev",
+        "--hparams_set=tiny",
+        f"--hparams={SIZES},learning_rate_warmup_steps=20",
+        f"--data_source={place}",
+        "--vocab_size=400",
+        f"--data_dir={place / 'data'}",
+        f"--output_dir={place / 'reverse'}",
+        "--train_steps=40",
+        "--eval_bleu_sentences=0",
+    )
+    return place
+
+
+def flags(place: Path, folder: Path, *more: str) -> list[str]:
+    mono, model = f"--mono={place / 'mono.de'}", f"--model_dir={place / 'reverse'}"
+    return [model, mono, f"--corpus_dir={folder}", DECODING, *more]
+
+
+@pytest.fixture(scope="module")
+def noised(place: Path) -> Path:
+    """A corpus with noise, made by one process in one go."""
+    assert run_in_small_blocks(*flags(place, place / "noised", "--method=noised")) == 0
+    return place / "noised"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files by name, hidden ones too."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+
+    def start(worker: int, name: str) -> Process:
+        own = flags(place, folder, "--method=noised", "--decode_shards=2", f"--worker_id={worker}")
+        return Process(tmp_path / name, run_in_small_blocks, own)
+
+    killed = start(1, "killed")
+    part, ends = folder / "decoded" / "00002.outputs.part", time.monotonic() + TIMEOUT
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < ends:
+        time.sleep(0.002)
+    killed.kill()
+    assert not (folder / "train.en").exists()
+    first, again = start(0, "first"), start(1, "again")
+    said = first.end() + again.end()
+    assert "resuming" in said
+    assert "pairs     40 of 40 lines" in said, "by the worker that ends last"
+    assert content(folder) == content(noised)
+
+
+def test_the_corpus_is_a_source_of_pairs(place: Path, noised: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(noised, tmp_path / "corpus")
+    for language in ("en", "de"):
+        shutil.copy(place / f"dev.{language}", folder)
+    source = FolderSource(str(folder), "en", "de")
+    pairs = list(source.pairs("train", 0, source.count("train")))
+    mono = (place / "mono.de").read_text(encoding="utf-8").splitlines()
+    assert [target for _, target in pairs] == mono
+    assert all(source for source, _ in pairs)
+
+
+def test_outputs_are_the_decoders(place: Path, noised: Path, tmp_path: Path) -> None:
+    folder, outputs = shutil.copytree(noised, tmp_path / "plain"), tmp_path / "outputs"
+    (folder / "corpus.json").unlink()
+    assert run_in_small_blocks(*flags(place, folder)) == 0
+    model, mono = f"--output_dir={place / 'reverse'}", f"--decode_from_file={place / 'mono.de'}"
+    run("t2t-decoder", model, mono, f"--decode_to_file={outputs}", DECODING)
+    assert (folder / "train.en").read_bytes() == outputs.read_bytes()
+    assert (folder / "train.en").read_bytes() != (noised / "train.en").read_bytes()
+
+
+def test_samples_do_not_depend_on_the_number_of_workers(place: Path, tmp_path: Path) -> None:
+    for shards in (1, 2):
+        for worker in range(shards):
+            own = ("--method=sampling", f"--decode_shards={shards}", f"--worker_id={worker}")
+            assert run_in_small_blocks(*flags(place, tmp_path / f"by {shards}", *own)) == 0
+    assert content(tmp_path / "by 1") == content(tmp_path / "by 2")
+    lines = (tmp_path / "by 1" / "train.en").read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 30
