@@ -202,6 +202,7 @@ def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: 
     if output_dir.resolve() in [teacher.output_dir.resolve() for teacher in teachers]:
         raise T2TError(f"--output_dir={output_dir} is the teacher's own folder: give another")
     hparams = training_flags.hparams(values, output_dir)
+    training_flags.check_metrics(values, registry.problem(run.problem))
     check_place(output_dir, run.problem, values.hparams_set)
     check_same(output_dir, run, hparams)
     outputs = _outputs(values, teachers, run)

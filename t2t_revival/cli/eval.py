@@ -59,8 +59,8 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         200,
-        eval_bleu_sentences="Sentences, evenly spread over the split, that are decoded for BLEU or F1; 0 "
-        "decodes none.",
+        eval_bleu_sentences="Sentences, evenly spread over the split (of each corpus of a mixture), that are "
+        "decoded for BLEU or F1; 0 decodes none.",
     )
     engine_flags.define(values)
     wait_flags.define(values, "checkpoint", "eval_timeout_mins")

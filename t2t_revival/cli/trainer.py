@@ -14,16 +14,15 @@ from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.field_flags import field_values
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row, metric_of
+from t2t_revival.training.curve_files import best_row
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
-from t2t_revival.training.run_config import AUTO, RunConfig
+from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
@@ -79,7 +78,8 @@ def _train(values: flags.FlagValues) -> int:
         if "freeze=" in values.hparams:
             raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
         hparams = hparams.replace(freeze=values.freeze)
-    _check_metrics(values, problem)
+    training_flags.check_metrics(values, problem)
+    _check_best(values)
     check_place(output_dir, problem.name, values.hparams_set)
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
@@ -154,16 +154,7 @@ def _check_unfinished(
     check_unfinished(output_dir, hparams.train_steps, values.local_eval_frequency)
 
 
-def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
-    for flag in ("eval_early_stopping_metric", "best_metric"):
-        metric = values[flag].value
-        if metric == AUTO:
-            continue
-        if metric_of(metric) not in problem.eval_metrics():
-            known = ", ".join(problem.eval_metrics())
-            raise T2TError(f"--{flag}={metric}: not a metric of {problem.name}; give one of {known}")
-        if metric_of(metric) in DECODED and not values.eval_bleu_sentences:
-            raise T2TError(f"--{flag}={metric} needs --eval_bleu_sentences above 0")
+def _check_best(values: flags.FlagValues) -> None:
     for flag in ("export_best", "best_metric"):
         if values[flag].present and not values.keep_best:
             raise T2TError(f"--{flag} needs --keep_best above 0")
@@ -172,7 +163,7 @@ def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
 def _check_corpora(values: flags.FlagValues, problem: Text2TextProblem) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
     known = problem.corpora(DEV, problem_flags.data_dir(values))
-    for flag in ("eval_early_stopping_metric", "best_metric"):
+    for flag in training_flags.METRICS:
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:
             names = ", ".join(filter(None, known)) or "it is no mixture"

@@ -36,11 +36,12 @@ class RunConfig:
             training stops; at least 1.
         keep_checkpoints: how many of the newest checkpoints are kept. With 0 all are kept.
         keep_best: how many of the best checkpoints are kept besides, in output_dir/best.
-        best_score: dev score that decides which checkpoints are the best; lower is better for "loss" and
-            "perplexity". "auto" is BLEU or F1 where dev sentences are decoded, else the loss.
+        best_score: dev score that decides which checkpoints are the best: "loss", "perplexity", for which
+            lower is better, "accuracy", "bleu" or "f1", of a mixture's corpus "bleu/NAME". "auto" is BLEU or
+            F1 where dev sentences are decoded, else the loss.
         log_steps: updates between two reports. With 0 only the first and the last update are reported.
         patience: updates without a better score after which training stops. With 0 it never does.
-        patience_score: score that early stopping watches; lower is better for "loss" and "perplexity".
+        patience_score: score that early stopping watches; one of those but "auto".
         min_delta: least improvement of that score that counts as better.
     """
 

@@ -9,8 +9,12 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, run_flags
 from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival.problems.problem import Problem
+from t2t_revival.training.curve_files import metric_of
+from t2t_revival.training.run_config import AUTO, RunConfig
 
 RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "strategy": "strategy",
@@ -29,6 +33,7 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "eval_early_stopping_metric_delta": "min_delta",
 }
 BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
+METRICS = ("eval_early_stopping_metric", "best_metric")
 NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
 
@@ -38,8 +43,30 @@ def define(values: flags.FlagValues) -> None:
     command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
     command.define(values, 0, train_steps="Number of updates; 0 takes that of the hparams set.")
     command.define(
-        values, 200, eval_bleu_sentences="Dev sentences that are decoded for BLEU or F1; 0 decodes none."
+        values,
+        200,
+        eval_bleu_sentences="Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 "
+        "decodes none.",
     )
+
+
+def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
+    """Checks the flags that name a metric, which may be that of one corpus, as bleu/news.
+
+    Raises:
+        T2TError: it is none of the problem's, or is not measured.
+    """
+    for flag in METRICS:
+        metric = metric_of(values[flag].value)
+        if metric == AUTO:
+            continue
+        if metric not in problem.eval_metrics():
+            known = ", ".join(problem.eval_metrics())
+            raise T2TError(
+                f"--{flag}={values[flag].value}: not a metric of {problem.name}; give one of {known}"
+            )
+        if metric in DECODED and not values.eval_bleu_sentences:
+            raise T2TError(f"--{flag}={values[flag].value} needs --eval_bleu_sentences above 0")
 
 
 def hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
