@@ -1,4 +1,4 @@
-"""The vocabulary step of data generation: copies the given vocabulary or trains one on a sample."""
+"""The vocabulary step of data generation: copies the given vocabularies or trains them on a sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from t2t_revival.data.cleaning import KEPT, rule_numbers
 from t2t_revival.data.metadata import DataSpec, Metadata
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
 from t2t_revival.errors import T2TError
@@ -17,6 +17,7 @@ from t2t_revival.utils.files import atomic_write
 
 SAMPLE_CHARACTERS = 20_000_000  # of both sides together, on which a vocabulary is trained
 SAMPLE_REGIONS = 100  # evenly spread over the corpus, from which these are taken
+BOTH_SIDES, INPUTS, TARGETS = slice(2), slice(1), slice(1, 2)  # of a pair, for which a vocabulary is
 
 
 def make_vocabulary(
@@ -27,8 +28,9 @@ def make_vocabulary(
     plan: Metadata,
     rules: Path | None,
     on_training: Callable[[], None],
+    sides: slice = BOTH_SIDES,
 ) -> TextEncoder:
-    """Returns the vocabulary of a data_dir, either already in it or new in `work_dir`.
+    """Returns the vocabulary of a data_dir, of both sides or one, either already in it or new in `work_dir`.
 
     A vocabulary of the right name in `data_dir` is used (as in T2T). `on_training` is called before one is
     trained on the pairs of train that `rules`, a file of `data.cleaning`, do not drop.
@@ -36,25 +38,30 @@ def make_vocabulary(
     Raises:
         T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
     """
-    symbols = spec.user_symbols(source)
-    if spec.vocab_file:
-        vocabulary = _check_symbols(open_vocabulary(spec.vocab_file), symbols)
+    symbols, given = spec.user_symbols(source), spec.vocab_file
+    name, known_size = f"vocab.{spec.name}", plan.vocab_size
+    if sides != BOTH_SIDES:
+        name += f".{_side_names(source)[sides.start or 0]}"
+    if sides == TARGETS:
+        given, known_size = spec.target_vocab_file, plan.target_vocab_size
+    if given:
+        vocabulary = _check_symbols(open_vocabulary(given), symbols)
+        copy = work_dir / copy_name(given)
         if spec.update_vocab:
             on_training()
-            new = work_dir / f"vocab.{spec.name}.new{spec.vocab_file.suffix}"
-            text = sample_lines(source, plan.pairs["train"], rules)
+            new = work_dir / f"{name}.new{copy.suffix}"
+            text = sample_lines(source, plan.pairs["train"], rules, sides=sides)
             size = extend(vocabulary, text, new, spec.vocab_size).size
-            return open_vocabulary(new.rename(work_dir / f"vocab.{spec.name}.{size}{new.suffix}"))
-        copy = work_dir / spec.vocab_file.name
+            return open_vocabulary(new.rename(work_dir / f"{name}.{size}{new.suffix}"))
         with atomic_write(copy) as file:
             file.write(vocabulary.content)
         return open_vocabulary(copy)
-    size = spec.vocab_size or plan.vocab_size or spec.default_vocab_size(source)
-    file_name = f"vocab.{spec.name}.{{}}.spm".format
+    size = spec.vocab_size or known_size or spec.default_vocab_size(source)
+    file_name = f"{name}.{{}}.spm".format
     if (existing := data_dir / file_name(size)).exists():
         return _check_symbols(Vocabulary(existing), symbols)
     on_training()
-    lines = list(sample_lines(source, plan.pairs["train"], rules))
+    lines = list(sample_lines(source, plan.pairs["train"], rules, sides=sides))
     try:
         return Vocabulary.train(lines, work_dir / file_name(size), size, symbols)
     except VocabularyTooLargeError as error:
@@ -63,10 +70,20 @@ def make_vocabulary(
         return Vocabulary.train(lines, work_dir / file_name(error.max_size), error.max_size, symbols)
 
 
+def _side_names(source: Source) -> tuple[str, str]:
+    """Returns the parts of file names that tell the vocabularies of a source's sides apart."""
+    languages = source.source_lang, source.target_lang
+    return languages if languages[0] != languages[1] else ("inputs", "targets")
+
+
 def sample_lines(
-    source: Source, pairs: int, rules: Path | None = None, characters: int = SAMPLE_CHARACTERS
+    source: Source,
+    pairs: int,
+    rules: Path | None = None,
+    characters: int = SAMPLE_CHARACTERS,
+    sides: slice = BOTH_SIDES,
 ) -> Iterator[str]:
-    """Yields lines of both sides of train, of which `pairs` is the size, from evenly spread regions.
+    """Yields lines of train, of both sides or one, from evenly spread regions; `pairs` is the size of train.
 
     Their total length is at most `characters`. Pairs that `rules` drop are left out; see `data.cleaning`.
     """
@@ -78,10 +95,11 @@ def sample_lines(
         for pair, rule in zip(read_pairs(source, "train", start, stop), numbers, strict=True):
             if rule != KEPT:
                 continue
-            budget -= sum(map(len, pair))
+            lines = pair[sides]
+            budget -= sum(map(len, lines))
             if budget < 0:
                 break
-            yield from pair
+            yield from lines
 
 
 def _check_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> TextEncoder:

@@ -91,7 +91,7 @@ class TeacherOutputs:
         for name in (*NOT_PLAIN, "batch_size"):
             del options[name]
         if self.options.has_shortlist:
-            fingerprint = self.problem.metadata(self.data_dir).vocab_fingerprint
+            fingerprint = self.problem.vocabularies(self.data_dir).fingerprint
             options["translations"] = Translations.load(self.teachers[0].output_dir, fingerprint).digest
         return {
             "teacher": ", ".join(teacher.name for teacher in self.teachers),

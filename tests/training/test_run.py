@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -60,7 +61,8 @@ def test_everything_comes_back_from_output_dir_alone(
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
-    problem.vocabulary = lambda data_dir: vocabulary  # type: ignore[attr-defined]
+    both = Vocabularies(vocabulary, vocabulary)
+    problem.vocabularies = lambda data_dir: both  # type: ignore[attr-defined]
     new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
     assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training import warm_start
@@ -187,13 +188,13 @@ def test_what_the_new_run_must_share(
     opened = WarmStart.open(tmp_path)
     (tmp_path / "new").mkdir()
     run = save_run(tmp_path / "new", problem, fingerprint)
-    vocabulary = Named(["<pad>", "</s>", "c"])
-    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(["<pad>", "</s>", "a"]))
+    vocabularies = shared(["<pad>", "</s>", "c"])
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: shared(["<pad>", "</s>", "a"]))
     if expected is None:
-        assert opened.prepared_for(run, vocabulary) is opened
+        assert opened.prepared_for(run, vocabularies) is opened
         return
     with pytest.raises(T2TError, match=expected):
-        opened.prepared_for(run, vocabulary)
+        opened.prepared_for(run, vocabularies)
 
 
 class Named:
@@ -206,14 +207,18 @@ class Named:
         return [self.pieces.index(character) for character in piece]
 
 
+def shared(pieces: list[str]) -> Vocabularies:
+    return Vocabularies(*[Named(pieces)] * 2)  # type: ignore[list-item]
+
+
 def test_a_new_piece_starts_as_the_mean_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = ["<pad>", "</s>", "a", "b", "c"]
     old, new = (build_model(HPARAMS, size) for size in (5, 7))
     checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
     save_run(tmp_path)
-    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(pieces))
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: shared(pieces))
     run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {})
-    start = WarmStart.open(tmp_path).prepared_for(run, Named([*pieces, "ab", "cab"]))
+    start = WarmStart.open(tmp_path).prepared_for(run, shared([*pieces, "ab", "cab"]))
     assert start.assign_to(new)[0].endswith("(step 1), 2 new pieces")
     before, after = (np.array(model.target_embedding.embeddings) for model in (old, new))
     np.testing.assert_array_equal(after[:5], before)
