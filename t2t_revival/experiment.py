@@ -73,6 +73,8 @@ class Experiment:
         if chief:  # the other workers would find the folder locked by it
             check_place(output_dir, self.problem.name, self.hparams_set)
         run = plan_run(self.problem, self.hparams_set, self.data_dir, output_dir)
+        if vocabularies.separate and hparams.deterministic_attention:
+            raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
         flags = token_flags(vocabularies.inputs.pieces) if hparams.deterministic_attention else None
         splits = vocabularies.splits() if hparams.subword_dropout else None
         data = TrainingData(

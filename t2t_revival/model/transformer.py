@@ -9,7 +9,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import padding_bias
 from t2t_revival.model.dropout import Dropout
@@ -33,9 +32,6 @@ class Transformer(keras.Model):
         name: the model's name, with which the names of its weights begin.
         **kwargs: `dtype`, a Keras dtype policy such as "mixed_bfloat16", and `trainable`.
 
-    Raises:
-        T2TError: deterministic attention with two vocabularies.
-
     Example:
         model = Transformer(registry.hparams("base"), vocab_size=37000)
         logits = model({"inputs": source_ids, "targets": target_ids})    # [batch, target, vocab]
@@ -55,8 +51,6 @@ class Transformer(keras.Model):
         self.hparams = hparams
         self.vocab_size = vocab_size
         self.target_vocab_size = target_vocab_size or vocab_size
-        if hparams.deterministic_attention and target_vocab_size:
-            raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
         h, dtype = hparams, self.dtype_policy
         embedding = partial(TokenEmbedding, hidden_size=h.hidden_size, dtype=dtype)
         positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)

@@ -47,7 +47,7 @@ class Vocabularies(NamedTuple):
 
     @property
     def separate(self) -> bool:
-        """Whether there are two."""
+        """True if there are two."""
         return self.inputs is not self.targets
 
     @property
@@ -67,5 +67,5 @@ class Vocabularies(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """That of the vocabulary; of two, both, one after the other."""
+        """The vocabulary's; of two, both, one after the other."""
         return "".join(vocabulary.fingerprint for vocabulary in self.all)
