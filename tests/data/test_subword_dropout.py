@@ -206,3 +206,16 @@ def test_models_with_sentencepieces_own_settings(model_type: str, tmp_path: Path
     sampled = sample(pairs_of(rows), keys_of(len(rows)), splits_of(vocabulary), hparams(0.5))
     assert list(map(vocabulary.decode, rows_of(sampled.inputs))) == list(map(vocabulary.decode, rows))
     assert len(sampled.inputs.ids) > 1.2 * sum(map(len, rows))
+
+
+def test_each_side_is_split_by_its_own_vocabulary(piece_vocabulary: Vocabulary) -> None:
+    targets = SubwordVocabulary.build_from_generator(LINES[:100], 250)
+    both = Vocabularies(piece_vocabulary, targets)
+    texts = LINES[:30]
+    pairs = Pairs(*(side_of([each.encode(text) for text in texts]) for each in both))
+    sampled = sample(pairs, keys_of(30), both.splits(), hparams(0.5))
+    for vocabulary, before, after in zip(both, pairs, sampled, strict=True):
+        assert rows_of(before) != rows_of(after)
+        assert [vocabulary.decode(row) for row in rows_of(after)] == [
+            vocabulary.decode(row) for row in rows_of(before)
+        ]

@@ -207,6 +207,10 @@ class Named:
         return [self.pieces.index(character) for character in piece]
 
 
+def separate(*sides: list[str]) -> Vocabularies:
+    return Vocabularies(*map(Named, sides))  # type: ignore[arg-type]
+
+
 def shared(pieces: list[str]) -> Vocabularies:
     return Vocabularies(*[Named(pieces)] * 2)  # type: ignore[list-item]
 
@@ -224,6 +228,29 @@ def test_a_new_piece_starts_as_the_mean_of_its_parts(tmp_path: Path, monkeypatch
     np.testing.assert_array_equal(after[:5], before)
     np.testing.assert_allclose(after[5], (before[2] + before[3]) / 2, atol=1e-7)
     np.testing.assert_allclose(after[6], (before[4] + before[2] + before[3]) / 3, atol=1e-7)
+
+
+def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = ["<pad>", "</s>", "a", "b"], ["<pad>", "</s>", "x", "y", "z"]
+    old = build_model(HPARAMS, 4, target_vocab_size=5)
+    new = build_model(HPARAMS, 5, target_vocab_size=7)
+    checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
+    save_run(tmp_path)
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: separate(source, target))
+    run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {}, "target.spm", "c")
+    start = WarmStart.open(tmp_path).prepared_for(run, separate([*source, "ab"], [*target, "xy", "zz"]))
+    assert start.assign_to(new)[0].endswith("(step 1), 3 new pieces")
+    for name, sizes in (("source_embedding", (4, 5)), ("target_embedding", (5, 7))):
+        before, after = (np.array(getattr(model, name).embeddings) for model in (old, new))
+        assert (len(before), len(after)) == sizes
+        np.testing.assert_array_equal(after[: len(before)], before)
+        np.testing.assert_allclose(after[len(before)], (before[2] + before[3]) / 2, atol=1e-7)
+    with pytest.raises(T2TError, match="that model has another vocabulary"):
+        WarmStart.open(tmp_path).prepared_for(run, separate(target, source))
+    with pytest.raises(T2TError, match="that model has another vocabulary"):
+        WarmStart.open(tmp_path).prepared_for(run, shared(source))
 
 
 @slow
