@@ -86,12 +86,13 @@ def _import_checkpoint(values: flags.FlagValues) -> None:
     print(f"output_dir: {output_dir}")
     where = {"output_dir": output_dir, "t2t_usr_dir": values.t2t_usr_dir}
     print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
-    data = {"data_dir": output_dir / IMPORTED_DATA, "vocab_file": run.vocabulary_files(output_dir)}
+    data_dir, vocab_files = output_dir / IMPORTED_DATA, run.vocabulary_files(output_dir)
     print(
         "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
-        + datagen_command(registry.problem(run.problem), **data)
+        + datagen_command(registry.problem(run.problem), data_dir, vocab_files)
     )
     names = {"problem": run.problem, "hparams_set": run.hparams_set}
+    data = {"data_dir": data_dir, "vocab_file": vocab_files}
     print(f"and train on: {command_line('t2t-trainer', **names, **where, **data)}")
 
 

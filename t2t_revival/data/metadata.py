@@ -178,15 +178,12 @@ class Metadata:
                 )
             splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
             metadata = cls(**{**values, "splits": splits})
-            vocabularies = metadata.vocabularies
-            files = [each.name for each in vocabularies]
+            files = [made.name for made in metadata.vocabularies]
             names = (metadata.name, *metadata.pairs, *metadata.splits, *files)
             if invalid := [name for name in names if not is_file_name(name)]:
                 raise ValueError(f"{invalid[0]!r} is not a valid file name")
-            numbers = (
-                *(each.size for each in vocabularies),
-                *metadata.pairs.values(),
-            )  # which become parts of file names
+            sizes = (metadata.vocab_size, metadata.target_vocab_size)
+            numbers = (*sizes, *metadata.pairs.values())  # which become parts of file names
             if others := [number for number in numbers if type(number) is not int]:
                 raise ValueError(f"{others[0]!r} is not an integer")
             return metadata
@@ -235,8 +232,10 @@ def check_same(
     for made, asked in zip(metadata.vocabularies, (*vocab_files, None, None), strict=False):
         fault = fault or _vocabulary_fault(data_dir, made, vocab_size, asked, update_vocab)
     if separate_vocabularies not in (None, bool(metadata.target_vocab_file)):
-        numbers = ("one vocabulary", "two") if separate_vocabularies else ("two vocabularies", "one")
-        fault = f"with {numbers[0]}, not with {numbers[1]}"
+        made_with, asked_for = (
+            ("one vocabulary", "two") if separate_vocabularies else ("two vocabularies", "one")
+        )
+        fault = f"with {made_with}, not with {asked_for}"
     if source and source != metadata.source:
         fault = f"from {metadata.source}, not from {source}"
     elif not fault and clean not in (None, metadata.clean):

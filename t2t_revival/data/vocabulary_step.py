@@ -65,6 +65,8 @@ def make_vocabulary(
     try:
         return Vocabulary.train(lines, work_dir / file_name(size), size, symbols)
     except VocabularyTooLargeError as error:
+        if spec.vocab_size and sides != BOTH_SIDES:
+            raise T2TError(f"{_side_names(source)[sides == TARGETS]}: {error}") from error
         if spec.vocab_size:
             raise
         return Vocabulary.train(lines, work_dir / file_name(error.max_size), error.max_size, symbols)

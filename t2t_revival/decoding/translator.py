@@ -122,7 +122,11 @@ class Translator:
         check_engine(engine)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
-        options = _options(decode_hparams, run)
+        options = decode_hparams
+        if not isinstance(options, DecodeHParams):
+            options = DecodeHParams.parse(options, run.decode_hparams)
+            if warning := options.batch_size_warning:
+                warnings.warn(warning, stacklevel=2)
         hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
         translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
         selected = select_checkpoint(folder, checkpoint, on_damaged)
@@ -340,15 +344,6 @@ class Translator:
             return [Translation(*output) for output in outputs]
         processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
         return [Translation(text, score, repaired) for (text, repaired), score in processed]
-
-
-def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
-    if isinstance(decode_hparams, DecodeHParams):
-        return decode_hparams
-    options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
-    if warning := options.batch_size_warning:
-        warnings.warn(warning, stacklevel=3)
-    return options
 
 
 def _warn(truncation: Truncation) -> None:

@@ -161,6 +161,14 @@ def test_files_that_do_not_fit(settings: dict, message: str) -> None:
         TranslateEnxx(**settings)
 
 
+def test_a_size_that_one_side_does_not_reach_names_that_side(corpus: str, tmp_path: Path) -> None:
+    problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, vocab_size=9000)
+    with pytest.raises(T2TError, match=r"^en: --vocab_size=9000: the text yields at most"):
+        problem.generate_data(tmp_path / "data")
+    chosen = TranslateEnxx(data_source=corpus, separate_vocabularies=True).generate_data(tmp_path / "data")
+    assert chosen.vocab_size != chosen.target_vocab_size, "each as large as its text allows"
+
+
 def test_trees_share_their_words(tmp_path: Path) -> None:
     problem = registry.problem("parse_wsj", data_source="sample", separate_vocabularies=True)
     with pytest.raises(
