@@ -92,7 +92,9 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def measure_reading(shards: list[Path], hparams: HParams, splits: Splits, seconds: float) -> Reading:
+def measure_reading(
+    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float
+) -> Reading:
     """Reads the dataset as `fit` does, with prefetching."""
     batches = TrainingBatches(shards, hparams, seed=1, splits=splits)
     count, positions = 0, 0
@@ -110,7 +112,7 @@ def measure_reading(shards: list[Path], hparams: HParams, splits: Splits, second
     return Reading(target / passed, 1 - (target + source) / positions)
 
 
-def profile_reading(shards: list[Path], hparams: HParams, splits: Splits, batches: int) -> str:
+def profile_reading(shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
     """Returns the functions with the largest own time, as a table."""
     elements = TrainingBatches(shards, hparams, seed=1, splits=splits)._elements()
     profile = cProfile.Profile()
@@ -145,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         problem.generate_data(data_dir)
         generation = measure_generation(problem, data_dir, values.rounds)
         shards = problem.shards(TRAIN, data_dir)
-        splits = problem.vocabulary(data_dir).splits()
+        splits = problem.vocabularies(data_dir).splits()
         reading = measure_reading(shards, hparams, splits, values.seconds)
         profile = profile_reading(shards, hparams, splits, 200)
     share = generation.ours / generation.bare

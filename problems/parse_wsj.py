@@ -125,7 +125,7 @@ class ParseWsjSemi(ParseWsj):
         gold_share: float = 0.0,
         vocab_size: int = 0,
         tmp_dir: str | Path | None = None,
-        vocab_file: str | Path | None = None,
+        vocab_file: str | Path | Sequence[Path] | None = None,
     ) -> None:
         from t2t_revival.parsing.treebank import mixture_name
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.data.records import Shards
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -55,8 +55,9 @@ class ReversedProblem(Text2TextProblem):
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
                 "write a class for the other direction"
             )
-        vocabulary = forward.vocab_size, forward.tmp_dir, forward.vocab_file
-        super().__init__(forward.data_source, *vocabulary, forward.clean, forward.update_vocab)
+        vocabulary = forward.vocab_size, forward.tmp_dir, forward.vocab_files
+        how = forward.clean, forward.update_vocab, forward.separate_vocabularies
+        super().__init__(forward.data_source, *vocabulary, *how)
         self._forward = forward
         self.source_lang = getattr(forward, "target_lang", "")
         self.target_lang = getattr(forward, "source_lang", "")
@@ -78,7 +79,6 @@ class ReversedProblem(Text2TextProblem):
     dataset_filename = _of_forward("dataset_filename")
     has_data = _of_forward("has_data")
     metadata = _of_forward("metadata")
-    vocabulary = _of_forward("vocabulary")
     hparams = _of_forward("hparams")
     eval_metrics = _of_forward("eval_metrics")
     decode_hparams = _of_forward("decode_hparams")
@@ -97,8 +97,8 @@ class ReversedProblem(Text2TextProblem):
         found = self._forward.corpora(split, data_dir)
         return {name: ReversedProblem(corpus) if name else self for name, corpus in found.items()}
 
-    def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        return _swapped(self._forward.feature_encoders(data_dir))
+    def vocabularies(self, data_dir: str | Path) -> Vocabularies:
+        return Vocabularies(*reversed(self._forward.vocabularies(data_dir)))
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
         return self._forward.dataset(split, data_dir).map(_swapped)

@@ -1,4 +1,4 @@
-"""`Text2TextProblem`: problems with lines of text on both sides, and one vocabulary for both."""
+"""`Text2TextProblem`: problems with lines of text on both sides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, n
 from t2t_revival.data.records import CorpusShards, Shards, shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source, source
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -40,7 +40,7 @@ class Finished(NamedTuple):
 
 
 class Text2TextProblem(Problem):
-    """Text in, text out, one vocabulary for both.
+    """Text in, text out; one vocabulary for both, or one for each.
 
     A subclass sets `source_lang`, `target_lang` and, for a default source, `tfds_default`; for data of
     another kind it overrides `make_source`. If it overrides `approx_vocab_size`, that holds for every source;
@@ -121,6 +121,11 @@ class Text2TextProblem(Problem):
             raise T2TError(
                 f"--clean: its rules are for text, which the targets of {self.name} are not; leave it out"
             )
+        if self.separate_vocabularies and not self.targets_are_text:
+            raise T2TError(
+                f"--separate_vocabularies: inputs and targets of {self.name} share words; leave it out"
+            )
+        vocab_file, target_vocab_file = (*self.vocab_files, None, None)[:2]
         spec = DataSpec(
             name=self.dataset_filename(),
             data_source=self.data_source,
@@ -132,9 +137,11 @@ class Text2TextProblem(Problem):
             ),
             user_symbols=lambda source: checked_symbols(self, source),
             references=self.reference_lines,
-            vocab_file=self.vocab_file,
+            vocab_file=vocab_file,
             clean=self.clean,
             update_vocab=self.update_vocab,
+            target_vocab_file=target_vocab_file,
+            separate_vocabularies=self.separate_vocabularies,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         where = (Path(data_dir).expanduser(), tmp, progress, shard_runner)
@@ -201,8 +208,9 @@ class Text2TextProblem(Problem):
             requested = self._make_source(self.data_source, self.tmp_dir)
             if (source_name := requested.name) != found.source:
                 requested.check()
-        vocabulary = self.vocab_size, self.vocab_file
-        data_metadata.check_same(folder, found, source_name, *vocabulary, self.clean, self.update_vocab)
+        vocabularies = self.vocab_size, self.vocab_files
+        how = self.update_vocab, self.separate_vocabularies
+        data_metadata.check_same(folder, found, source_name, *vocabularies, self.clean, *how)
         return found
 
     def _mixed(self, found: Metadata, folder: Path) -> Metadata:
@@ -237,24 +245,26 @@ class Text2TextProblem(Problem):
     def _view(self, corpus: str) -> Text2TextProblem:
         view = copy.copy(self)
         view._corpus = corpus
-        view.data_source, view.vocab_size, view.vocab_file, view.clean = None, 0, None, None
-        view.update_vocab = False
+        view.data_source, view.vocab_size, view.vocab_files, view.clean = None, 0, (), None
+        view.update_vocab, view.separate_vocabularies = False, None
         return view
 
-    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
-        """Returns the shared vocabulary.
+    def vocabularies(self, data_dir: str | Path) -> Vocabularies:
+        """Returns the vocabularies of inputs and targets.
 
         Raises:
-            T2TError: it is missing, corrupt, or not the one that the shards were made with.
+            T2TError: one is missing, corrupt, or not that with which the shards were made.
         """
         metadata = self.metadata(data_dir)
-        path = Path(data_dir).expanduser() / metadata.vocab_file
-        data_metadata.check_vocabulary(path, metadata)
-        return open_vocabulary(path)
+        return Vocabularies.open(data_metadata.check_vocabularies(Path(data_dir).expanduser(), metadata))
+
+    def vocabulary(self, data_dir: str | Path) -> TextEncoder:
+        """Returns the vocabulary of the inputs, which most problems share with the targets."""
+        return self.vocabularies(data_dir).inputs
 
     def feature_encoders(self, data_dir: str | Path) -> dict[str, TextEncoder]:
-        """Implements `Problem.feature_encoders`; both are the same object."""
-        return dict.fromkeys(("inputs", "targets"), self.vocabulary(data_dir))
+        """Implements `Problem.feature_encoders`; both are the same object unless they are separate."""
+        return self.vocabularies(data_dir)._asdict()
 
     def shards(self, split: str, data_dir: str | Path) -> Shards:
         """Returns the paths of a split's shards, in order; of a mixture, those of all corpora.
@@ -292,22 +302,23 @@ class Text2TextProblem(Problem):
         references = references_path(Path(data_dir).expanduser(), self._files_name, split)
         if references.is_file():
             paths.append(references)
-        return data_metadata.data_fingerprint(paths, self.metadata(data_dir).vocab_fingerprint)
+        vocabularies = "".join(made.fingerprint for made in self.metadata(data_dir).vocabularies)
+        return data_metadata.data_fingerprint(paths, vocabularies)
 
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
         from t2t_revival.data import examples
 
         paths = self.shards(split, data_dir)
-        self.vocabulary(data_dir)
+        self.vocabularies(data_dir)
         return examples.dataset(paths)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
         """Yields the sentence pairs of a split, decoded from the shards."""
         from t2t_revival.data import examples
 
-        vocabulary = self.vocabulary(data_dir)
+        vocabularies = self.vocabularies(data_dir)
         for inputs, targets in examples.read(self.shards(split, data_dir)):
-            yield vocabulary.decode(inputs), vocabulary.decode(targets)
+            yield vocabularies.inputs.decode(inputs), vocabularies.targets.decode(targets)
 
     def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
         """Yields the inputs of a split with the references against which their outputs are measured."""

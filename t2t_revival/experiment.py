@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.data.metadata import dropped
-from t2t_revival.data.vocabulary import TextEncoder
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
@@ -67,36 +67,45 @@ class Experiment:
         strategy = make_strategy(self.config.strategy)
         chief = Workers(strategy).chief
         hparams = self.problem.hparams(self.hparams)
-        vocabulary = self.problem.vocabulary(self.data_dir)
+        vocabularies = self.problem.vocabularies(self.data_dir)
         shards = self.problem.shards(TRAIN, self.data_dir)
         output_dir = self.config.output_dir
         if chief:  # the other workers would find the folder locked by it
             check_place(output_dir, self.problem.name, self.hparams_set)
         run = plan_run(self.problem, self.hparams_set, self.data_dir, output_dir)
-        flags = token_flags(vocabulary.pieces) if hparams.deterministic_attention else None
-        splits = vocabulary.splits() if hparams.subword_dropout else None
-        data = TrainingData(shards, vocabulary.size, flags, self._fingerprints(run), splits)
+        if vocabularies.separate and hparams.deterministic_attention:
+            raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
+        flags = token_flags(vocabularies.inputs.pieces) if hparams.deterministic_attention else None
+        splits = vocabularies.splits() if hparams.subword_dropout else None
+        data = TrainingData(
+            shards,
+            vocabularies.inputs.size,
+            flags,
+            self._fingerprints(run),
+            splits,
+            vocabularies.target_size,
+        )
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
-            config = self._config_for(run, vocabulary)
+            config = self._config_for(run, vocabularies)
             if not chief:
                 return Training(data, hparams, config, strategy=strategy).run()
             decode_hparams = DecodeHParams.parse("", run.decode_hparams)
             sentences, parallel = self.decoded_sentences, self.config.num_parallel_batches
             evaluate = SplitScores(
-                self.problem, DEV, self.data_dir, hparams, vocabulary, decode_hparams, sentences, parallel
+                self.problem, DEV, self.data_dir, hparams, vocabularies, decode_hparams, sentences, parallel
             )
             training = Training(data, hparams, config, evaluate, on_event, strategy)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
-            save_run(output_dir, run, hparams, vocabulary.path)
+            save_run(output_dir, run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
             return training.run()
 
-    def _config_for(self, run: Run, vocabulary: TextEncoder) -> RunConfig:
+    def _config_for(self, run: Run, vocabularies: Vocabularies) -> RunConfig:
         start = self.config.warm_start
         if start:
             start.check(run.problem, self.problem.hparams(self.hparams))
-        return dataclasses.replace(self.config, warm_start=start and start.prepared_for(run, vocabulary))
+        return dataclasses.replace(self.config, warm_start=start and start.prepared_for(run, vocabularies))
 
     def _fingerprints(self, run: Run) -> Fingerprints:
         decoding = settings_fingerprint(

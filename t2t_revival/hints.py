@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,11 @@ def command_line(program: str, **flags: object) -> str:
     return " ".join([program, *shown])
 
 
-def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = None) -> str:
+def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | Sequence[Path] = ()) -> str:
     """Formats the command that generates a problem's data; FOLDER is a source that only the user knows.
 
-    `vocab_file` is the vocabulary of the model that reads the data; `None` leaves it to the problem.
+    `vocab_file` is the vocabulary of the model that reads the data, or the files of both, in the order of the
+    data; without one, it is left to the problem.
     """
     default = getattr(problem, "default_source", "")
     if default == "wmt14" and not getattr(problem, "tfds_default", ""):
@@ -46,7 +47,8 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | None = 
         data_dir=data_dir,
         data_source=problem.data_source or ("" if default else "FOLDER"),
         vocab_size=(not vocab_file and problem.vocab_size) or None,
-        vocab_file=vocab_file or problem.vocab_file,
+        vocab_file=vocab_file or problem.vocab_files,
+        separate_vocabularies=not (vocab_file or problem.vocab_files) and problem.separate_vocabularies,
         update_vocab=not vocab_file and problem.update_vocab,
         clean=problem.clean,
         t2t_usr_dir=registry.usr_dir_of(problem.name),

@@ -45,9 +45,11 @@ def run_json(out: Path, **changes: object) -> None:
     (out / "run.json").write_text(json.dumps({**dataclasses.asdict(run), **changes}))
 
 
-@pytest.mark.parametrize("field", ["problem", "hparams_set", "vocabulary"])
+@pytest.mark.parametrize("field", ["problem", "hparams_set", "vocabulary", "target_vocabulary"])
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_name_in_run_json_that_leads_outside_is_refused(tmp_path: Path, field: str, name: str) -> None:
+    if field == "target_vocabulary" and not name:  # there is none
+        return
     run_json(tmp_path, **{field: name})
     with pytest.raises(T2TError, match=r"run\.json: corrupt, .* is not valid: it becomes part of a file"):
         Run.load(tmp_path)
@@ -64,9 +66,10 @@ def test_a_vocabulary_outside_of_the_run_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, 3, ["v.spm"], {}])
 def test_a_field_of_another_type_is_refused(tmp_path: Path, value: object) -> None:
-    run_json(tmp_path, vocabulary=value)
-    with pytest.raises(T2TError, match=r"run\.json: corrupt, its fields"):
-        Run.load(tmp_path)
+    for field in ("vocabulary", "target_vocabulary"):
+        run_json(tmp_path, **{field: value})
+        with pytest.raises(T2TError, match=r"run\.json: corrupt, its fields"):
+            Run.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if name])
@@ -75,6 +78,7 @@ def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: 
     path = tmp_path / "p.meta.json"
     for change in (
         {"vocab_file": name},
+        {"target_vocab_file": name},
         {"name": name},
         {"pairs": {name: 1}},
         {"splits": {name: SplitCounts()}},

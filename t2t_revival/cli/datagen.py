@@ -150,7 +150,7 @@ def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> l
     swapped = f", read from {metadata.target_lang} to {metadata.source_lang}"
     places = [
         f"source      {metadata.source} ({metadata.source_lang} to {metadata.target_lang})",
-        f"vocabulary  {metadata.vocab_size:,} pieces, {folder / metadata.vocab_file}",
+        *(f"vocabulary  {made.size:,} pieces, {folder / made.name}" for made in metadata.vocabularies),
         f"shards      {folder}/{metadata.name}-*{swapped if problem.was_reversed else ''}",
     ]
     if metadata.clean:

@@ -211,7 +211,7 @@ def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: 
     if not outputs.are_complete():
         given = _given(values, *DECODING, *COMMON)
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    _make_data(values, outputs, teachers[0].output_dir / run.vocabulary)
+    _make_data(values, outputs, run.vocabulary_files(teachers[0].output_dir))
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
         training = _given(values, "hparams_set", *training_flags.NAMES, *COMMON)
@@ -224,11 +224,11 @@ def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: 
     print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
-def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabulary: Path) -> None:
+def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
     """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
     with ProgressBar("pairs") as bar:
         progress = partial(problem_flags.show_generation, bar)
-        counts = make_student_data(outputs, values.original_targets, vocabulary, progress)
+        counts = make_student_data(outputs, values.original_targets, vocabularies, progress)
     data_dir = student_data_dir(outputs, values.original_targets)
     say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
     if empty := counts["empty_outputs"]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
-from t2t_revival.decoding.ctranslate2_format import VOCABULARY
+from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.training.run import Run
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
 
 USAGE = """
 t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
@@ -31,23 +35,19 @@ FORMATS = {  # with the values of --quantize that they have
     LITERT: ("none", "int8"),
 }
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
-SENTENCEPIECE_STEPS = f"""\
-pieces = {SENTENCEPIECE_OF}
-found = translator.translate_batch([pieces.encode("...", out_type=str)], \
-beam_size={{beam_size}}, length_penalty={{alpha}})
-print(pieces.decode(found[0].hypotheses[0]))"""
+SENTENCEPIECE_STEPS = """\
+found = translator.translate_batch([{source}.encode("...", out_type=str)], \
+beam_size={beam_size}, length_penalty={alpha})
+print({target}.decode(found[0].hypotheses[0]))"""
 SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
-SUBWORD_STEPS = f"""\
-subwords = {SUBWORDS_OF}
-pieces = subwords.pieces
-found = translator.translate_batch([[pieces[token] for token in subwords.encode("...")]], \
-beam_size={{beam_size}}, length_penalty={{alpha}})
-print(subwords.decode(map(pieces.index, found[0].hypotheses[0])))"""
+SUBWORD_STEPS = """\
+found = translator.translate_batch([[{source}.pieces[token] for token in {source}.encode("...")]], \
+beam_size={beam_size}, length_penalty={alpha})
+print({target}.decode(map({target}.pieces.index, found[0].hypotheses[0])))"""
 LITERT_STEPS = """\
 interpreter = ai_edge_litert.interpreter.Interpreter({model!r})
-pieces = {pieces}
-found = interpreter.get_signature_runner()(inputs=numpy.array([[*pieces.encode("..."), {eos}]], "int32"))
-print(pieces.decode([int(token) for token in found["outputs"][0, 0] if token > {eos}]))"""
+found = interpreter.get_signature_runner()(inputs=numpy.array([[*{source}.encode("..."), {eos}]], "int32"))
+print({target}.decode([int(token) for token in found["outputs"][0, 0] if token > {eos}]))"""
 
 
 def command_flags() -> flags.FlagValues:
@@ -127,10 +127,10 @@ def _write(
         following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
     elif values.format == CTRANSLATE2:
         written = export_ctranslate2(translator, export_dir, values.quantize)
-        following = _ctranslate2_example(written, translator.vocabulary.path.suffix, options)
+        following = _ctranslate2_example(written, translator, options)
     else:
         written = export_litert(translator, export_dir, values.quantize)
-        following = _litert_example(written, translator.vocabulary.path.suffix)
+        following = _litert_example(written, translator)
     print(f"{step}: {written}\n{following}")
 
 
@@ -148,22 +148,30 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
     )
 
 
-def _litert_example(folder: Path, suffix: str) -> str:
+def _litert_example(folder: Path, translator: Translator) -> str:
     from t2t_revival.serving.litert import MODEL
 
-    file = str(folder / f"{VOCABULARY}{suffix}")
-    pieces = SUBWORDS_OF.format(file=file) if suffix == SUBWORDS else SENTENCEPIECE_OF.format(file=file)
-    steps = LITERT_STEPS.format(model=str(folder / MODEL), pieces=pieces, eos=EOS)
-    return f"next, in Python, with ai-edge-litert:\n{steps}"
+    opening, sides = _opening(folder, translator)
+    steps = LITERT_STEPS.format(model=str(folder / MODEL), eos=EOS, **sides)
+    return f"next, in Python, with ai-edge-litert:\n{opening}{steps}"
 
 
-def _ctranslate2_example(folder: Path, suffix: str, options: DecodeHParams) -> str:
-    file = str(folder / f"{VOCABULARY}{suffix}")
-    steps = SUBWORD_STEPS if suffix == SUBWORDS else SENTENCEPIECE_STEPS
+def _ctranslate2_example(folder: Path, translator: Translator, options: DecodeHParams) -> str:
+    opening, sides = _opening(folder, translator)
+    steps = SUBWORD_STEPS if translator.vocabulary.path.suffix == SUBWORDS else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""
-    return f"{free}next, in Python:\ntranslator = ctranslate2.Translator({str(folder)!r})\n" + steps.format(
-        file=file, beam_size=options.beam_size, alpha=options.alpha
-    )
+    steps = steps.format(beam_size=options.beam_size, alpha=options.alpha, **sides)
+    return f"{free}next, in Python:\ntranslator = ctranslate2.Translator({str(folder)!r})\n{opening}{steps}"
+
+
+def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]:
+    """Returns the lines that open the vocabularies, and the variables of that of "source" and "target"."""
+    names = ("source", "target") if translator.vocabularies.separate else ("pieces", "pieces")
+    opened = {}
+    for name, file in zip(names, vocabulary_names(translator.vocabularies), strict=True):
+        kind = SUBWORDS_OF if file.endswith(SUBWORDS) else SENTENCEPIECE_OF
+        opened[name] = f"{name} = {kind.format(file=str(folder / file))}\n"
+    return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ def command_flags() -> flags.FlagValues:
         None,
         checkpoint="T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000.",
         output_dir="Folder for the model; must not hold one.",
-        vocab_file="T2T's vocabulary; by default the one beside the checkpoint, or in data_dir of flags.txt.",
+        vocab_file="T2T's vocabulary, or two, SOURCE,TARGET, in the order of PROBLEM for PROBLEM_rev; by "
+        "default what is beside the checkpoint, or in data_dir of flags.txt.",
         hparams_set="Hparams set of the model; by default T2T's, or the nearest of T2T's sets.",
     )
     command.define(
@@ -67,7 +68,7 @@ def _import_checkpoint(values: flags.FlagValues) -> None:
 
     source = ImportSource(
         Path(values.checkpoint).expanduser(),
-        Path(values.vocab_file).expanduser() if values.vocab_file else None,
+        [Path(name).expanduser() for name in (values.vocab_file or "").split(",") if name],
         values.problem,
         values.hparams_set,
         values.target_space_id,
@@ -76,10 +77,8 @@ def _import_checkpoint(values: flags.FlagValues) -> None:
     output_dir = Path(values.output_dir).expanduser()
     imported = import_checkpoint(source, output_dir)
     run = imported.run
-    print(
-        f"step {imported.step:,}: {imported.parameters:,} parameters, "
-        f"{imported.vocab_size:,} subtokens in {run.vocabulary}"
-    )
+    subtokens = [f"{size:,} subtokens in {name}" for name, size in imported.vocab_sizes.items()]
+    print(f"step {imported.step:,}: {imported.parameters:,} parameters, {' and '.join(subtokens)}")
     print(f"hparams_set: {run.hparams_set}{_changes(run.hparams_set, imported.hparams)}")
     print("not imported: the optimizer's state; a training resumes at this step with moments of zero")
     for note in imported.notes:
@@ -87,12 +86,13 @@ def _import_checkpoint(values: flags.FlagValues) -> None:
     print(f"output_dir: {output_dir}")
     where = {"output_dir": output_dir, "t2t_usr_dir": values.t2t_usr_dir}
     print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
-    data = {"data_dir": output_dir / IMPORTED_DATA, "vocab_file": output_dir / run.vocabulary}
+    data_dir, vocab_files = output_dir / IMPORTED_DATA, run.vocabulary_files(output_dir)
     print(
         "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
-        + datagen_command(registry.problem(run.problem), **data)
+        + datagen_command(registry.problem(run.problem), data_dir, vocab_files)
     )
     names = {"problem": run.problem, "hparams_set": run.hparams_set}
+    data = {"data_dir": data_dir, "vocab_file": vocab_files}
     print(f"and train on: {command_line('t2t-trainer', **names, **where, **data)}")
 
 

@@ -14,7 +14,7 @@ from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import data_of_model, load_vocabulary
+from t2t_revival.training.run import data_of_model, load_vocabularies
 
 USAGE = """
 t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
@@ -60,17 +60,24 @@ def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
-    vocabulary = load_vocabulary(output_dir)
+    vocabularies = load_vocabularies(output_dir)
     pairs = read_pairs(problem.shards(TRAIN, data_dir), values.max_pairs)
     with ProgressBar("iterations") as bar:
-        learned = learn_translations(pairs, vocabulary.size, values.translations, values.frequent, bar.update)
-    found = Translations(*learned, vocabulary.fingerprint)
+        learned = learn_translations(
+            pairs,
+            vocabularies.inputs.size,
+            values.translations,
+            values.frequent,
+            bar.update,
+            vocabularies.target_size,
+        )
+    found = Translations(*learned, vocabularies.fingerprint, vocabularies.target_size or 0)
     path = found.save(output_dir)
     size, share = coverage(found, read_pairs(problem.shards(DEV, data_dir), values.max_pairs))
     print(f"learned from {len(pairs.inputs.lengths):,} pairs: {path}")
     print(
-        f"dev: {size:,.0f} of {vocabulary.size:,} pieces in the shortlist of a line, with {share:.1%} of its "
-        "target's pieces"
+        f"dev: {size:,.0f} of {vocabularies.targets.size:,} pieces in the shortlist of a line, with "
+        f"{share:.1%} of its target's pieces"
     )
     decoding = command_line("t2t-decoder", **run_flags.named(values), decode_hparams="shortlist=on")
     print(f"next: {decoding}")

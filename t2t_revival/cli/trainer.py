@@ -70,8 +70,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def _train(values: flags.FlagValues) -> int:
     warm_start = _warm_start(values)
-    vocab_file = warm_start.vocabulary if warm_start else None
-    problem = problem_flags.require_text(problem_flags.problem_from(values, vocab_file))
+    vocab_files = warm_start.vocabularies if warm_start else []
+    problem = problem_flags.require_text(problem_flags.problem_from(values, vocab_files))
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
     if values.freeze is not None:
@@ -88,7 +88,7 @@ def _train(values: flags.FlagValues) -> int:
         if several:
             raise T2TError(
                 "--strategy=multi_worker: generate the data first: "
-                + problem_flags.same_data(values, vocab_file)
+                + problem_flags.same_data(values, vocab_files)
             )
         if problem_flags.uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow(values)

@@ -70,7 +70,7 @@ class TrainingBatches:
         pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
-        splits: of the vocabulary, for `subword_dropout`.
+        splits: of the vocabularies of inputs and targets, for `subword_dropout`.
 
     Attributes:
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
@@ -91,7 +91,7 @@ class TrainingBatches:
         start: IteratorState = BEGINNING,
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
-        splits: Splits | None = None,
+        splits: tuple[Splits, Splits] | None = None,
     ) -> None:
         if not shards:
             raise T2TError("there are no training shards; generate the data first with t2t-datagen")

@@ -27,7 +27,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.workers import (
     Folders,
     PackedSource,
@@ -72,7 +72,7 @@ class BeamShardRunner:
         self,
         tasks: list[ShardTask],
         source: Source,
-        vocabulary: TextEncoder,
+        vocabularies: Vocabularies,
         folders: Folders,
         on_pairs: Callable[[int], None],
     ) -> None:
@@ -84,7 +84,8 @@ class BeamShardRunner:
         if not tasks:
             return
         files = JobFiles(Folders(folders.shards.absolute(), folders.work.absolute()), uuid.uuid4().hex)
-        worker = MakeShard(files, PackedSource.of(source), vocabulary.path.absolute())
+        paths = [vocabulary.path.absolute() for vocabulary in vocabularies.all]
+        worker = MakeShard(files, PackedSource.of(source), paths)
         pipeline = self._pipeline()
         _ = pipeline | "Tasks" >> beam.Create(tasks) | "MakeShards" >> beam.ParDo(worker)
         job = Job(pipeline, self._runner)
@@ -193,17 +194,17 @@ class JobFiles:
 class MakeShard(beam.DoFn):
     """Makes the shard of each task."""
 
-    def __init__(self, files: JobFiles, source: PackedSource, vocabulary: Path) -> None:
-        self._files, self._packed_source, self._vocabulary_path = files, source, vocabulary
+    def __init__(self, files: JobFiles, source: PackedSource, vocabularies: list[Path]) -> None:
+        self._files, self._packed_source, self._vocabulary_paths = files, source, vocabularies
         self._source: Source
-        self._vocabulary: TextEncoder
+        self._vocabularies: Vocabularies
 
     def setup(self) -> None:
-        """Opens source and vocabulary, once per worker; raises T2TError if the work folder is not visible."""
+        """Opens what it needs, once per worker; raises T2TError if the work folder is not visible."""
         if not self._files.folders.work.is_dir():
             raise T2TError(f"{socket.gethostname()} cannot find {self._files.folders.work}: {SHARED_FOLDERS}")
         self._source = self._packed_source.open()
-        self._vocabulary = open_vocabulary(self._vocabulary_path)
+        self._vocabularies = Vocabularies.open(self._vocabulary_paths)
 
     def process(self, task: ShardTask) -> None:
         """Makes a shard. Errors that the user must fix are written for the launcher, not tried again."""
@@ -223,7 +224,7 @@ class MakeShard(beam.DoFn):
             return
         with tempfile.TemporaryDirectory(prefix="attempt-", dir=folders.work) as folder:
             own = Folders(Path(folder), Path(folder))
-            make_shard(task, WorkerContext(self._source, self._vocabulary, own, self._files.check_wanted))
+            make_shard(task, WorkerContext(self._source, self._vocabularies, own, self._files.check_wanted))
             own.shard(task).replace(folders.shard(task))
             own.counts(task).replace(folders.counts(task))
 

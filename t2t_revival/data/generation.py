@@ -22,7 +22,7 @@ from t2t_revival.data.metadata import (
     Metadata,
     SplitCounts,
     check_same,
-    check_vocabulary,
+    check_vocabularies,
     cleaned_path,
     metadata_path,
     references_path,
@@ -31,9 +31,9 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.data.vocabulary_step import make_vocabulary, sample_lines
+from t2t_revival.data.vocabulary_step import BOTH_SIDES, INPUTS, TARGETS, make_vocabulary, sample_lines
 from t2t_revival.data.workers import Folders, ShardRunner, ShardTask, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -70,8 +70,8 @@ def generate(
         raise T2TError(
             f"problem {spec.name!r}: not a valid file name, and its files begin with it; rename the problem"
         )
-    if spec.vocab_file:
-        check_file_name(spec.vocab_file)
+    for given in spec.vocab_files:
+        check_file_name(given)
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
     with created(data_dir, unfinished_dir(data_dir, spec.name)):
@@ -129,8 +129,9 @@ def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir:
     if plan:
         if source.name != plan.source:
             source.check()
-        vocabulary = spec.vocab_size, spec.vocab_file
-        check_same(data_dir, plan, source.name, *vocabulary, spec.clean, spec.update_vocab)
+        vocabularies = spec.vocab_size, spec.vocab_files
+        how = spec.update_vocab, spec.separate_vocabularies
+        check_same(data_dir, plan, source.name, *vocabularies, spec.clean, *how)
     return source
 
 
@@ -173,11 +174,11 @@ class _Generation:
 
     def is_complete(self, plan: Metadata) -> bool:
         """Returns whether all files of a finished generation are there and valid."""
-        vocabulary = self.data_dir / plan.vocab_file
         if missing_references(self.spec, plan, self.data_dir) or not plan.splits:
             return False
-        if not vocabulary.exists() or fingerprint(vocabulary) != plan.vocab_fingerprint:
-            return False
+        for name, known, _ in plan.vocabularies:
+            if not (self.data_dir / name).exists() or fingerprint(self.data_dir / name) != known:
+                return False
         self.progress("verifying", 0, 0)
         return not self.faulty_shards(plan)
 
@@ -186,7 +187,7 @@ class _Generation:
         with generation_lock(self.data_dir), self.closed_on_early_failure():
             remove_temporary(self.data_dir, self.spec.name)
             self.progress("reading", 0, 0)
-            plan = self.add_vocabulary(self.make_plan())
+            plan = self.add_vocabularies(self.make_plan())
             self.make_missing_shards(plan)
             self.write_missing_references(plan)
             if self.rules_file.exists():
@@ -244,36 +245,40 @@ class _Generation:
             cleaning.apply_rules(self.source, pairs, self.rules_file, on_pairs)
         return self.rules_file if plan.clean else None
 
-    def add_vocabulary(self, plan: Metadata) -> Metadata:
-        """Returns the plan with its vocabulary, both written.
+    def add_vocabularies(self, plan: Metadata) -> Metadata:
+        """Returns the plan with its vocabulary or two, all written.
 
-        A new vocabulary is moved to its own name after the plan is written: a failure before that does not
-        bind the data_dir to a source or a vocabulary size.
+        New vocabularies are moved to their own names after the plan is written: a failure before that does
+        not bind the data_dir to a source or a vocabulary size.
         """
-        path = self.data_dir / plan.vocab_file
-        if plan.vocab_file and path.exists():
-            check_vocabulary(path, plan)
+        known = plan.vocabularies
+        if known and all((self.data_dir / vocabulary.name).exists() for vocabulary in known):
+            check_vocabularies(self.data_dir, plan)
             return plan
         self.folders.work.mkdir(exist_ok=True)
-        on_training = partial(self.progress, "vocabulary", 0, plan.pairs["train"])
-        lines = sample_lines(self.source, plan.pairs["train"], self.rules(plan))
-        vocabulary = make_vocabulary(
-            self.spec, self.data_dir, self.folders.work, self.source, lines, on_training, plan.vocab_size
-        )
-        if plan.vocab_fingerprint not in ("", vocabulary.fingerprint):
-            raise T2TError(
-                f"{path} was missing, and {self.source.name} yields another vocabulary than before; "
-                "put the old file back or give another --data_dir"
-            )
-        plan = dataclasses.replace(
-            plan,
-            vocab_file=vocabulary.path.name,
-            vocab_fingerprint=vocabulary.fingerprint,
-            vocab_size=vocabulary.size,
-        )
+        separate = len(known) > 1 if known else self.spec.separate_vocabularies
+        sides = (INPUTS, TARGETS) if separate else (BOTH_SIDES,)
+        made = [self.make_vocabulary(plan, side) for side in sides]
+        for old, new in zip(known, made, strict=False):
+            if old.fingerprint != new.fingerprint:
+                raise T2TError(
+                    f"{self.data_dir / old.name} was missing, and {self.source.name} yields another "
+                    "vocabulary than before; put the old file back or give another --data_dir"
+                )
+        plan = plan.with_vocabularies(made)
         plan.save(self.folders.work / "plan.json")
-        vocabulary.path.replace(self.data_dir / plan.vocab_file)
+        for vocabulary in made:
+            vocabulary.path.replace(self.data_dir / vocabulary.path.name)
         return plan
+
+    def make_vocabulary(self, plan: Metadata, sides: slice) -> TextEncoder:
+        pairs = plan.pairs["train"]
+        lines = sample_lines(self.source, pairs, self.rules(plan), sides=sides)
+        on_training = partial(self.progress, "vocabulary", 0, pairs)
+        known = plan.target_vocab_size if sides == TARGETS else plan.vocab_size
+        return make_vocabulary(
+            self.spec, self.data_dir, self.folders.work, self.source, lines, on_training, sides, known
+        )
 
     def make_missing_shards(self, plan: Metadata) -> None:
         faulty, total = self.faulty_shards(plan), sum(plan.pairs.values())
@@ -284,13 +289,13 @@ class _Generation:
         rules = self.rules(plan) if any(task.split == "train" for task in faulty) else None
         tasks = [dataclasses.replace(task, rules=rules if task.split == "train" else None) for task in faulty]
         self.progress("pairs", valid, total)
-        vocabulary = open_vocabulary(self.data_dir / plan.vocab_file)
+        vocabularies = Vocabularies.open([self.data_dir / made.name for made in plan.vocabularies])
         self.folders.work.mkdir(exist_ok=True)
 
         def on_pairs(done: int) -> None:
             self.progress("pairs", valid + done, total)
 
-        self.shard_runner(tasks, self.source, vocabulary, self.folders, on_pairs)
+        self.shard_runner(tasks, self.source, vocabularies, self.folders, on_pairs)
 
     def faulty_shards(self, plan: Metadata) -> dict[ShardTask, str]:
         """Returns the shards that are missing, corrupt or without known counts, each with the reason."""

@@ -30,6 +30,7 @@ def learn_translations(
     best: int,
     frequent: int,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
+    target_vocab_size: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learns which target pieces translate which source pieces, and which are frequent.
 
@@ -39,12 +40,13 @@ def learn_translations(
         best: number of translations of each piece.
         frequent: number of frequent pieces; fewer if the targets have fewer.
         on_iteration: see `translation_probabilities`.
+        target_vocab_size: see `translation_probabilities`.
 
     Returns:
         int32 [source piece, best], see `most_probable`, and int32 [frequent], most frequent first.
     """
-    table = translation_probabilities(pairs, vocab_size, on_iteration)
-    counts = np.bincount(pairs.targets.ids, minlength=vocab_size)
+    table = translation_probabilities(pairs, vocab_size, on_iteration, target_vocab_size)
+    counts = np.bincount(pairs.targets.ids)
     order = np.argsort(-counts, kind="stable")[: min(frequent, np.count_nonzero(counts))]
     return most_probable(table, best), order.astype(np.int32)
 
@@ -53,6 +55,7 @@ def translation_probabilities(
     pairs: Pairs,
     vocab_size: int,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
+    target_vocab_size: int | None = None,
 ) -> csr_array:
     """Learns the probability of each target piece, given a source piece.
 
@@ -62,21 +65,23 @@ def translation_probabilities(
 
     Args:
         pairs: ids of both sides; EOS may be among them.
-        vocab_size: number of pieces of the vocabulary that both sides share.
+        vocab_size: number of pieces of the vocabulary that both sides share, or of the source's.
         on_iteration: called with the number of iterations that are done, and of all.
+        target_vocab_size: number of pieces of the target's own vocabulary; `None` is that of the shared one.
 
     Returns:
         float32 [source piece, target piece], sparse. A row sums to 1, or is empty for a piece that no source
         has.
     """
-    sources, targets = (_counts(side, vocab_size) for side in pairs)
+    target_vocab_size = target_vocab_size or vocab_size
+    sources, targets = _counts(pairs.inputs, vocab_size), _counts(pairs.targets, target_vocab_size)
     sentences = sources.shape[0]
     null = csr_array(
         (np.ones(sentences, np.float32), np.full(sentences, NULL), np.arange(sentences + 1)), sources.shape
     )
     sources = csr_array(sources + null)
     by_piece = csr_array(sources.T)  # [source piece, sentence]
-    blocks = list(_blocks(np.minimum(by_piece @ np.diff(targets.indptr), vocab_size)))
+    blocks = list(_blocks(np.minimum(by_piece @ np.diff(targets.indptr), target_vocab_size)))
     frequencies = np.asarray(targets.sum(axis=0)).ravel()
     table = _normalize([_candidates(by_piece[block], targets, frequencies) for block in blocks])
     for iteration in range(ITERATIONS):

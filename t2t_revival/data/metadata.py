@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_revival.data.records import remedy
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
@@ -40,10 +40,14 @@ class DataSpec:
         user_symbols: called with the source; returns texts that are always one piece of the vocabulary.
         references: called with the source and a split; returns one line per pair of dev or test against which
             outputs are measured. `None` measures them against the targets.
-        vocab_file: an existing vocabulary to use. `None` trains one.
+        vocab_file: an existing vocabulary to use, of the inputs where there are two. `None` trains one.
         update_vocab: whether pieces of the training pairs are added to `vocab_file`.
         clean: whether the rules of `data.cleaning` drop pairs of train. `None` does as the data_dir was begun
             with, or else drops none.
+        target_vocab_file: an existing vocabulary of the targets, where there are two.
+        tags: before sources; each is one piece of the inputs' vocabulary, with the space after it.
+        separate_vocabularies: whether inputs and targets have a vocabulary each. `None` does as the data_dir
+            was begun with, or else makes one for both.
     """
 
     name: str
@@ -57,6 +61,14 @@ class DataSpec:
     vocab_file: Path | None = None
     clean: bool | None = None
     update_vocab: bool = False
+    target_vocab_file: Path | None = None
+    separate_vocabularies: bool | None = None
+    tags: Sequence[str] = ()
+
+    @property
+    def vocab_files(self) -> list[Path]:
+        """The existing vocabularies."""
+        return [path for path in (self.vocab_file, self.target_vocab_file) if path]
 
 
 @dataclass(frozen=True)
@@ -100,17 +112,25 @@ def dropped(counts: SplitCounts, max_length: int) -> int:
     return sum(examples for length, examples in counts.lengths.items() if length > max_length)
 
 
+class VocabularyFile(NamedTuple):
+    """Name of a vocabulary's file in the data_dir, its SHA-256, and the number of ids."""
+
+    name: str
+    fingerprint: str
+    size: int
+
+
 @dataclass(frozen=True)
 class Metadata:
-    """The source of the data, its vocabulary, and the counts of each split."""
+    """The source of the data, its vocabularies, and the counts of each split."""
 
     name: str  # of the problem
     source: str
     source_lang: str
     target_lang: str
     pairs: dict[str, int]  # split -> pairs in the source
-    vocab_file: str = ""  # inside the data_dir
-    vocab_fingerprint: str = ""  # SHA-256 of that file
+    vocab_file: str = ""  # a `VocabularyFile`, of the inputs where there are two
+    vocab_fingerprint: str = ""
     vocab_size: int = 0
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
@@ -120,6 +140,30 @@ class Metadata:
     )  # of a mixture: name -> weight; see `data.mixture`
     tags: list[str] = field(default_factory=list)  # before sources of a mixture
     format_version: int = FORMAT_VERSION
+    target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
+    target_vocab_fingerprint: str = ""
+    target_vocab_size: int = 0
+
+    @property
+    def vocabularies(self) -> list[VocabularyFile]:
+        """The vocabulary of both sides, or those of the inputs and of the targets; none in a new plan."""
+        shared = VocabularyFile(self.vocab_file, self.vocab_fingerprint, self.vocab_size)
+        targets = self.target_vocab_file, self.target_vocab_fingerprint, self.target_vocab_size
+        return [each for each in (shared, VocabularyFile(*targets)) if each.name]
+
+    def with_vocabularies(self, made: Sequence[TextEncoder]) -> Metadata:
+        """Returns the same with one vocabulary, or with those of the inputs and of the targets."""
+        files = [VocabularyFile(each.path.name, each.fingerprint, each.size) for each in made]
+        first, second = files if len(files) > 1 else (files[0], VocabularyFile("", "", 0))
+        return dataclasses.replace(
+            self,
+            vocab_file=first.name,
+            vocab_fingerprint=first.fingerprint,
+            vocab_size=first.size,
+            target_vocab_file=second.name,
+            target_vocab_fingerprint=second.fingerprint,
+            target_vocab_size=second.size,
+        )
 
     def save(self, path: Path) -> None:
         """Writes `path` as JSON, atomically."""
@@ -141,10 +185,12 @@ class Metadata:
                 )
             splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
             metadata = cls(**{**values, "splits": splits})
-            names = (metadata.name, *metadata.pairs, *metadata.splits, metadata.vocab_file or "none yet")
+            files = [made.name for made in metadata.vocabularies]
+            names = (metadata.name, *metadata.pairs, *metadata.splits, *files)
             if invalid := [name for name in names if not is_file_name(name)]:
                 raise ValueError(f"{invalid[0]!r} is not a valid file name")
-            numbers = (metadata.vocab_size, *metadata.pairs.values())  # which become parts of file names
+            sizes = (metadata.vocab_size, metadata.target_vocab_size)
+            numbers = (*sizes, *metadata.pairs.values())  # which become parts of file names
             if others := [number for number in numbers if type(number) is not int]:
                 raise ValueError(f"{others[0]!r} is not an integer")
             return metadata
@@ -177,18 +223,26 @@ def check_same(
     metadata: Metadata,
     source: str | None,
     vocab_size: int,
-    vocab_file: Path | None = None,
+    vocab_files: Sequence[Path] = (),
     clean: bool | None = None,
     update_vocab: bool = False,
+    separate_vocabularies: bool | None = None,
 ) -> None:
-    """Checks that data was made from the requested source and vocabulary, and cleaned or not, as requested.
+    """Checks that data was made from the requested source and vocabularies, and cleaned or not, as requested.
 
     `None` and 0 accept any.
 
     Raises:
-        T2TError: source, vocabulary size, vocabulary or cleaning differ; names both.
+        T2TError: source, vocabulary size, vocabularies or cleaning differ; names both.
     """
-    fault = _vocabulary_fault(data_dir, metadata, vocab_size, vocab_file, update_vocab)
+    fault = ""
+    for made, asked in zip(metadata.vocabularies, (*vocab_files, None, None), strict=False):
+        fault = fault or _vocabulary_fault(data_dir, made, vocab_size, asked, update_vocab)
+    if separate_vocabularies not in (None, bool(metadata.target_vocab_file)):
+        made_with, asked_for = (
+            ("one vocabulary", "two") if separate_vocabularies else ("two vocabularies", "one")
+        )
+        fault = f"with {made_with}, not with {asked_for}"
     if source and source != metadata.source:
         fault = f"from {metadata.source}, not from {source}"
     elif not fault and clean not in (None, metadata.clean):
@@ -199,30 +253,37 @@ def check_same(
 
 
 def _vocabulary_fault(
-    data_dir: Path, metadata: Metadata, vocab_size: int, vocab_file: Path | None, update_vocab: bool
+    data_dir: Path, made: VocabularyFile, vocab_size: int, vocab_file: Path | None, update_vocab: bool
 ) -> str:
-    """Describes what the vocabulary of data has been made with other than requested; see `check_same`."""
-    if not (vocab_file and metadata.vocab_file):
-        differs = not vocab_file and vocab_size not in (0, metadata.vocab_size)
-        return f"with --vocab_size={metadata.vocab_size}, not {vocab_size}" if differs else ""
-    asked, path = open_vocabulary(vocab_file), data_dir / metadata.vocab_file
+    """Describes what a vocabulary of data has been made with other than requested; see `check_same`."""
+    if not vocab_file:
+        differs = vocab_size not in (0, made.size)
+        return f"with --vocab_size={made.size}, not {vocab_size}" if differs else ""
+    asked, path = open_vocabulary(vocab_file), data_dir / made.name
     if not update_vocab:
-        same = asked.fingerprint == metadata.vocab_fingerprint
-        return "" if same else f"with {metadata.vocab_file}, not with {vocab_file}"
+        same = asked.fingerprint == made.fingerprint
+        return "" if same else f"with {made.name}, not with {vocab_file}"
     if not path.is_file():  # it is made again, or reported where it is read
         return ""
-    made = open_vocabulary(path)
-    updated = made.size > asked.size and extends(made, asked)
-    return "" if updated else f"with {metadata.vocab_file}, not with more pieces than {vocab_file}"
+    updated = open_vocabulary(path)
+    grown = updated.size > asked.size and extends(updated, asked)
+    return "" if grown else f"with {made.name}, not with more pieces than {vocab_file}"
 
 
-def check_vocabulary(path: Path, metadata: Metadata) -> None:
-    """Raises T2TError if a file is not the vocabulary that the shards were made with."""
-    if fingerprint(path) != metadata.vocab_fingerprint:
-        raise T2TError(
-            f"{path}: not the vocabulary that the shards of {metadata.name} there were made with; "
-            "put the right file back or give another --data_dir"
-        )
+def check_vocabularies(data_dir: Path, metadata: Metadata) -> list[Path]:
+    """Returns the paths of the vocabularies of `Metadata.vocabularies`.
+
+    Raises:
+        T2TError: one is missing, or not that with which the shards were made.
+    """
+    paths = [data_dir / made.name for made in metadata.vocabularies]
+    for path, made in zip(paths, metadata.vocabularies, strict=True):
+        if fingerprint(path) != made.fingerprint:
+            raise T2TError(
+                f"{path}: not the vocabulary that the shards of {metadata.name} there were made with; "
+                "put the right file back or give another --data_dir"
+            )
+    return paths
 
 
 def check_sizes(paths: list[Path], counts: SplitCounts) -> None:

@@ -1,4 +1,4 @@
-"""Generation of a mixture: each corpus into shards of its own, with one vocabulary for all.
+"""Generation of a mixture: each corpus into shards of its own, with the same vocabulary for all.
 
 PROBLEM.CORPUS.meta.json and PROBLEM.CORPUS-*     the data of a corpus, as of a problem with one source
 PROBLEM.meta.json                                 names and weights of the corpora, sums of their counts
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS, Source
@@ -24,9 +24,16 @@ from t2t_revival.data.metadata import (
 )
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture
 from t2t_revival.data.source_checks import counted
-from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
-from t2t_revival.data.vocabulary_step import SAMPLE_CHARACTERS, make_vocabulary, sample_lines
+from t2t_revival.data.vocabulary_step import (
+    BOTH_SIDES,
+    INPUTS,
+    SAMPLE_CHARACTERS,
+    TARGETS,
+    make_vocabulary,
+    sample_lines,
+)
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.tags import symbol
@@ -84,13 +91,13 @@ def generate_mixture(
         if DEV not in mixed.splits():
             raise T2TError(f"--data_source={data_source}: no corpus has a dev split; one must have it")
         if plan:
-            vocabulary = data_dir / plan.vocab_file
+            vocabularies = [data_dir / each.name for each in plan.vocabularies]
         else:
-            vocabulary = _vocabulary(spec, mixed, data_dir, work_dir, progress)
+            vocabularies = _vocabularies(spec, mixed, data_dir, work_dir, progress)
         corpora = {}
         for corpus in mixture.corpora:
             progress(f"corpus {corpus.name}: {sources[corpus.name].name}", 0, 0)
-            own = _corpus_spec(spec, corpus, sources[corpus.name], vocabulary)
+            own = _corpus_spec(spec, corpus, sources[corpus.name], vocabularies)
             corpora[corpus.name] = generate(own, data_dir, tmp_dir, progress, shard_runner)
         metadata = summed(spec.name, _lasting_name(data_source, mixed), mixture, corpora)
         metadata.save(metadata_path(data_dir, spec.name))
@@ -108,17 +115,19 @@ def _lasting_name(data_source: str, source: MixtureSource) -> str:
     )
 
 
-def _corpus_spec(spec: DataSpec, corpus: Corpus, source: CorpusSource, vocabulary: Path) -> DataSpec:
+def _corpus_spec(spec: DataSpec, corpus: Corpus, source: CorpusSource, vocabularies: list[Path]) -> DataSpec:
     """Returns the data of one corpus, cut by the vocabulary of all."""
     return dataclasses.replace(
         spec,
         name=corpus_name(spec.name, corpus.name),
         data_source=corpus.source,
         make_source=lambda name, tmp_dir: source,
-        vocab_file=vocabulary,
+        vocab_file=vocabularies[0],
+        target_vocab_file=vocabularies[1] if len(vocabularies) > 1 else None,
+        separate_vocabularies=len(vocabularies) > 1,
         vocab_size=0,
         update_vocab=False,
-        user_symbols=lambda source: [symbol(corpus.tag)] if corpus.tag else (),
+        tags=[corpus.tag] if corpus.tag else (),
     )
 
 
@@ -134,7 +143,8 @@ def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path
     """Checks that a data_dir was made from a mixture, as requested, and that its vocabulary has all tags."""
     if not plan.corpora:
         raise not_mixed(plan, data_dir)
-    check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_file, spec.clean, spec.update_vocab)
+    how = spec.clean, spec.update_vocab, spec.separate_vocabularies
+    check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_files, *how)
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
     if missing := [tag for tag in mixture.tags if as_piece(symbol(tag)) not in known]:
@@ -173,6 +183,9 @@ class MixtureSource(Source):
 
     def __init__(self, name: str, mixture: Mixture, sources: dict[str, CorpusSource]) -> None:
         self.name, self.mixture, self.sources = name, mixture, sources
+        languages = {(source.source_lang, source.target_lang) for source in sources.values()}
+        if len(languages) == 1:
+            self.source_lang, self.target_lang = languages.pop()
         kinds = {source.kind for source in self.sources.values()}
         self.kind = kinds.pop() if len(kinds) == 1 else "folder"
 
@@ -197,8 +210,10 @@ class MixtureSource(Source):
                 yield from source.pairs(split, max(start, 0), min(stop, here))
             start, stop = start - here, stop - here
 
-    def text(self, clean: bool, characters: int = SAMPLE_CHARACTERS) -> Iterator[str]:
-        """Yields lines of train, as many characters of each corpus as its weight asks for.
+    def text(
+        self, clean: bool, sides: slice = BOTH_SIDES, characters: int = SAMPLE_CHARACTERS
+    ) -> Iterator[str]:
+        """Yields lines of train, of both sides or one, as many characters of a corpus as its weight asks for.
 
         Corpora that are too small for it are repeated. `clean` leaves out pairs that the rules of
         `data.cleaning` drop, but for duplicates.
@@ -208,7 +223,7 @@ class MixtureSource(Source):
         weights = self.mixture.weights(counts)
         wanted = {name: characters * weight / sum(weights.values()) for name, weight in weights.items()}
         found = {
-            name: list(sample_lines(source, counts[name], None, int(wanted[name]), kept))
+            name: list(sample_lines(source, counts[name], None, int(wanted[name]), kept, sides))
             for name, source in self.sources.items()
         }
         repeats = {name: wanted[name] / max(sum(map(len, lines)), 1) for name, lines in found.items()}
@@ -218,24 +233,22 @@ class MixtureSource(Source):
                 yield from lines
 
 
-def _vocabulary(
+def _vocabularies(
     spec: DataSpec, source: MixtureSource, data_dir: Path, work_dir: Path, progress: OnProgress
-) -> Path:
-    """Returns the path of the vocabulary of a new mixture, made if it is missing."""
-    symbols = [*spec.user_symbols(source), *map(symbol, source.mixture.tags)]
-    spec = dataclasses.replace(spec, user_symbols=lambda _: symbols)
+) -> list[Path]:
+    """Returns the paths of the vocabulary, or the two, of a new mixture, made if they are missing."""
+    spec = dataclasses.replace(spec, tags=source.mixture.tags)
+    sides = (INPUTS, TARGETS) if spec.separate_vocabularies else (BOTH_SIDES,)
+
+    def made(side: slice) -> TextEncoder:
+        lines = source.text(bool(spec.clean), side)
+        on_training = partial(progress, "vocabulary", 0, source.count(TRAIN))
+        return make_vocabulary(spec, data_dir, work_dir, source, lines, on_training, side)
+
     with generation_lock(data_dir):
         work_dir.mkdir(exist_ok=True)
         try:
-            vocabulary = make_vocabulary(
-                spec,
-                data_dir,
-                work_dir,
-                source,
-                source.text(bool(spec.clean)),
-                lambda: progress("vocabulary", 0, source.count(TRAIN)),
-            )
-            return vocabulary.path.replace(data_dir / vocabulary.path.name)
+            return [each.path.replace(data_dir / each.path.name) for each in [made(side) for side in sides]]
         finally:
             for path in work_dir.iterdir():
                 path.unlink()

@@ -38,23 +38,30 @@ def pair_keys(blocks: Sequence[Block], shards: Sequence[Path], seed: int) -> np.
     )
 
 
-def sample(pairs: Pairs, keys: np.ndarray, splits: Splits, hparams: HParams) -> Pairs:
+def sample(pairs: Pairs, keys: np.ndarray, splits: tuple[Splits, Splits], hparams: HParams) -> Pairs:
     """Returns n pairs with the same text in another segmentation.
 
     A pair that would have more than `max_length` tokens on either side keeps its segmentation.
 
     Args:
-        pairs: ids of the vocabulary.
+        pairs: ids of the vocabularies.
         keys: the pairs' random numbers: uint64 [n].
-        splits: of the vocabulary.
+        splits: of the vocabularies of inputs and targets.
         hparams: `subword_dropout`, `subword_dropout_side` and `max_length` are read.
     """
-    survival = np.cumprod(1 - hparams.subword_dropout**splits.choices, axis=1)  # to be merged at each step
+    survival = [_survival(splits[0], hparams)] * 2
+    if splits[1] is not splits[0]:
+        survival[1] = _survival(splits[1], hparams)
     blocks = [  # whose arrays fit into the cache of a core
         _sample_block(Pairs(*(_part(side, begin) for side in pairs)), keys[begin:], splits, survival, hparams)
         for begin in range(0, len(keys), BLOCK)
     ]
     return Pairs(*map(_joined, zip(*blocks, strict=True)))
+
+
+def _survival(splits: Splits, hparams: HParams) -> np.ndarray:
+    """Returns each token's probability to be merged at each step, float64 [tokens, steps]."""
+    return np.cumprod(1 - hparams.subword_dropout**splits.choices, axis=1)
 
 
 def _part(side: Side, begin: int) -> Side:
@@ -68,14 +75,18 @@ def _joined(parts: Sequence[Side]) -> Side:
 
 
 def _sample_block(
-    pairs: Pairs, keys: np.ndarray, splits: Splits, survival: np.ndarray, hparams: HParams
+    pairs: Pairs,
+    keys: np.ndarray,
+    splits: tuple[Splits, Splits],
+    survival: Sequence[np.ndarray],
+    hparams: HParams,
 ) -> Pairs:
     keys = keys[: len(pairs.inputs.lengths)]
     chosen = np.ones(len(keys), bool)  # pairs that are short enough in another segmentation
     while True:
         sampled = Pairs(
             *(
-                _sample_side(side, _random(keys, number), chosen, splits, survival)
+                _sample_side(side, _random(keys, number), chosen, splits[number], survival[number])
                 if hparams.subword_dropout_side in (name, "both")
                 else side
                 for number, (name, side) in enumerate(zip(("source", "target"), pairs, strict=True))

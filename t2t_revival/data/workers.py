@@ -32,7 +32,7 @@ from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -84,10 +84,10 @@ class Folders:
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """A worker's source, vocabulary, folders and callback."""
+    """A worker's source, vocabularies, folders and callback."""
 
     source: Source
-    vocabulary: TextEncoder
+    vocabularies: Vocabularies
     folders: Folders
     on_encoded: Callable[[int], None]  # called with a number of encoded pairs; may raise StoppedError
 
@@ -140,7 +140,7 @@ class SharedCounter:
             self.pairs.value += pairs
 
 
-ShardRunner = Callable[[list[ShardTask], Source, TextEncoder, Folders, Callable[[int], None]], None]
+ShardRunner = Callable[[list[ShardTask], Source, Vocabularies, Folders, Callable[[int], None]], None]
 """Makes shards; called as `make_shards`."""
 
 _worker_context: Callable[[], WorkerContext]
@@ -149,7 +149,7 @@ _worker_context: Callable[[], WorkerContext]
 def make_shards(
     tasks: list[ShardTask],
     source: Source,
-    vocabulary: TextEncoder,
+    vocabularies: Vocabularies,
     folders: Folders,
     on_pairs: Callable[[int], None],
 ) -> None:
@@ -165,10 +165,11 @@ def make_shards(
     processes = multiprocessing.get_context("forkserver")
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
     if workers > 1:
-        start = (PackedSource.of(source), vocabulary.path, folders, counter)
+        paths = [vocabulary.path for vocabulary in vocabularies.all]
+        start = (PackedSource.of(source), paths, folders, counter)
         _run_pool(tasks, start, workers, processes, lambda: on_pairs(counter.pairs.value))
         return
-    context = WorkerContext(source, vocabulary, folders, counter)
+    context = WorkerContext(source, vocabularies, folders, counter)
     for task in tasks:
         make_shard(task, context)
         on_pairs(counter.pairs.value)
@@ -181,7 +182,7 @@ def cores() -> int:
 
 def _run_pool(
     tasks: list[ShardTask],
-    start: tuple[PackedSource, Path, Folders, SharedCounter],
+    start: tuple[PackedSource, list[Path], Folders, SharedCounter],
     workers: int,
     processes: Any,
     on_poll: Callable[[], None],
@@ -247,14 +248,16 @@ def _ctrl_c_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _start_worker(source: PackedSource, vocabulary: Path, folders: Folders, counter: SharedCounter) -> None:
+def _start_worker(
+    source: PackedSource, vocabularies: list[Path], folders: Folders, counter: SharedCounter
+) -> None:
     """Prepares a worker process, which leaves Ctrl-C to its parent and ends with it."""
     global _worker_context
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     # Opened by the first task, whose error reaches the parent; an error here would only break the pool.
     _worker_context = cache(
-        lambda: WorkerContext(source.open(), open_vocabulary(vocabulary), folders, counter)
+        lambda: WorkerContext(source.open(), Vocabularies.open(vocabularies), folders, counter)
     )
 
 
@@ -309,7 +312,10 @@ def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> S
     to_keep = (rule == KEPT for rule in rules)
     while chunk := list(islice(weighted, CHUNK)):
         kept = [(pair, weight) for pair, weight in compress(chunk, to_keep) if not has_empty_side(*pair)]
-        sides = [context.vocabulary.encode_batch([pair[side] for pair, _ in kept]) for side in (0, 1)]
+        sides = (
+            vocabulary.encode_batch([pair[side] for pair, _ in kept])
+            for side, vocabulary in enumerate(context.vocabularies)
+        )
         for inputs, targets, (_, weight) in zip(*sides, kept, strict=True):
             examples.append(encode_example([*inputs, EOS], [*targets, EOS], weight))
             source_tokens += len(inputs) + 1

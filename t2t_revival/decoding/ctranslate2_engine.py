@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
+from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
 from t2t_revival.decoding.converted_model import open_converted
 from t2t_revival.decoding.ctranslate2_format import (
@@ -80,7 +81,7 @@ class CTranslate2Engine:
 
     Args:
         hparams: of the model.
-        vocabulary: vocabulary of source and target.
+        vocabularies: of source and target.
         options: how to decode.
         precision: one of `PRECISIONS`, in which the engine computes.
         num_parallel_batches: batches that are decoded at the same time, with one thread each.
@@ -103,7 +104,7 @@ class CTranslate2Engine:
     def __init__(
         self,
         hparams: HParams,
-        vocabulary: TextEncoder,
+        vocabularies: Vocabularies,
         options: DecodeHParams,
         precision: str,
         num_parallel_batches: int,
@@ -112,11 +113,15 @@ class CTranslate2Engine:
     ) -> None:
         check_usable(hparams, options, precision)
         self.hparams, self.precision, self._device = hparams, precision, find_device()
-        self._vocabulary, self._pieces = vocabulary, vocabulary.pieces
-        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        self._vocabularies, self._source_pieces, self._target_pieces = (
+            vocabularies,
+            vocabularies.inputs.pieces,
+            vocabularies.targets.pieces,
+        )
+        self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
         self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
-        self._vocabulary_map = format_vocabulary_map(translations, vocabulary.pieces) if translations else ""
+        self._vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
         self._translator: ctranslate2.Translator
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -130,15 +135,17 @@ class CTranslate2Engine:
             "ctranslate2": version("ctranslate2"),
             "weights": fingerprint(checkpoint.path),
             "architecture": self.hparams.architecture(),
-            "vocabulary": self._vocabulary.fingerprint,
+            "vocabulary": self._vocabularies.fingerprint,
             "positions": positions,
             "vocabulary_map": zlib.crc32(self._vocabulary_map.encode()),
         }
 
         def convert(folder: Path) -> None:
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
-            model = _load_model(checkpoint.path, self.hparams, self._vocabulary)
-            write_ctranslate2(model, self._vocabulary, positions, folder, vocabulary_map=self._vocabulary_map)
+            model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
+            write_ctranslate2(
+                model, self._vocabularies, positions, folder, vocabulary_map=self._vocabulary_map
+            )
 
         self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
 
@@ -183,7 +190,8 @@ class CTranslate2Engine:
 
     def scorer(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         """Returns log-probabilities of targets, float64 [batch]; arguments are those of `Scorer`."""
-        sources, targets = ([self._to_pieces(ids) for ids in rows] for rows in (source_ids, target_ids))
+        sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
+        targets = [_to_pieces(ids, self._target_pieces) for ids in target_ids]
         return np.array([sum(values) for values in self._token_log_probs(sources, targets)])
 
     def sampler(self, *_: Any) -> NoReturn:
@@ -192,11 +200,9 @@ class CTranslate2Engine:
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
-        pieces, beginning = self._to_pieces(source), self._to_pieces(prefix)
+        pieces = _to_pieces(source, self._source_pieces)
+        beginning = _to_pieces(prefix, self._target_pieces)
         return Sentence(pieces, beginning, max(len(pieces), len(beginning)) + 1 + extra_length)
-
-    def _to_pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._pieces[token] for token in until_eos(ids)]
 
     def _hypotheses(
         self, sentences: Sequence[Sentence], beam_size: int, alpha: float
@@ -307,16 +313,20 @@ def _check_precision(precision: str, device: str) -> None:
         raise T2TError(f"CTranslate2 does not compute in {precision} on this {device}: use {offered}")
 
 
+def _to_pieces(ids: Sequence[int], pieces: Sequence[str]) -> list[str]:
+    return [pieces[token] for token in until_eos(ids)]
+
+
 def _best(hypotheses: list[Hypothesis], alpha: float, n: int) -> list[Hypothesis]:
     """Returns the n best hypotheses, best first; cut ones only where none is finished."""
     finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
     return sorted(finished or hypotheses, key=lambda found: -found.score(alpha))[:n]
 
 
-def _load_model(checkpoint: Path, hparams: HParams, vocabulary: TextEncoder) -> Transformer:
+def _load_model(checkpoint: Path, hparams: HParams, vocabularies: Vocabularies) -> Transformer:
     from t2t_revival.model import Transformer
 
-    model = Transformer(hparams, vocabulary.size)
+    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
     restore_weights(model, checkpoint)
     return model
 

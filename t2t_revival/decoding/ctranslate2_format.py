@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
@@ -23,39 +22,43 @@ MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
 NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
+SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocabulary.source", "vocabulary.target"  # where there are two
 VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
 
 def write_ctranslate2(
     model: Transformer,
-    vocabulary: TextEncoder,
+    vocabularies: Vocabularies,
     positions: int,
     folder: Path,
     quantize: str = "none",
     vocabulary_map: str = "",
 ) -> None:
-    """Writes a folder for `ctranslate2.Translator`, with the vocabulary.
+    """Writes a folder for `ctranslate2.Translator`, with the vocabularies.
 
     CTranslate2 translates from pieces to pieces of the vocabulary, and adds EOS to its inputs. Its length
     penalty differs: log-probability / length^alpha.
 
     Args:
         model: the model.
-        vocabulary: of source and target.
+        vocabularies: of source and target.
         positions: maximum length of an input or output; at least `MIN_POSITIONS` are written.
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
         vocabulary_map: see `format_vocabulary_map`; "" writes none.
 
     Raises:
-        T2TError: the package `ctranslate2` is missing, or does not support the model.
+        T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
     spec = _spec(model, max(positions, MIN_POSITIONS))
-    spec.register_source_vocabulary(vocabulary.pieces)
-    spec.register_target_vocabulary(vocabulary.pieces)
+    targets = vocabularies.targets
+    if vocabularies.inputs.pieces[EOS] != targets.pieces[EOS]:
+        raise T2TError("CTranslate2 needs two vocabularies of one kind, SentencePiece's or T2T's")
+    spec.register_source_vocabulary(vocabularies.inputs.pieces)
+    spec.register_target_vocabulary(targets.pieces)
     config = spec.config
-    config.decoder_start_token = config.bos_token = vocabulary.pieces[PAD]  # only its name is used
-    config.eos_token, config.unk_token = vocabulary.pieces[EOS], vocabulary.pieces[vocabulary.unknown]
+    config.decoder_start_token = config.bos_token = targets.pieces[PAD]  # only its name is used
+    config.eos_token, config.unk_token = targets.pieces[EOS], targets.pieces[targets.unknown]
     config.add_source_eos = True
     config.layer_norm_epsilon = model.hparams.norm_epsilon
     spec.validate()
@@ -65,12 +68,27 @@ def write_ctranslate2(
         raise T2TError(f"CTranslate2: --quantize={quantize}: {error}") from error
     folder.mkdir()
     spec.save(str(folder))
-    (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
+    write_vocabularies(vocabularies, folder)
     if vocabulary_map:
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
 
 
-def format_vocabulary_map(translations: Translations, pieces: Sequence[str]) -> str:
+def write_vocabularies(vocabularies: Vocabularies, folder: Path) -> None:
+    """Writes a copy of the vocabulary, or of both, beside an exported model; see `vocabulary_names`."""
+    for vocabulary, name in zip(vocabularies.all, vocabulary_names(vocabularies), strict=False):
+        (folder / name).write_bytes(vocabulary.content)
+
+
+def vocabulary_names(vocabularies: Vocabularies) -> tuple[str, str]:
+    """Returns the file names of the vocabularies of source and target beside an exported model."""
+    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY) if vocabularies.separate else (VOCABULARY, VOCABULARY)
+    source, target = (
+        f"{name}{vocabulary.path.suffix}" for name, vocabulary in zip(names, vocabularies, strict=True)
+    )
+    return source, target
+
+
+def format_vocabulary_map(translations: Translations, vocabularies: Vocabularies) -> str:
     """Formats translations: a source piece, a tab, and target pieces, separated by spaces, on each line.
 
     The line of the empty piece has the pieces that are always allowed.
@@ -78,13 +96,16 @@ def format_vocabulary_map(translations: Translations, pieces: Sequence[str]) -> 
     Raises:
         T2TError: pieces have spaces.
     """
-    if any(character in piece for piece in pieces for character in " \t\n"):
+    sources, targets = (vocabulary.pieces for vocabulary in vocabularies)
+    if any(character in piece for piece in (*sources, *targets) for character in " \t\n"):
         raise T2TError(
             "CTranslate2 cannot have a shortlist of pieces with spaces, as those of T2T are: leave it out"
         )
     rows = {"": [*translations.frequent]}
-    rows |= {pieces[source]: [source, *best[best != PAD]] for source, best in enumerate(translations.best)}
-    return "".join(f"{piece}\t{' '.join(pieces[i] for i in targets)}\n" for piece, targets in rows.items())
+    for source, best in enumerate(translations.best):
+        itself = [] if vocabularies.separate else [source]
+        rows[sources[source]] = [*itself, *best[best != PAD]]
+    return "".join(f"{piece}\t{' '.join(targets[i] for i in ids)}\n" for piece, ids in rows.items())
 
 
 def check_convertible(hparams: HParams) -> None:
@@ -130,7 +151,7 @@ def _spec(model: Transformer, positions: int) -> Any:
     decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
     decoder.start_from_zero_embedding = True  # instead of a start token
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
-    decoder.projection.bias = np.zeros(model.vocab_size, np.float32)
+    decoder.projection.bias = np.zeros(model.target_vocab_size, np.float32)
     decoder.projection.bias[PAD] = NEG_INF
     for to, ours in ((encoder, model.encoder), (decoder, model.decoder)):
         for layer, our_layer in zip(to.layer, ours.layers, strict=True):

@@ -177,7 +177,7 @@ class DecodingLoop:
                 kernel = self.model.softmax_kernel(tf.range(self._constraint.size))
                 constraint_inputs = self._constraint.count_words(source_ids)
             elif prefixes is not None:
-                constraint, constraint_inputs = PrefixConstraint(self.model.vocab_size), prefixes
+                constraint, constraint_inputs = PrefixConstraint(self.model.target_vocab_size), prefixes
                 if tokens is not None:
                     constraint = PrefixConstraint(tf.size(tokens))
                     constraint_inputs = places_of(prefixes, tokens)

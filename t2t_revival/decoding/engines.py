@@ -11,7 +11,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
@@ -22,7 +22,7 @@ Model: TypeAlias = "Transformer | CTranslate2Engine"
 def new_model(
     engine: str,
     hparams: HParams,
-    vocabulary: TextEncoder,
+    vocabularies: Vocabularies,
     options: DecodeHParams,
     precision: str,
     num_parallel_batches: int,
@@ -36,14 +36,16 @@ def new_model(
     """
     if engine == CTRANSLATE2:
         settings = options, precision, num_parallel_batches, on_note, translations
-        return CTranslate2Engine(hparams, vocabulary, *settings)
-    return _new_transformer(hparams, vocabulary.size, precision)
+        return CTranslate2Engine(hparams, vocabularies, *settings)
+    return _new_transformer(hparams, vocabularies, precision)
 
 
-def _new_transformer(hparams: HParams, vocab_size: int, precision: str) -> Transformer:
+def _new_transformer(hparams: HParams, vocabularies: Vocabularies, precision: str) -> Transformer:
     from t2t_revival.model import Transformer
 
-    return Transformer(hparams, vocab_size, dtype=FLOAT32 if precision == INT8 else precision)
+    dtype = FLOAT32 if precision == INT8 else precision
+    target_size = vocabularies.target_size
+    return Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
 
 
 def load_weights(model: Model, checkpoint: Checkpoint) -> None:
@@ -66,7 +68,7 @@ def engine_of(
     translations: Translations | None,
     int8: bool,
 ) -> CTranslate2Engine | TensorFlowEngine:
-    """Returns the engine that decodes with a model; see `TensorFlowEngine`.
+    """Returns the engine that decodes with a model; arguments are those of `TensorFlowEngine`.
 
     Raises:
         T2TError: as `TensorFlowEngine`.

@@ -21,7 +21,7 @@ class Ensemble:
     their softmax kernels.
 
     Args:
-        models: of one vocabulary; their sizes may differ.
+        models: of the same vocabularies; their sizes may differ.
 
     Raises:
         T2TError: the models have different vocabularies, attention windows or kinds of decoder
@@ -34,7 +34,7 @@ class Ensemble:
     def __init__(self, models: Sequence[Transformer]) -> None:
         first = models[0]
         for model in models:
-            for name in ("vocab_size", "compute_dtype"):
+            for name in ("vocab_size", "target_vocab_size", "compute_dtype"):
                 if getattr(model, name) != getattr(first, name):
                     raise T2TError(f"models of an ensemble must have the same {name}")
             for name in ("attention_window", "decoder_self_attention"):  # they share `self_bias`
@@ -44,6 +44,7 @@ class Ensemble:
                 raise T2TError("a model with deterministic_attention cannot be one of an ensemble")
         self.models = models
         self.hparams, self.vocab_size = first.hparams, first.vocab_size
+        self.target_vocab_size = first.target_vocab_size
         self.dtype_policy, self.compute_dtype = first.dtype_policy, first.compute_dtype
         bounds = accumulate((len(model.decoder.layers) for model in models), initial=0)
         self._layers = [slice(*pair) for pair in pairwise(bounds)]  # of each model, among all

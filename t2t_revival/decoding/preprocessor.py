@@ -16,7 +16,7 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 
 LINE_ENDS = str.maketrans("\n\r", "  ")
 
@@ -46,14 +46,14 @@ class Preprocessor:
     """Converts texts without line ends to ids.
 
     Attributes:
-        vocabulary: vocabulary of source and target.
+        vocabularies: of source and target.
         problem: converts lines to the model's input. `None` leaves them as they are.
         options: see `DecodeHParams`.
         max_length: maximum number of tokens of an input, EOS included; longer inputs are truncated.
         first_line: number of the first text, for messages.
     """
 
-    vocabulary: TextEncoder
+    vocabularies: Vocabularies
     problem: Text2TextProblem | None
     options: DecodeHParams
     max_length: int
@@ -72,7 +72,7 @@ class Preprocessor:
         Raises:
             LineError: an input is no valid Unicode.
         """
-        rows = self.encode(inputs)
+        rows = self.encode(inputs, self.vocabularies.inputs)
         for number, ids in enumerate(rows, start=self.first_line):
             if len(ids) >= self.max_length:
                 on_truncation(Truncation(number, len(ids) + 1, self.max_length))
@@ -117,8 +117,8 @@ class Preprocessor:
                 raise LineError(number, "a prefix without a source")
         return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the ids of each text, without EOS.
+    def encode(self, texts: Sequence[str], vocabulary: TextEncoder) -> list[list[int]]:
+        """Returns the ids of each text in one of the vocabularies, without EOS.
 
         Raises:
             LineError: a text is no valid Unicode.
@@ -128,11 +128,12 @@ class Preprocessor:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
-        return [list(ids) for ids in self.vocabulary.encode_batch(texts)]
+        return [list(ids) for ids in vocabulary.encode_batch(texts)]
 
     def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
         """Returns the ids, without EOS, of outputs or their prefixes."""
-        rows, max_tokens = self.encode(texts), self.max_length + self.options.extra_length
+        rows = self.encode(texts, self.vocabularies.targets)
+        max_tokens = self.max_length + self.options.extra_length
         for number, ids in enumerate(rows, start=self.first_line):
             if len(ids) >= max_tokens:
                 raise LineError(

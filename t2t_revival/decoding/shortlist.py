@@ -18,10 +18,12 @@ from t2t_revival.errors import T2TError
 
 
 class Shortlist:
-    """Selects the tokens of a batch: translations of its pieces, its pieces themselves, and frequent tokens.
+    """Selects the tokens of a batch: translations of its pieces, these themselves, and frequent tokens.
+
+    The pieces themselves are selected where source and target have the same vocabulary.
 
     Args:
-        translations: of the model's vocabulary.
+        translations: of the model's vocabularies.
         by_line: whether a line may use its own tokens only, so that its output does not depend on its batch.
             Otherwise it may use those of all lines of its batch.
 
@@ -31,7 +33,8 @@ class Shortlist:
 
     def __init__(self, translations: Translations, by_line: bool) -> None:
         self._by_line = by_line
-        vocab_size = len(translations.best)
+        vocab_size = translations.target_vocab_size or len(translations.best)
+        self._copies = not translations.target_vocab_size
         frequent = np.isin(np.arange(vocab_size), [*translations.frequent, PAD, EOS, UNK])
         self._best = tf.Variable(translations.best, trainable=False, dtype=tf.int32)
         self._frequent = tf.Variable(frequent, trainable=False)
@@ -50,7 +53,8 @@ class Shortlist:
         """
         batch = tf.shape(source_ids)[0]
         best = tf.reshape(tf.gather(self._best, source_ids), [batch, -1])
-        selected = tf.concat([best, source_ids, *([] if prefixes is None else [prefixes])], axis=1)
+        more = [source_ids] if self._copies else []
+        selected = tf.concat([best, *more, *([] if prefixes is None else [prefixes])], axis=1)
         vocab_size = self._frequent.shape[0]
         if not self._by_line:
             places = tf.reshape(selected, [-1, 1])

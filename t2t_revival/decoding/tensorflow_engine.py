@@ -26,7 +26,7 @@ class TensorFlowEngine:
 
     Args:
         model: its weights may change between calls, unless `constant_weights` or `int8`.
-        vocabulary: vocabulary of source and target.
+        vocabulary: of the outputs.
         options: how to decode.
         constant_weights: see `BeamSearch`.
         translations: makes shortlists, if the options have one.

@@ -26,14 +26,16 @@ class Translations:
     """The most probable translations of each piece, as `t2t-shortlist` learns them.
 
     Attributes:
-        best: target pieces of each source piece, best first, padded with 0; int32 [vocab, best].
+        best: target pieces of each source piece, best first, padded with 0; int32 [source vocab, best].
         frequent: the most frequent target pieces, which all shortlists have; int32 [frequent].
-        fingerprint: sha256 of the vocabulary.
+        fingerprint: that of the `Vocabularies`.
+        target_vocab_size: size of the target's own vocabulary; 0 where source pieces are target pieces too.
     """
 
     best: np.ndarray
     frequent: np.ndarray
     fingerprint: str
+    target_vocab_size: int = 0
 
     @property
     def digest(self) -> str:
@@ -48,7 +50,11 @@ class Translations:
         """
         content = io.BytesIO()
         np.savez_compressed(
-            content, best=self.best, frequent=self.frequent, fingerprint=np.array(self.fingerprint)
+            content,
+            best=self.best,
+            frequent=self.frequent,
+            fingerprint=np.array(self.fingerprint),
+            target_vocab_size=np.array(self.target_vocab_size),
         )
         path = output_dir / FILE_NAME
         with writing(path, "free some space, or mend the folder's permissions"), atomic_write(path) as file:
@@ -57,10 +63,10 @@ class Translations:
 
     @classmethod
     def load(cls, output_dir: Path, fingerprint: str) -> Translations:
-        """Reads the file of an output_dir, which must be of the vocabulary with a fingerprint.
+        """Reads the file of an output_dir, which must be of the vocabularies with a fingerprint.
 
         Raises:
-            T2TError: there is none, it is corrupt, or it is of another vocabulary.
+            T2TError: there is none, it is corrupt, or it is of other vocabularies.
         """
         path = output_dir / FILE_NAME
         learning = command_line("t2t-shortlist", output_dir=output_dir)
@@ -68,7 +74,9 @@ class Translations:
             raise T2TError(f"decode_hparams: shortlist: no {path}; to learn it, run {learning}")
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                found = cls(arrays["best"], arrays["frequent"], str(arrays["fingerprint"]))
+                known = {name: arrays[name] for name in arrays.files}
+            size = int(known.pop("target_vocab_size", 0))  # which earlier files lack
+            found = cls(known["best"], known["frequent"], str(known["fingerprint"]), size)
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
             raise T2TError(f"{path}: corrupt; to learn it again, run {learning}") from error
         if found.fingerprint != fingerprint:
@@ -83,7 +91,8 @@ def coverage(translations: Translations, pairs: Pairs) -> tuple[float, float]:
     always = [*translations.frequent, PAD, EOS, UNK]
     size = covered = 0
     for source, target in zip(*(np.split(side.ids, side.offsets[1:-1]) for side in pairs), strict=True):
-        shortlist = np.unique(np.concatenate([translations.best[source].ravel(), source, always]))
+        own = [] if translations.target_vocab_size else source
+        shortlist = np.unique(np.concatenate([translations.best[source].ravel(), own, always]))
         size += len(shortlist)
         covered += np.count_nonzero(np.isin(target, shortlist))
     return size / len(pairs.inputs.lengths), covered / len(pairs.targets.ids)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
@@ -29,7 +30,7 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -40,11 +41,11 @@ WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis a
 
 
 class Translator:
-    """A model with its vocabulary: translates lines, one output line for each.
+    """A model with its vocabularies: translates lines, one output line for each.
 
     Args:
         model: its weights may change between calls, unless `constant_weights`; or a `CTranslate2Engine`.
-        vocabulary: vocabulary of source and target.
+        vocabulary: vocabulary of source and target, or of the source.
         options: how to decode.
         max_length: maximum tokens of an input, EOS included; longer ones are cut. `None` is the model's own.
         num_parallel_batches: number of batches that are decoded at the same time.
@@ -52,8 +53,10 @@ class Translator:
         problem: pre- and postprocesses text. `None` leaves it as it is.
         translations: makes shortlists, if the options have one.
         int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
+        target_vocabulary: the target's own vocabulary. `None` is the source's.
 
     Attributes:
+        vocabularies: of source and target.
         checkpoint: checkpoint that `load` has read the weights from.
         engine: the engine and the precision in which it computes, for people.
 
@@ -77,15 +80,18 @@ class Translator:
         problem: Text2TextProblem | None = None,
         translations: Translations | None = None,
         int8: bool = False,
+        target_vocabulary: TextEncoder | None = None,
     ) -> None:
         self._model, self._int8, self.engine = model, int8, engines.describe(model, int8)
         self.vocabulary, self.problem = vocabulary, problem
+        self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, vocabulary)
         self.max_length = max_length or model.hparams.max_length
         self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None
-        engine = engines.engine_of(model, vocabulary, self.options, constant_weights, translations, int8)
+        settings = self.options, constant_weights, translations, int8
+        engine = engines.engine_of(model, self.vocabularies.targets, *settings)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
 
@@ -124,12 +130,16 @@ class Translator:
         check_engine(engine)
         folder = Path(output_dir).expanduser()
         run = Run.load(folder)
-        options = _options(decode_hparams, run)
-        hparams, vocabulary = load_hparams(folder), load_vocabulary(folder)
-        translations = Translations.load(folder, run.fingerprint) if options.has_shortlist else None
+        options = decode_hparams
+        if not isinstance(options, DecodeHParams):
+            options = DecodeHParams.parse(options, run.decode_hparams)
+            if warning := options.batch_size_warning:
+                warnings.warn(warning, stacklevel=2)
+        hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
+        translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
         selected = select_checkpoint(folder, checkpoint, on_damaged)
         settings = options, precision, num_parallel_batches, on_note, translations
-        model = engines.new_model(engine, hparams, vocabulary, *settings)
+        model = engines.new_model(engine, hparams, vocabularies, *settings)
         while True:
             try:
                 engines.load_weights(model, selected)
@@ -138,13 +148,14 @@ class Translator:
                 selected = select_checkpoint(folder, checkpoint, on_damaged)
         translator = cls(
             model,
-            vocabulary,
+            vocabularies.inputs,
             options,
             num_parallel_batches=num_parallel_batches,
             constant_weights=constant_weights and precision == FLOAT32,
             problem=find_problem(run.problem, options),
             translations=translations,
             int8=engine == TENSORFLOW and precision == INT8,
+            target_vocabulary=vocabularies.targets,
         )
         translator.checkpoint = selected
         return translator
@@ -246,19 +257,17 @@ class Translator:
         batch_size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
         return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
-    def encode(self, line: str, preprocessed: bool = False) -> list[int]:
-        """Returns the ids of a line, with EOS, not truncated.
+    def encode(self, line: str, is_output: bool = False) -> list[int]:
+        """Returns the ids of a line, or of an output of the model, with EOS, not truncated.
 
-        Args:
-            line: a line end in it counts as a space.
-            preprocessed: whether it is the model's input already, or an output.
+        A line end in it counts as a space.
 
         Raises:
             T2TError: the line is no valid Unicode.
         """
         texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
-        texts = texts if preprocessed else preprocessor.preprocess(texts)
-        return [*preprocessor.encode(texts)[0], EOS]
+        texts = texts if is_output else preprocessor.preprocess(texts)
+        return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
     def best_ids(self, source: list[int]) -> list[int]:
         """Returns the ids of the best output of one input, with EOS, exactly as the search has chosen them.
@@ -323,7 +332,7 @@ class Translator:
         return [results[index] for index in range(len(lengths))]
 
     def _preprocessor(self, first_line: int = 1) -> Preprocessor:
-        return Preprocessor(self.vocabulary, self.problem, self.options, self.max_length, first_line)
+        return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
 
     def _decode(
         self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
@@ -340,7 +349,7 @@ class Translator:
     def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
         """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
         outputs = [
-            (self.vocabulary.decode(ids).translate(LINE_ENDS), score)
+            (self.vocabularies.targets.decode(ids).translate(LINE_ENDS), score)
             for ids, score in zip(rows, scores, strict=True)
             if score > -np.inf
         ] or [("", -np.inf)]
@@ -348,15 +357,6 @@ class Translator:
             return [Translation(*output) for output in outputs]
         processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
         return [Translation(text, score, repaired) for (text, repaired), score in processed]
-
-
-def _options(decode_hparams: str | DecodeHParams, run: Run) -> DecodeHParams:
-    if isinstance(decode_hparams, DecodeHParams):
-        return decode_hparams
-    options = DecodeHParams.parse(decode_hparams, run.decode_hparams)
-    if warning := options.batch_size_warning:
-        warnings.warn(warning, stacklevel=3)
-    return options
 
 
 def _warn(truncation: Truncation) -> None:

@@ -3,12 +3,12 @@
 FOLDER/outputs/                  without the original targets; FOLDER/outputs_and_originals/ with them
     text/train.en, train.de ...  a folder for --data_source
     text/counts.json             pairs that were kept and left out
-    data/                        a data_dir with the teacher's vocabulary
+    data/                        a data_dir with the teacher's vocabularies
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_revival.data.generation import OnProgress, generate
@@ -28,14 +28,17 @@ def student_data_dir(outputs: TeacherOutputs, original_targets: bool) -> Path:
 
 
 def make_student_data(
-    outputs: TeacherOutputs, original_targets: bool, vocab_file: Path, progress: OnProgress | None = None
+    outputs: TeacherOutputs,
+    original_targets: bool,
+    vocab_files: Sequence[Path],
+    progress: OnProgress | None = None,
 ) -> dict[str, int]:
     """Makes a student's text and shards, unless they are complete; returns the counts of its pairs.
 
     Args:
         outputs: complete.
         original_targets: whether each source that has a reference is also paired with that.
-        vocab_file: the teacher's vocabulary.
+        vocab_files: the teacher's vocabulary, or both, in the order of the data.
         progress: see `generation.generate`.
 
     Raises:
@@ -55,7 +58,9 @@ def make_student_data(
                 make_source=lambda name, tmp_dir: FolderSource(name, *_languages(metadata), tmp_dir),
                 vocab_size=0,
                 default_vocab_size=lambda source: 0,
-                vocab_file=vocab_file,
+                vocab_file=vocab_files[0],
+                target_vocab_file=vocab_files[1] if len(vocab_files) > 1 else None,
+                separate_vocabularies=len(vocab_files) > 1,
             )
             generate(spec, data_dir, None, progress)
     return checked_json.load(text / "counts.json", f"restore a copy, or {ANOTHER}")

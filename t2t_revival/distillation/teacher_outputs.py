@@ -70,7 +70,7 @@ class TeacherOutputs(DecodedBlocks):
         check_plain(self.options)
 
     def origin(self) -> dict[str, Any]:
-        fingerprint = self.problem.metadata(self.data_dir).vocab_fingerprint
+        fingerprint = self.problem.vocabularies(self.data_dir).fingerprint
         return {
             "teacher": ", ".join(teacher.name for teacher in self.teachers),
             "problem": self.problem.name,

@@ -48,7 +48,7 @@ def open_teachers(
     for folder, run in zip(folders, runs, strict=True):
         for what, own, first in (
             ("a model of " + run.problem, run.problem, runs[0].problem),
-            ("another vocabulary", run.fingerprint, runs[0].fingerprint),
+            ("another vocabulary", run.fingerprints, runs[0].fingerprints),
         ):
             if own != first:
                 raise T2TError(
@@ -104,6 +104,7 @@ def load_translator(
         problem=first.problem,
         translations=first.translations,
         int8=int8,
+        target_vocabulary=first.vocabularies.targets,
     )
     translator.checkpoint = first.checkpoint
     return translator

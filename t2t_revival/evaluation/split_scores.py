@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.data.batching import evaluation_batches
-from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
@@ -21,7 +21,7 @@ from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import restore_weights
 from t2t_revival.training.events import Scores
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 
 
 def perplexity(loss: float) -> float:
@@ -87,12 +87,12 @@ class SplitScores:
         split: str,
         data_dir: Path,
         hparams: HParams,
-        vocabulary: TextEncoder,
+        vocabularies: Vocabularies,
         options: DecodeHParams,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
     ) -> None:
-        self._problem, self._vocabulary, self._options = problem, vocabulary, options
+        self._problem, self._vocabularies, self._options = problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
         self._corpora = {
             name: (
@@ -116,7 +116,13 @@ class SplitScores:
         if self._scorers is None:
             parallel = self._num_parallel_batches
             translator = Translator(
-                model, self._vocabulary, self._options, self._max_length, parallel, problem=self._problem
+                model,
+                self._vocabularies.inputs,
+                self._options,
+                self._max_length,
+                parallel,
+                problem=self._problem,
+                target_vocabulary=self._vocabularies.targets,
             )
             self._scorers = TeacherForced(model, parallel), translator
         teacher_forced, translator = self._scorers
@@ -158,11 +164,12 @@ class CheckpointScores:
     ) -> None:
         self._load_decoder = load_decoder
         options = DecodeHParams.parse("", Run.load(output_dir).decode_hparams)
-        hparams, vocabulary = load_hparams(output_dir), load_vocabulary(output_dir)
+        hparams, vocabularies = load_hparams(output_dir), load_vocabularies(output_dir)
         self._scores = SplitScores(
-            problem, split, data_dir, hparams, vocabulary, options, decoded_sentences, num_parallel_batches
+            problem, split, data_dir, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
         )
-        self._model = Transformer(hparams, vocabulary.size)
+        target_size = vocabularies.target_size
+        self._model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size)
 
     def __call__(self, path: Path) -> tuple[Scores, list[str]]:
         """Computes the scores of a checkpoint, and its outputs, as `SplitScores.with_outputs`.

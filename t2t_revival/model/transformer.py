@@ -26,7 +26,9 @@ class Transformer(keras.Model):
 
     Args:
         hparams: the model's sizes; see `HParams`.
-        vocab_size: number of tokens of the vocabulary that source and target share.
+        vocab_size: number of tokens of the vocabulary that source and target share; of the source's where
+            they have two.
+        target_vocab_size: number of tokens of the target's own vocabulary. `None` has the shared one.
         name: the model's name, with which the names of its weights begin.
         **kwargs: `dtype`, a Keras dtype policy such as "mixed_bfloat16", and `trainable`.
 
@@ -37,12 +39,20 @@ class Transformer(keras.Model):
     Reference: Vaswani et al., 2017, "Attention Is All You Need", figure 1; T2T's `models/transformer.py`.
     """
 
-    def __init__(self, hparams: HParams, vocab_size: int, name: str = "transformer", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        hparams: HParams,
+        vocab_size: int,
+        name: str = "transformer",
+        target_vocab_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self.hparams = hparams
         self.vocab_size = vocab_size
+        self.target_vocab_size = target_vocab_size or vocab_size
         h, dtype = hparams, self.dtype_policy
-        embedding = partial(TokenEmbedding, vocab_size, h.hidden_size, dtype=dtype)
+        embedding = partial(TokenEmbedding, hidden_size=h.hidden_size, dtype=dtype)
         positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)
         dropout = partial(Dropout, h.layer_prepostprocess_dropout, dtype=dtype)
         sizes = {"num_heads": h.num_heads, "hidden_size": h.hidden_size, "filter_size": h.filter_size}
@@ -51,12 +61,12 @@ class Transformer(keras.Model):
         norms = {"pre_norm": h.pre_norm, "norm_epsilon": h.norm_epsilon}
         layer: dict[str, Any] = {**sizes, **heads, **rates, **norms, "attention_window": h.attention_window}
         layer |= {"dropout": h.layer_prepostprocess_dropout, "dtype": dtype}
-        self.target_embedding = embedding(name="target_embedding")
-        if h.shared_embedding_and_softmax_weights:
-            self.source_embedding = self.softmax_embedding = self.target_embedding
-        else:
-            self.source_embedding = embedding(name="source_embedding")
-            self.softmax_embedding = embedding(name="softmax_embedding")
+        self.target_embedding = embedding(self.target_vocab_size, name="target_embedding")
+        self.source_embedding = self.softmax_embedding = self.target_embedding
+        if target_vocab_size or not h.shared_embedding_and_softmax_weights:
+            self.source_embedding = embedding(vocab_size, name="source_embedding")
+        if not h.shared_embedding_and_softmax_weights:
+            self.softmax_embedding = embedding(self.target_vocab_size, name="softmax_embedding")
         self.source_positions = positions(target_space=h.use_target_space_embedding, name="source_positions")
         self.target_positions = positions(name="target_positions")
         self.source_dropout = dropout(name="source_dropout")
@@ -89,7 +99,7 @@ class Transformer(keras.Model):
 
     def compute_output_spec(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Returns shape and type of the logits; see `SequenceLayer.compute_output_spec`."""
-        return keras.KerasTensor((*inputs["targets"].shape, self.vocab_size), dtype=self.compute_dtype)
+        return keras.KerasTensor((*inputs["targets"].shape, self.target_vocab_size), dtype=self.compute_dtype)
 
     def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Returns the decoder's output, [batch, target, hidden], of which `call` makes logits."""
@@ -176,6 +186,8 @@ class Transformer(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         config = {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size}
+        if self.source_embedding is not self.target_embedding:
+            config["target_vocab_size"] = self.target_vocab_size
         return {**super().get_config(), **config}
 
     @classmethod

@@ -26,7 +26,7 @@ from t2t_revival.reproduction.training_flops import (
 from t2t_revival.training.checkpoints.directory import ignored_checkpoint
 from t2t_revival.training.checkpoints.file import load
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.visualization.png import png_figure
@@ -182,7 +182,7 @@ def _run_row(
     checkpoint = select_checkpoint(output_dir, on_damaged=lambda error: on_message(ignored_checkpoint(error)))
     seen, devices = _seen(checkpoint.path)
     on_message(f"{output_dir}: counting its FLOPs")
-    counted = _flops_of_training(kept, hparams, load_vocabulary(output_dir).size, seen)
+    counted = _flops_of_training(kept, hparams, load_vocabularies(output_dir).targets.size, seen)
     hours = seen.seconds / 3600
     by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"

@@ -102,10 +102,10 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
 def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
     positions = translator.max_length + translator.options.extra_length
-    model, vocabulary, translations = translator.model, translator.vocabulary, translator.translations
-    mapped = format_vocabulary_map(translations, vocabulary.pieces) if translations else ""
+    model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
+    mapped = format_vocabulary_map(translations, vocabularies) if translations else ""
     return _new_folder(
-        export_dir, lambda folder: write_ctranslate2(model, vocabulary, positions, folder, quantize, mapped)
+        export_dir, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, quantize, mapped)
     )
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import search_settings
-from t2t_revival.decoding.ctranslate2_format import VOCABULARY
+from t2t_revival.decoding.ctranslate2_format import write_vocabularies
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.int8 import quantize_int8
 from t2t_revival.errors import T2TError
@@ -28,7 +28,7 @@ MODEL = "model.tflite"
 
 
 def write_litert(translator: Translator, folder: Path, quantize: str = "none") -> None:
-    """Writes a folder with a flatbuffer for LiteRT's interpreters and the vocabulary.
+    """Writes a folder with a flatbuffer for LiteRT's interpreters and the vocabularies.
 
     The flatbuffer's signature takes "inputs", int32 [batch, source], each row with EOS at its end and padded
     with 0. It returns "outputs", int32 [batch, n, length], best first, each with EOS at its end and padded
@@ -63,8 +63,7 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
     flatbuffer = converter.convert()
     folder.mkdir()
     (folder / MODEL).write_bytes(flatbuffer)
-    vocabulary = translator.vocabulary
-    (folder / VOCABULARY).with_suffix(vocabulary.path.suffix).write_bytes(vocabulary.content)
+    write_vocabularies(translator.vocabularies, folder)
 
 
 class _Embedding(Matrix):

@@ -66,7 +66,7 @@ class ServingModule(tf.Module):
 
     def __init__(self, translator: Translator, quantize: str = "none") -> None:
         super().__init__(name="translator")
-        model, vocabulary = translator.model, translator.vocabulary
+        model, vocabularies = translator.model, translator.vocabularies
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         translator.options.check_served()
@@ -93,8 +93,8 @@ class ServingModule(tf.Module):
         own = int8.variables if int8 else [weight.value for weight in model.weights]
         tokens = shortlist.variables if shortlist else []
         self.weights = [*own, *self._search.variables, *tokens]
-        self.tokenizer = vocabulary.graph_resource
-        self._vocabulary = vocabulary
+        self.tokenizers = [vocabulary.graph_resource for vocabulary in vocabularies.all]
+        self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
         self.translate_with_shortlist = None
@@ -190,7 +190,7 @@ class ServingModule(tf.Module):
         ids, scores = search(self._encode(texts, blank), settings)
         shape = tf.shape(scores)
         flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
-        outputs = tf.strings.regex_replace(self._vocabulary.decode_in_graph(flat), LINE_END, " ")
+        outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
@@ -198,7 +198,7 @@ class ServingModule(tf.Module):
 
     def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tf.Tensor:
         """Encodes texts, string [batch], as int32 [batch, source]; a blank text is padding only."""
-        ids = self._vocabulary.encode_in_graph(texts)[:, : self._max_length - 1]
+        ids = self._vocabularies.inputs.encode_in_graph(texts)[:, : self._max_length - 1]
         ends = tf.fill([tf.shape(texts)[0], 1], EOS)
         dense = tf.concat([ids, ends], axis=1).to_tensor(PAD)
         return tf.where(blank[:, None], PAD, dense)

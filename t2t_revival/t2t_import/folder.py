@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.t2t_names import problem_here
+from t2t_revival.t2t_names import LANGUAGES, problem_here
 from t2t_revival.training.run import FILE_NAME
 from t2t_revival.utils import checked_json
 
@@ -122,28 +122,40 @@ def training_flags(folder: Path) -> dict[str, str]:
     return flags
 
 
-def vocab_file(folder: Path, flags: Mapping[str, str]) -> Path:
-    """Finds the vocabulary in the checkpoint's folder or, failing that, in the training's data_dir.
+def vocab_files(folder: Path, flags: Mapping[str, str]) -> list[Path]:
+    """Finds the vocabularies in the checkpoint's folder or, failing that, in the training's data_dir.
 
-    Among several, it is the one named after T2T's problem.
+    Among several, they are those named after T2T's problem: one, or two in the order of its languages, as
+    `vocab.translate_enzh_wmt32k.32768.subwords.en` and `.zh`.
 
     Raises:
-        T2TError: there is no vocabulary, or several.
+        T2TError: there is no vocabulary, or too many.
     """
     folders = [folder]
     if data_dir := flags.get("data_dir"):
         folders.append(Path(data_dir).expanduser())
     problem = flags.get("problem", "").removesuffix(registry.REVERSED)
     for folder in folders:
-        paths = sorted(folder.glob(f"vocab.*{SUBWORDS}"))
-        of_problem = [path for path in paths if path.name.startswith(f"vocab.{problem}.")]
-        if len(of_problem or paths) == 1:
-            return (of_problem or paths)[0]
+        paths = sorted([*folder.glob(f"vocab.*{SUBWORDS}"), *folder.glob(f"vocab.*{SUBWORDS}.??")])
+        found = [path for path in paths if path.name.startswith(f"vocab.{problem}.")] or paths
+        if len(found) == 1:
+            return found
+        if len(pair := _pair(found)) == 2:
+            return pair
         if paths:
             names = ", ".join(path.name for path in paths)
             raise T2TError(f"{folder} holds several vocabularies ({names}): select one with --vocab_file")
     searched = " nor in ".join(map(str, folders))
     raise T2TError(f"no vocabulary vocab.*{SUBWORDS} in {searched}: give --vocab_file, from T2T's data_dir")
+
+
+def _pair(paths: Sequence[Path]) -> list[Path]:
+    """Returns the vocabularies of two languages in the order in which T2T's problem names these."""
+    found = LANGUAGES.search(paths[0].name) if paths else None
+    names = {path.name: path for path in paths}
+    if not found or len({path.stem for path in paths}) > 1:
+        return []
+    return [names[name] for name in (f"{paths[0].stem}.{code}" for code in found.groups()) if name in names]
 
 
 def import_command(checkpoint: Path, problem: str | None, data_dir: str | None) -> tuple[Path, list[str]]:
@@ -164,15 +176,15 @@ def import_command(checkpoint: Path, problem: str | None, data_dir: str | None) 
     if problem and "problem" not in flags:
         words.append(f"--problem={problem_here(problem) or problem}")
     try:
-        vocab_file(folder, flags)
+        vocab_files(folder, flags)
     except T2TError:
         words.append(f"--vocab_file={_vocab_file_in(data_dir, flags)}")
     return output_dir, words
 
 
-def _vocab_file_in(data_dir: str | None, flags: Mapping[str, str]) -> Path | str:
+def _vocab_file_in(data_dir: str | None, flags: Mapping[str, str]) -> str:
     try:
-        return vocab_file(Path(data_dir or "").expanduser(), flags)
+        return ",".join(map(str, vocab_files(Path(data_dir or "").expanduser(), flags)))
     except T2TError:
         return "T2T_DATA_DIR/vocab.PROBLEM.SIZE.subwords"
 

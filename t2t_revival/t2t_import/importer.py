@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.data.vocabulary import copy_name
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.t2t_import.folder import NOT_T2TS, T2TSettings, vocab_file
-from t2t_revival.t2t_import.variables import T2TCheckpoint, variable_names, vocab_size, weights
+from t2t_revival.t2t_import.folder import NOT_T2TS, T2TSettings, vocab_files
+from t2t_revival.t2t_import.variables import (
+    T2TCheckpoint,
+    has_own_softmax,
+    variable_names,
+    vocab_sizes,
+    weights,
+)
 from t2t_revival.t2t_names import registered_name
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.compile import build_model, compile_model
@@ -38,8 +46,8 @@ class ImportSource:
 
     Attributes:
         checkpoint: prefix or folder.
-        vocab_file: T2T's vocabulary. `None` uses the only one beside the checkpoint or in the training's
-            data_dir.
+        vocab_files: T2T's vocabulary, or those of inputs and targets, in the order of the data. None uses
+            the only ones beside the checkpoint or in the training's data_dir.
         problem: name of a problem. `None` uses the registered problem whose name begins T2T's.
         hparams_set: name of an hparams set. `None` uses T2T's own if registered, else the nearest T2T set.
         target_space: T2T's `target_space_id` of the problem; 0 for all of T2T's translation problems.
@@ -47,7 +55,7 @@ class ImportSource:
     """
 
     checkpoint: Path
-    vocab_file: Path | None = None
+    vocab_files: Sequence[Path] = ()
     problem: str | None = None
     hparams_set: str | None = None
     target_space: int = 0
@@ -63,7 +71,7 @@ class ImportResult:
         hparams: content of hparams.json.
         step: number of updates of the training.
         parameters: number of parameters.
-        vocab_size: number of ids, padding included.
+        vocab_sizes: numbers of ids by vocabulary file, padding included.
         notes: one line for each setting that could not be imported.
     """
 
@@ -71,7 +79,7 @@ class ImportResult:
     hparams: HParams
     step: int
     parameters: int
-    vocab_size: int
+    vocab_sizes: dict[str, int]
     notes: list[str] = field(default_factory=list)
 
 
@@ -88,37 +96,52 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
     _check_free(output_dir)
     checkpoint = T2TCheckpoint(source.checkpoint)
     settings = T2TSettings.load(checkpoint.prefix.parent)
-    size = vocab_size(checkpoint)
+    sizes = vocab_sizes(checkpoint)
     hparams, notes = settings.hparams(source.ignored_hparams)
-    names = variable_names(checkpoint, hparams)
-    vocabulary = SubwordVocabulary(source.vocab_file or vocab_file(checkpoint.prefix.parent, settings.flags))
-    check_file_name(vocabulary.path)
-    padding = _padding(vocabulary, size, settings.vocab_divisor)
-    problem = _problem(source, settings, vocabulary.path)
+    files = source.vocab_files or vocab_files(checkpoint.prefix.parent, settings.flags)
+    problem = _problem(source, settings, files[0])
+    vocabularies = [SubwordVocabulary(path) for path in (reversed(files) if problem.was_reversed else files)]
+    for vocabulary in vocabularies:
+        check_file_name(vocabulary.path)
+    separate = len(vocabularies) > 1
+    if separate:  # T2T shares no softmax where they differ in size, whatever hparams.json says
+        hparams = hparams.replace(shared_embedding_and_softmax_weights=not has_own_softmax(checkpoint))
+    scopes = [_scope(vocabulary, sizes, settings.vocab_divisor) for vocabulary in vocabularies]
+    if len(sizes) > len(vocabularies):
+        raise T2TError(
+            f"{checkpoint.prefix}: inputs and targets have separate vocabularies ({', '.join(sizes)}): "
+            "give --vocab_file=SOURCE,TARGET"
+        )
+    names = variable_names(checkpoint, hparams, scopes)
+    rows = [sizes[scope] for scope in scopes]
+    paddings = [_padding(*pair, settings.vocab_divisor) for pair in zip(vocabularies, rows, strict=True)]
     hparams_set = source.hparams_set or nearest_set(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
     check_place(output_dir, problem.name, hparams_set)
-    model = compile_model(build_model(hparams, size), hparams)  # as the trainer's, with Adam's moments
+    model = build_model(hparams, rows[0], target_vocab_size=rows[1] if separate else None)
+    compile_model(model, hparams)  # as the trainer's, with Adam's moments
     variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
     for name, array in weights(checkpoint, names, shapes, source.target_space).items():
         variables[name].assign(array)
 
     output_dir.mkdir(parents=True, exist_ok=True)
-    copy = output_dir / f"{vocabulary.path.name.removesuffix(SUBWORDS)}{SUBWORDS}"
-    with atomic_write(copy) as file:
-        file.write(vocabulary.content + padding)
+    copies = [_copy(*pair, output_dir) for pair in zip(vocabularies, paddings, strict=True)]
+    inputs, targets = copies[0], copies[-1]
     _save(model, checkpoint.step, output_dir)
     run = Run(
         problem=problem.name,
         hparams_set=hparams_set,
         data_dir="",
-        vocabulary=copy.name,
-        fingerprint=SubwordVocabulary(copy).fingerprint,
+        vocabulary=inputs.path.name,
+        fingerprint=inputs.fingerprint,
         decode_hparams={**problem.decode_hparams(), "extra_length": EXTRA_LENGTH},
+        target_vocabulary=targets.path.name if separate else "",
+        target_fingerprint=targets.fingerprint if separate else "",
     )
-    save_run(output_dir, run, hparams, copy)
-    return ImportResult(run, hparams, checkpoint.step, model.count_params(), size, notes)
+    save_run(output_dir, run, hparams, *(copy.path for copy in copies))
+    named = {copy.path.name: copy.size for copy in copies}
+    return ImportResult(run, hparams, checkpoint.step, model.count_params(), named, notes)
 
 
 def _save(model: Any, step: int, output_dir: Path) -> None:
@@ -136,16 +159,37 @@ def _check_free(output_dir: Path) -> None:
         raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
 
 
-def _padding(vocabulary: SubwordVocabulary, size: int, divisor: int) -> bytes:
+def _scope(vocabulary: SubwordVocabulary, sizes: Mapping[str, int], divisor: int) -> str:
+    """Returns the scope of a vocabulary's embeddings: the only one, or that with its rows."""
+    padded = vocabulary.size + -vocabulary.size % max(divisor, 1)
+    fitting = [scope for scope, rows in sizes.items() if rows == padded or len(sizes) == 1]
+    if not fitting:
+        raise _other_model(vocabulary, " and ".join(map(str, sizes.values())))
+    return fitting[0]
+
+
+def _padding(vocabulary: SubwordVocabulary, rows: int, divisor: int) -> bytes:
     """Returns lines of empty subtokens that pad a vocabulary to the rows of the embeddings."""
-    missing = size - vocabulary.size
+    missing = rows - vocabulary.size
     if missing != -vocabulary.size % max(divisor, 1):
-        raise T2TError(
-            f"{vocabulary.path}: {vocabulary.size} subtokens, but the checkpoint's embeddings have {size} "
-            "rows: this is the vocabulary of another model"
-        )
+        raise _other_model(vocabulary, str(rows))
     newline = b"" if not missing or vocabulary.content.endswith(b"\n") else b"\n"
     return newline + EMPTY_SUBTOKEN * missing
+
+
+def _other_model(vocabulary: SubwordVocabulary, rows: str) -> T2TError:
+    return T2TError(
+        f"{vocabulary.path}: {vocabulary.size} subtokens, but the checkpoint's embeddings have {rows} rows: "
+        "this is the vocabulary of another model"
+    )
+
+
+def _copy(vocabulary: SubwordVocabulary, padding: bytes, output_dir: Path) -> SubwordVocabulary:
+    """Writes a vocabulary, padded, into an output_dir."""
+    copy = output_dir / f"{copy_name(vocabulary.path).removesuffix(SUBWORDS)}{SUBWORDS}"
+    with atomic_write(copy) as file:
+        file.write(vocabulary.content + padding)
+    return SubwordVocabulary(copy)
 
 
 def _problem(source: ImportSource, settings: T2TSettings, vocab_file: Path) -> Problem:

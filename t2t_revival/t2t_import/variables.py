@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -122,11 +122,11 @@ def _newest(folder: Path) -> Path:
     return prefix
 
 
-def vocab_size(checkpoint: T2TCheckpoint) -> int:
-    """Returns the rows of the embeddings, T2T's padding included.
+def vocab_sizes(checkpoint: T2TCheckpoint) -> dict[str, int]:
+    """Returns the rows of embeddings, T2T's padding included, by scope: one for each size of a vocabulary.
 
     Raises:
-        T2TError: there are no embeddings, or inputs and targets have separate vocabularies.
+        T2TError: there are no embeddings, or those of a scope have different rows.
     """
     scopes: dict[str, dict[str, int]] = {}
     for name, shape in checkpoint.shapes.items():
@@ -139,22 +139,32 @@ def vocab_size(checkpoint: T2TCheckpoint) -> int:
             f"{checkpoint.prefix}: not a checkpoint of tensor2tensor's transformer: it has {first}, "
             "and no transformer/symbol_modality_*/*/weights_0"
         )
-    sizes = {size for tables in scopes.values() for size in tables.values()}
-    if len(scopes) > 1 or len(sizes) > 1:
-        raise T2TError(
-            f"{checkpoint.prefix}: inputs and targets have separate vocabularies ({', '.join(scopes)}): "
-            "only shared ones are supported"
-        )
-    return sizes.pop()
+    for scope, tables in scopes.items():
+        if len({*tables.values()}) > 1:
+            raise T2TError(f"{checkpoint.prefix}: corrupt, {scope} has embeddings of {tables} rows")
+    return {scope: max(tables.values()) for scope, tables in scopes.items()}
 
 
-def variable_names(checkpoint: T2TCheckpoint, hparams: HParams) -> Names:
+def has_own_softmax(checkpoint: T2TCheckpoint) -> bool:
+    """Returns whether the softmax is no embedding, as T2T has it where two vocabularies differ in size."""
+    tables = (EMBEDDING.fullmatch(name) for name in checkpoint.shapes)
+    return any(match[2] == "softmax" for match in tables if match)
+
+
+def variable_names(checkpoint: T2TCheckpoint, hparams: HParams, scopes: Sequence[str]) -> Names:
     """Returns T2T's variables for each weight, whose name is without its prefix "transformer/".
+
+    Args:
+        checkpoint: the checkpoint.
+        hparams: of the model.
+        scopes: those of the vocabulary, or of the inputs' and the targets', which are one if their sizes
+            were equal.
 
     Raises:
         T2TError: a variable is missing or unknown; the message names the first one.
     """
-    expected, mismatch = _variable_names(checkpoint, hparams), f"{checkpoint.prefix} is of another model"
+    expected = _variable_names(checkpoint, hparams, scopes)
+    mismatch = f"{checkpoint.prefix} is of another model"
     used = {name for names in expected.values() for name in names}
     if missing := sorted(used.difference(checkpoint.shapes)):
         raise T2TError(f"{mismatch}: it has no {missing[0]}")
@@ -199,8 +209,8 @@ def _read_weight(checkpoint: T2TCheckpoint, names: tuple[str, ...], target_space
         ) from error
 
 
-def _variable_names(checkpoint: T2TCheckpoint, h: HParams) -> Names:
-    names = _embeddings(checkpoint, h)
+def _variable_names(checkpoint: T2TCheckpoint, h: HParams, scopes: Sequence[str]) -> Names:
+    names = _embeddings(checkpoint, h, scopes)
     if h.use_target_space_embedding:
         names["source_positions/target_space"] = (TARGET_SPACE,)
     if h.pos == "emb":
@@ -222,21 +232,27 @@ def _norm(path: str, t2t_path: str) -> Names:
     return {f"{path}/{ours}": (f"{t2t_path}/layer_norm/{theirs}",) for ours, theirs in NORM.items()}
 
 
-def _embeddings(checkpoint: T2TCheckpoint, h: HParams) -> Names:
+def _embeddings(checkpoint: T2TCheckpoint, h: HParams, scopes: Sequence[str]) -> Names:
     """Returns the variables of the embeddings; T2T splits each into `symbol_modality_num_shards`."""
-    shards: dict[str, dict[int, str]] = {}
+    shards: dict[tuple[str, str], dict[int, str]] = {}
     for name in checkpoint.shapes:
         if match := EMBEDDING.fullmatch(name):
-            shards.setdefault(match[2], {})[int(match[3])] = name
+            shards.setdefault((match[1], match[2]), {})[int(match[3])] = name
+    tables = {
+        embedding: (scopes[0 if embedding == "source_embedding" else -1], table)
+        for embedding, table in _tables(h, any(table == "shared" for _, table in shards)).items()
+    }
+    if len(scopes) > 1 and h.shared_embedding_and_softmax_weights:
+        tables["source_embedding"] = scopes[0], "shared"
     return {
-        f"{embedding}/embeddings": _in_order(table, shards.get(table, {}))
-        for embedding, table in _tables(h, "shared" in shards).items()
+        f"{embedding}/embeddings": _in_order(*table, shards.get(table, {}))
+        for embedding, table in tables.items()
     }
 
 
-def _in_order(table: str, shards: Mapping[int, str]) -> tuple[str, ...]:
+def _in_order(scope: str, table: str, shards: Mapping[int, str]) -> tuple[str, ...]:
     """Returns the names of all shards by number, of missing ones too."""
-    first = next(iter(shards.values()), f"transformer/symbol_modality_*/{table}/weights_0")
+    first = next(iter(shards.values()), f"transformer/{scope}/{table}/weights_0")
     missing = f"{first.rpartition('_')[0]}_{{}}".format
     return tuple(shards.get(number, missing(number)) for number in range(max(shards, default=0) + 1))
 

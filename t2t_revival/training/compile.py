@@ -17,7 +17,11 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def build_model(
-    hparams: HParams, vocab_size: int, precision: str = "float32", num_parallel_batches: int = 1
+    hparams: HParams,
+    vocab_size: int,
+    precision: str = "float32",
+    num_parallel_batches: int = 1,
+    target_vocab_size: int | None = None,
 ) -> TrainingTransformer:
     """Returns a `TrainingTransformer` that computes in `precision`; its weights are float32.
 
@@ -26,7 +30,8 @@ def build_model(
     """
     if precision not in PRECISIONS:
         raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
-    return TrainingTransformer(hparams, vocab_size, num_parallel_batches, dtype=precision)
+    own = {"target_vocab_size": target_vocab_size, "dtype": precision}
+    return TrainingTransformer(hparams, vocab_size, num_parallel_batches, **own)
 
 
 def compile_model(
@@ -56,7 +61,7 @@ def compile_model(
     )
     model.optimizer.build(model.trainable_variables)
     # Keras would build the loss by drawing a batch, and infers its types wrong for several replicas.
-    logits = keras.ops.zeros((1, 1, model.vocab_size))
+    logits = keras.ops.zeros((1, 1, model.target_vocab_size))
     keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model
 

@@ -54,17 +54,19 @@ class TrainingData:
 
     Attributes:
         shards: TFRecord files of the training split.
-        vocab_size: tokens of the vocabulary.
+        vocab_size: tokens of the vocabulary; of the inputs' where there are two.
         token_flags: of the vocabulary, for `DeterministicAttention`; `None` for every other model.
         fingerprints: of training and dev data; early stopping compares scores of equal ones only.
-        splits: of the vocabulary, for `subword_dropout`; `None` without it.
+        splits: of both sides' tokens, for `subword_dropout`; `None` without it.
+        target_vocab_size: tokens of the targets' vocabulary; `None` where there is one for both.
     """
 
     shards: list[Path]
     vocab_size: int
     token_flags: np.ndarray | None = None
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
-    splits: Splits | None = None
+    splits: tuple[Splits, Splits] | None = None
+    target_vocab_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ class Training:
     def _build_model(self, replicas: int) -> TrainingTransformer:
         config = self._config
         num_parallel_batches = config.num_parallel_batches if replicas == 1 else 1
-        model = build_model(self._hparams, self._data.vocab_size, config.precision, num_parallel_batches)
+        sizes = self._data.vocab_size, config.precision, num_parallel_batches, self._data.target_vocab_size
+        model = build_model(self._hparams, *sizes)
         if model.deterministic_attention and self._data.token_flags is not None:
             model.deterministic_attention.token_flags.assign(self._data.token_flags)
         compile_model(model, self._hparams, self._accumulate, config.xla)

@@ -2,7 +2,7 @@
 
 hparams.json     the resolved hyperparameters
 run.json         problem, hparams set, vocabulary
-vocab.*.spm      a copy of the vocabulary; vocab.*.subwords if it is T2T's
+vocab.*.spm      a copy of the vocabulary, or of both; vocab.*.subwords if it is T2T's
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival import registry
+from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -44,9 +45,11 @@ class Run:
         problem: the problem's name.
         hparams_set: name of the hparams set that hparams.json started from.
         data_dir: where the training data was.
-        vocabulary: file name of the vocabulary inside output_dir.
+        vocabulary: file name of the vocabulary inside output_dir; of the inputs' where there are two.
         fingerprint: sha256 of the vocabulary.
         decode_hparams: the problem's defaults for decoding.
+        target_vocabulary: file name of the targets' vocabulary; empty where there is one for both.
+        target_fingerprint: sha256 of the targets' vocabulary.
 
     Raises:
         T2TError: a name is not a plain file name.
@@ -58,13 +61,32 @@ class Run:
     vocabulary: str
     fingerprint: str
     decode_hparams: dict[str, Any]
+    target_vocabulary: str = ""
+    target_fingerprint: str = ""
 
     def __post_init__(self) -> None:
-        for kind in ("problem", "hparams_set", "vocabulary"):
+        target = ["target_vocabulary"] if self.target_vocabulary else []
+        for kind in ("problem", "hparams_set", "vocabulary", *target):
             if not is_file_name(getattr(self, kind)):
                 raise T2TError(
                     f"{kind}: {getattr(self, kind)!r} is not valid: it becomes part of a file name"
                 )
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """The sha256 of the vocabulary, or of the inputs' and of the targets'."""
+        return [self.fingerprint, *([self.target_fingerprint] if self.target_vocabulary else [])]
+
+    @property
+    def vocabularies(self) -> dict[str, str]:
+        """The sha256 of each vocabulary by file name, in the order of the data: PROBLEM's for PROBLEM_rev."""
+        names = [self.vocabulary, *([self.target_vocabulary] if self.target_vocabulary else [])]
+        named = list(zip(names, self.fingerprints, strict=True))
+        return dict(named[::-1] if self.problem.endswith(registry.REVERSED) else named)
+
+    def vocabulary_files(self, output_dir: Path) -> list[Path]:
+        """The paths of `vocabularies`."""
+        return [output_dir / name for name in self.vocabularies]
 
     @classmethod
     def load(cls, output_dir: Path) -> Run:
@@ -76,8 +98,10 @@ class Run:
         path = Path(output_dir) / FILE_NAME
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
-        values = checked_json.load(path, HINT)
-        types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
+        fields = dataclasses.fields(cls)
+        defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+        values = {**defaults, **checked_json.load(path, HINT)}
+        types = {field.name: str(field.type).partition("[")[0] for field in fields}
         if {name: type(value).__name__ for name, value in values.items()} != types:
             raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
         try:
@@ -96,15 +120,17 @@ def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output
     Raises:
         T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is corrupt.
     """
-    vocabulary = problem.vocabulary(data_dir)
+    inputs, targets = vocabularies = problem.vocabularies(data_dir)
     stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
     return Run(
         problem=problem.name,
         hparams_set=hparams_set,
         data_dir=str(data_dir.resolve()),
-        vocabulary=vocabulary.path.name,
-        fingerprint=vocabulary.fingerprint,
+        vocabulary=inputs.path.name,
+        fingerprint=inputs.fingerprint,
         decode_hparams=stored.decode_hparams if stored else problem.decode_hparams(),
+        target_vocabulary=targets.path.name if vocabularies.separate else "",
+        target_fingerprint=targets.fingerprint if vocabularies.separate else "",
     )
 
 
@@ -120,17 +146,24 @@ def load_hparams(output_dir: Path) -> HParams:
     return hparams
 
 
-def load_vocabulary(output_dir: Path) -> TextEncoder:
-    """The vocabulary that the model in `output_dir` was trained with.
+def load_vocabularies(output_dir: Path) -> Vocabularies:
+    """The vocabularies that the model in `output_dir` was trained with.
 
     Raises:
-        T2TError: there is no trained model, or the vocabulary is missing, corrupt or not the model's own.
+        T2TError: there is no trained model, or a vocabulary is missing, corrupt or not the model's own.
     """
     run = Run.load(output_dir)
-    path = Path(output_dir) / run.vocabulary
-    if fingerprint(path) != run.fingerprint:
-        raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
-    return open_vocabulary(path)
+    names = [run.vocabulary, run.target_vocabulary or run.vocabulary][: len(run.fingerprints)]
+    paths = [Path(output_dir) / name for name in names]
+    for path, known in zip(paths, run.fingerprints, strict=True):
+        if fingerprint(path) != known:
+            raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
+    return Vocabularies.open(paths)
+
+
+def load_vocabulary(output_dir: Path) -> TextEncoder:
+    """The vocabulary of the inputs, of which most models have no other; see `load_vocabularies`."""
+    return load_vocabularies(output_dir).inputs
 
 
 def check_place(output_dir: Path, problem: str, hparams_set: str) -> None:
@@ -167,7 +200,7 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
     """
     if not (output_dir / FILE_NAME).exists():
         return
-    if Run.load(output_dir).fingerprint != run.fingerprint:
+    if Run.load(output_dir).fingerprints != run.fingerprints:
         raise T2TError(f"{output_dir} holds a run with another vocabulary: {ANOTHER}")
     before = load_hparams(output_dir)
     for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
@@ -191,27 +224,28 @@ def data_of_model(problem: Text2TextProblem, run: Run, output_dir: Path, data_di
         T2TError: there is no data in `data_dir`, or it has another vocabulary.
     """
     metadata = problem.metadata(data_dir)
-    if metadata.vocab_fingerprint != run.fingerprint:
+    if [made.fingerprint for made in metadata.vocabularies] != list(run.vocabularies.values()):
         other = output_dir / IMPORTED_DATA
         raise T2TError(
             f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
             f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-            + datagen_command(problem, other, output_dir / run.vocabulary)
+            + datagen_command(problem, other, run.vocabulary_files(output_dir))
         )
     return metadata
 
 
-def save_run(output_dir: Path, run: Run, hparams: HParams, vocabulary: Path) -> None:
-    """Writes the files of `output_dir` besides checkpoints, each atomically; copies `vocabulary`.
+def save_run(output_dir: Path, run: Run, hparams: HParams, *vocabularies: Path) -> None:
+    """Writes the files of `output_dir` besides checkpoints, each atomically; copies the vocabulary, or both.
 
     Raises:
         T2TError: it cannot be written.
     """
     with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
-        if not (output_dir / run.vocabulary).exists():
-            with atomic_write(output_dir / run.vocabulary) as file:
-                file.write(vocabulary.read_bytes())
+        for path, name in zip(vocabularies, (run.vocabulary, run.target_vocabulary), strict=False):
+            if not (output_dir / name).exists():
+                with atomic_write(output_dir / name) as file:
+                    file.write(path.read_bytes())
         hparams.save(output_dir)
         run.save(output_dir)
 

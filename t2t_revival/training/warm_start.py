@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import TextEncoder
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -21,7 +21,7 @@ from t2t_revival.training.checkpoints.directory import (
     load_weights,
 )
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabulary
+from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabularies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +37,14 @@ class WarmStart:
         output_dir: of the other training.
         checkpoint: with whose weights, or their moving averages, the new training starts.
         partial: whether only the weights that fit are taken.
-        new_pieces: ids of the other training's vocabulary that each piece is cut into that it lacks.
+        new_pieces: for the vocabulary, or the inputs' and the targets', the ids of the other training's that
+            each piece is cut into that it lacks.
     """
 
     output_dir: Path
     checkpoint: Checkpoint
     partial: bool = False
-    new_pieces: tuple[list[int], ...] = ()
+    new_pieces: tuple[list[list[int]], ...] = ()
 
     @classmethod
     def open(cls, path: Path, partial: bool = False, on_damaged: OnDamaged | None = None) -> WarmStart:
@@ -62,9 +63,9 @@ class WarmStart:
         return cls(folder, chosen, partial)
 
     @property
-    def vocabulary(self) -> Path:
-        """The vocabulary of the other training."""
-        return self.output_dir / Run.load(self.output_dir).vocabulary
+    def vocabularies(self) -> list[Path]:
+        """The vocabulary of the other training, or both, in the order of its data."""
+        return Run.load(self.output_dir).vocabulary_files(self.output_dir)
 
     def check(self, problem: str, hparams: HParams) -> None:
         """Checks, before data is made, that the other model can become one of a problem with these hparams.
@@ -87,22 +88,25 @@ class WarmStart:
                 "--warm_start_partial to take the weights that fit"
             )
 
-    def prepared_for(self, run: Run, vocabulary: TextEncoder) -> WarmStart:
-        """Returns the start of a new run with a vocabulary: the other training's, or that with more pieces.
+    def prepared_for(self, run: Run, vocabularies: Vocabularies) -> WarmStart:
+        """Returns the start of a new run with the other training's vocabularies, or those with more pieces.
 
         Raises:
-            T2TError: the vocabulary is another one.
+            T2TError: a vocabulary is another one.
         """
-        other = Run.load(self.output_dir)
-        if other.fingerprint == run.fingerprint:
+        if Run.load(self.output_dir).fingerprints == run.fingerprints:
             return self
-        older = load_vocabulary(self.output_dir)
-        if not extends(vocabulary, older):
+        older = load_vocabularies(self.output_dir)
+        pairs = list(zip(vocabularies.all, older.all, strict=False))
+        if vocabularies.separate != older.separate or not all(extends(*pair) for pair in pairs):
             raise T2TError(
                 f"--warm_start_from={self.output_dir}: that model has another vocabulary than the data in "
                 f"{run.data_dir}: give another --data_dir; t2t-trainer makes data with that vocabulary"
             )
-        return replace(self, new_pieces=tuple(map(older.parts, vocabulary.pieces[older.size :])))
+        return replace(
+            self,
+            new_pieces=tuple([old.parts(piece) for piece in new.pieces[old.size :]] for new, old in pairs),
+        )
 
     def assign_to(self, model: Any) -> list[str]:
         """Assigns the weights to a model; returns notes for people, the first on the checkpoint.
@@ -125,7 +129,7 @@ class WarmStart:
         note = f"starting with the weights of {path} (step {meta['step']})"
         if self.new_pieces:
             arrays = {name: self._with_new_rows(name, array) for name, array in arrays.items()}
-            note += f", {len(self.new_pieces):,} new pieces"
+            note += f", {sum(map(len, self.new_pieces)):,} new pieces"
         weights = [weight for weight in model.weights if not is_adapter(weight.path)]
         if not self.partial:
             check_architecture(model, meta, path)
@@ -151,7 +155,9 @@ class WarmStart:
 
         if not name.endswith("_embedding/embeddings"):
             return array
-        return np.concatenate([array, [array[parts].mean(axis=0) for parts in self.new_pieces]])
+        of_inputs = name.endswith("source_embedding/embeddings")
+        rows = [array[parts].mean(axis=0) for parts in self.new_pieces[0 if of_inputs else -1]]
+        return np.concatenate([array, rows]) if rows else array
 
 
 def _fits(weight: Any, arrays: dict[str, np.ndarray]) -> bool:

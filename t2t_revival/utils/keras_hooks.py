@@ -35,6 +35,14 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     return int(optimizer._get_variable_index(variable))
 
 
+def name_vocabulary(tokenizer: Any, name: str) -> None:
+    """Names the vocabulary of a SentencePiece tokeniser of keras_nlp in SavedModels.
+
+    Without a name, TensorFlow loads a SavedModel with two tokenisers as if both had one vocabulary.
+    """
+    tokenizer._sentence_piece._model_resource._name = name
+
+
 class WithoutSymbolicBuild:
     """Base class of a `keras.Model` that is built before `fit`.
 

@@ -136,17 +136,18 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
         targets = translator.best_ids(source)
         _check_length("output", targets, MAX_TOKENS)
     else:
-        targets = translator.encode(target, preprocessed=True)
+        targets = translator.encode(target, is_output=True)
         _check_length("target", targets, min(MAX_TOKENS, translator.max_length))
     by_kind = translator.model.attention_weights({"inputs": _row(source), "targets": _row(targets)})
     arrays = [np.asarray(batch)[0] for batch in by_kind]  # each [layers, heads, query, memory]
     if not targets or not all(np.isfinite(weights).all() for weights in arrays):
         raise T2TError("the model's weights contain NaN: use an earlier checkpoint")
-    vocabulary = translator.vocabulary
-    inputs, outputs = labels(vocabulary, source), labels(vocabulary, targets)
+    vocabularies = translator.vocabularies
+    inputs, outputs = labels(vocabularies.inputs, source), labels(vocabularies.targets, targets)
     sides = ((inputs, inputs), (outputs, [START, *outputs[:-1]]), (outputs, inputs))
     kinds = (_with_labels(kind, *side, w) for kind, side, w in zip(KINDS, sides, arrays, strict=True))
-    return Attention(vocabulary.decode(source), vocabulary.decode(targets), tuple(kinds))
+    texts = vocabularies.inputs.decode(source), vocabularies.targets.decode(targets)
+    return Attention(*texts, tuple(kinds))
 
 
 def labels(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:

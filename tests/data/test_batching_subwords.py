@@ -16,7 +16,7 @@ from tests.data.test_batching import EXAMPLES, HPARAMS, assert_same, epoch, pair
 corpus = test_batching.corpus  # a fixture
 PIECES = ["", "", *(chr(0x4E00 + n) + chr(0x4E01 + n) * (n % 2 == 0) for n in range(2 * EXAMPLES + 1000))]
 ALPHABET = [chr(0x4E00 + n) for n in range(2 * EXAMPLES + 1001)]
-SPLITS = merge_splits([*PIECES, *ALPHABET], range(len(PIECES + ALPHABET)))
+SPLITS = (merge_splits([*PIECES, *ALPHABET], range(len(PIECES + ALPHABET))),) * 2
 DROPOUT = HPARAMS.replace(subword_dropout=0.3)
 
 

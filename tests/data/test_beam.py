@@ -234,7 +234,7 @@ def worker(tmp_path, corpus, token="one"):
     data = tmp_path / "data"
     folders = workers.Folders(data, data / ".p.unfinished")
     packed = workers.PackedSource.of(make_source(str(corpus), None))
-    return beam.MakeShard(beam.JobFiles(folders, token), packed, tmp_path / "whole" / "vocab.p.330.spm")
+    return beam.MakeShard(beam.JobFiles(folders, token), packed, [tmp_path / "whole" / "vocab.p.330.spm"])
 
 
 TASK = workers.ShardTask("p", "train", 3, 10, 90, 120)

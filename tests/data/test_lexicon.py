@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from t2t_revival.data import lexicon
 from t2t_revival.data.examples import Pairs, Side
-from t2t_revival.data.lexicon import NULL, most_probable, translation_probabilities
+from t2t_revival.data.lexicon import NULL, learn_translations, most_probable, translation_probabilities
 
 VOCAB = 9
 SENTENCES = st.lists(st.integers(1, VOCAB - 1), min_size=1, max_size=6)
@@ -49,6 +49,18 @@ def model_1(corpus, iterations):
 def test_probabilities_are_those_of_model_1(corpus):
     table = translation_probabilities(pairs_of(corpus), VOCAB).toarray()
     np.testing.assert_allclose(table, model_1(corpus, lexicon.ITERATIONS), atol=1e-4)
+
+
+def test_a_target_vocabulary_of_its_own_has_a_size_of_its_own():
+    expected = translation_probabilities(pairs_of(CORPUS), VOCAB)
+    numbers = {1: 1, 3: 2, 4: 3, 7: 4}
+    few = [([numbers[source] for source in sources], targets) for sources, targets in CORPUS]
+    table = translation_probabilities(pairs_of(few), 5, target_vocab_size=VOCAB + 4)
+    assert table.shape == (5, VOCAB + 4)
+    np.testing.assert_allclose(table.toarray()[[4], :VOCAB], expected.toarray()[[7]], rtol=1e-5)
+    best, frequent = learn_translations(pairs_of(few), 5, 3, 2, target_vocab_size=VOCAB + 4)
+    assert best.shape == (5, 3)
+    assert frequent.tolist() == [1, 5]
 
 
 @pytest.mark.parametrize("entries", [1, 7, 30])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from t2t_revival import sample_corpus
 from t2t_revival.data.examples import BLOCK, Block, Pairs, Side
 from t2t_revival.data.subword_dropout import _random, pair_keys, sample
-from t2t_revival.data.vocabulary import TextEncoder
+from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.splits import merge_splits
+from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.hparams import HParams
 
@@ -45,6 +45,10 @@ def vocabulary(request: pytest.FixtureRequest, piece_vocabulary: Vocabulary) -> 
     return SubwordVocabulary.build_from_generator(LINES[:100], 250)
 
 
+def splits_of(vocabulary: TextEncoder) -> tuple[Splits, Splits]:
+    return Vocabularies(vocabulary, vocabulary).splits()
+
+
 def side_of(rows: list[list[int]]) -> Side:
     offsets = np.cumsum([0, *map(len, rows)])
     return Side(np.concatenate([np.array(row, np.int32) for row in rows]), offsets)
@@ -71,7 +75,7 @@ def hparams(dropout: float, **changes: object) -> HParams:
 @given(texts=TEXTS, dropout=st.floats(0, ALMOST_1), epoch=st.integers(0, 100))
 def test_the_text_is_the_same(vocabulary: TextEncoder, texts: list[str], dropout: float, epoch: int) -> None:
     pairs = pairs_of([[*vocabulary.encode(text), EOS] for text in texts])
-    sampled = sample(pairs, keys_of(len(texts), epoch), vocabulary.splits(), hparams(dropout))
+    sampled = sample(pairs, keys_of(len(texts), epoch), splits_of(vocabulary), hparams(dropout))
     assert [vocabulary.decode(row) for row in rows_of(sampled.inputs)] == texts
     assert [vocabulary.decode(row) for row in rows_of(sampled.targets)] == texts[::-1]
     assert all(row[-1] == EOS and row.count(EOS) == 1 for side in sampled for row in rows_of(side))
@@ -80,13 +84,13 @@ def test_the_text_is_the_same(vocabulary: TextEncoder, texts: list[str], dropout
 
 def test_without_dropout_nothing_changes(vocabulary: TextEncoder) -> None:
     pairs = pairs_of([[*vocabulary.encode(line), EOS] for line in LINES[:50]])
-    sampled = sample(pairs, keys_of(50), vocabulary.splits(), hparams(0.0))
+    sampled = sample(pairs, keys_of(50), splits_of(vocabulary), hparams(0.0))
     assert [rows_of(side) for side in sampled] == [rows_of(side) for side in pairs]
 
 
 def test_with_all_merges_dropped_there_are_single_characters(vocabulary: TextEncoder) -> None:
     pairs = pairs_of([[*vocabulary.encode(line), EOS] for line in LINES[:50]])
-    sampled = sample(pairs, keys_of(50), vocabulary.splits(), hparams(ALMOST_1))
+    sampled = sample(pairs, keys_of(50), splits_of(vocabulary), hparams(ALMOST_1))
     pieces = {vocabulary.pieces[token] for token in sampled.inputs.ids if token != EOS}
     assert all(len(piece) == 1 or piece.startswith("<0x") for piece in pieces), "characters or their bytes"
 
@@ -96,7 +100,7 @@ def test_probabilities_are_those_of_dropped_merges() -> None:
     pieces = ["", "", "a", "b", "ab", "abab"]
     count, dropout = 40_000, 0.3
     pairs = pairs_of([[5]] * count)
-    sampled = sample(pairs, keys_of(count), merge_splits(pieces, range(6)), hparams(dropout))
+    sampled = sample(pairs, keys_of(count), (merge_splits(pieces, range(6)),) * 2, hparams(dropout))
     stopped = dropout**2
     expected = {"5": (1 - stopped) * (1 - dropout), "4 4": (1 - stopped) * dropout, "2 3 2 3": stopped}
     for side in sampled:
@@ -114,13 +118,13 @@ def test_there_are_about_as_many_tokens_as_in_sentencepieces_own_samples(
     ids = piece_vocabulary.encode_batch(LINES)
     sentencepiece.set_random_generator_seed(1)
     theirs = piece_vocabulary._processor.encode(LINES, enable_sampling=True, alpha=dropout, nbest_size=-1)
-    ours = sample(pairs_of(ids), keys_of(len(ids)), piece_vocabulary.splits(), hparams(dropout))
+    ours = sample(pairs_of(ids), keys_of(len(ids)), splits_of(piece_vocabulary), hparams(dropout))
     assert len(ours.inputs.ids) == pytest.approx(sum(map(len, theirs)), rel=0.1)
 
 
 def test_segmentation_depends_on_seed_epoch_pair_and_side_alone(vocabulary: TextEncoder) -> None:
     rows = [[*vocabulary.encode(line), EOS] for line in (LINES * 2)[: BLOCK + 50]]
-    splits, settings_ = vocabulary.splits(), hparams(0.3)
+    splits, settings_ = splits_of(vocabulary), hparams(0.3)
     keys = keys_of(len(rows))
     pairs = Pairs(side_of(rows), side_of(rows))
     whole = sample(pairs, keys, splits, settings_)
@@ -136,7 +140,7 @@ def test_segmentation_depends_on_seed_epoch_pair_and_side_alone(vocabulary: Text
 @pytest.mark.parametrize(("side", "kept"), [("source", 1), ("target", 0)])
 def test_one_side_alone(vocabulary: TextEncoder, side: str, kept: int) -> None:
     pairs = pairs_of([[*vocabulary.encode(line), EOS] for line in LINES[:20]])
-    keys, splits = keys_of(20), vocabulary.splits()
+    keys, splits = keys_of(20), splits_of(vocabulary)
     one = sample(pairs, keys, splits, hparams(0.3, subword_dropout_side=side))
     both = sample(pairs, keys, splits, hparams(0.3))
     assert rows_of(one[kept]) == rows_of(pairs[kept]) != rows_of(both[kept])
@@ -145,7 +149,7 @@ def test_one_side_alone(vocabulary: TextEncoder, side: str, kept: int) -> None:
 
 def test_a_pair_that_would_be_too_long_keeps_its_segmentation(vocabulary: TextEncoder) -> None:
     rows = [[*vocabulary.encode(line), EOS] for line in LINES[:200]]
-    pairs, keys, splits = pairs_of(rows), keys_of(200), vocabulary.splits()
+    pairs, keys, splits = pairs_of(rows), keys_of(200), splits_of(vocabulary)
     free = sample(pairs, keys, splits, hparams(0.2))
     most = int(np.median(np.maximum(free.inputs.lengths, free.targets.lengths)))
     bounded = sample(pairs, keys, splits, hparams(0.2, max_length=most))
@@ -199,6 +203,19 @@ def test_models_with_sentencepieces_own_settings(model_type: str, tmp_path: Path
     )
     vocabulary = Vocabulary(tmp_path / "v.spm", model.getvalue())
     rows = [vocabulary.encode(text) for text in (*LINES[:50], "  zwei  Räume ", "Ein ☃ Hund")]
-    sampled = sample(pairs_of(rows), keys_of(len(rows)), vocabulary.splits(), hparams(0.5))
+    sampled = sample(pairs_of(rows), keys_of(len(rows)), splits_of(vocabulary), hparams(0.5))
     assert list(map(vocabulary.decode, rows_of(sampled.inputs))) == list(map(vocabulary.decode, rows))
     assert len(sampled.inputs.ids) > 1.2 * sum(map(len, rows))
+
+
+def test_each_side_is_split_by_its_own_vocabulary(piece_vocabulary: Vocabulary) -> None:
+    targets = SubwordVocabulary.build_from_generator(LINES[:100], 250)
+    both = Vocabularies(piece_vocabulary, targets)
+    texts = LINES[:30]
+    pairs = Pairs(*(side_of([each.encode(text) for text in texts]) for each in both))
+    sampled = sample(pairs, keys_of(30), both.splits(), hparams(0.5))
+    for vocabulary, before, after in zip(both, pairs, sampled, strict=True):
+        assert rows_of(before) != rows_of(after)
+        assert [vocabulary.decode(row) for row in rows_of(after)] == [
+            vocabulary.decode(row) for row in rows_of(before)
+        ]

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
@@ -33,8 +34,8 @@ def translator(vocabulary, **changes):
 
 def write(ours, folder, quantize="none"):
     positions = ours.max_length + ours.options.extra_length
-    mapped = format_vocabulary_map(ours.translations, ours.vocabulary.pieces) if ours.translations else ""
-    write_ctranslate2(ours.model, ours.vocabulary, positions, folder, quantize, mapped)
+    mapped = format_vocabulary_map(ours.translations, ours.vocabularies) if ours.translations else ""
+    write_ctranslate2(ours.model, ours.vocabularies, positions, folder, quantize, mapped)
 
 
 def log_probs(model, source, target):
@@ -161,4 +162,4 @@ def test_a_vocabulary_map_cannot_have_spaces(subwords_file):
     vocabulary = SubwordVocabulary(subwords_file)
     translations = Translations(np.zeros((vocabulary.size, 1), np.int32), np.array([2]), "")
     with pytest.raises(T2TError, match="cannot have a shortlist of pieces with spaces"):
-        format_vocabulary_map(translations, vocabulary.pieces)
+        format_vocabulary_map(translations, Vocabularies(vocabulary, vocabulary))

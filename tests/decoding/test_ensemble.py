@@ -55,6 +55,12 @@ def test_an_ensemble_of_one_model_has_its_outputs(prefixes):
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
 
 
+def test_models_of_other_target_vocabularies_are_refused():
+    models = [Transformer(TINY, FEW, target_vocab_size=size) for size in (7, 8)]
+    with pytest.raises(T2TError, match="must have the same target_vocab_size"):
+        Ensemble(models)
+
+
 def test_parameters_are_those_of_all():
     models = [Transformer(TINY, FEW), Transformer(OTHER, FEW)]
     together = Ensemble(models)

@@ -54,6 +54,20 @@ def test_tokens_are_translations_the_source_frequent_ones_and_prefixes(sources, 
     assert [np.array(union)[row].tolist() for row in mask.numpy()[:, 0]] == of_lines
 
 
+@pytest.mark.parametrize("by_line", [False, True])
+def test_sources_of_another_vocabulary_are_no_candidates(by_line):
+    found = Translations(np.array([[0], [0], [0], [8], [4]], np.int32), np.array([6], np.int32), "sha256", 9)
+    shortlist = Shortlist(found, by_line)
+    ids, mask = shortlist.select(tf.constant([[3, 1], [4, 1]]), tf.constant([[5], [0]]))
+    assert ids.numpy().tolist() == [PAD, EOS, UNK, 4, 5, 6, 8]
+    if by_line:
+        assert ids.numpy()[mask.numpy()[1, 0]].tolist() == [PAD, EOS, UNK, 4, 6]
+    size, share = coverage(
+        found, Pairs(Side(np.array([3, 1]), np.array([0, 2])), Side(np.array([3, 8, 1]), np.array([0, 3])))
+    )
+    assert (size, share) == (5, 2 / 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_shortlist_of_the_whole_vocabulary_changes_nothing(by_line):

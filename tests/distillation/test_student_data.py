@@ -37,7 +37,7 @@ def outputs(make_outputs: MakeOutputs, translator: MakeTranslator) -> TeacherOut
 
 
 def test_the_student_learns_the_outputs(outputs: TeacherOutputs, data_dir: Path) -> None:
-    counts = make_student_data(outputs, False, vocabulary(data_dir))
+    counts = make_student_data(outputs, False, [vocabulary(data_dir)])
     made, problem = student_data_dir(outputs, False), outputs.problem
     kept = [line for line in [*SOURCES, "the cat sees 3 dogs"] if without_two(line)]
     assert sorted(problem.text("train", made)) == sorted((line, line.upper()) for line in kept)
@@ -52,7 +52,7 @@ def test_the_student_learns_the_outputs(outputs: TeacherOutputs, data_dir: Path)
 
 
 def test_the_original_targets_too(outputs: TeacherOutputs, data_dir: Path) -> None:
-    counts = make_student_data(outputs, True, vocabulary(data_dir))
+    counts = make_student_data(outputs, True, [vocabulary(data_dir)])
     pairs = list(outputs.problem.text("train", student_data_dir(outputs, True)))
     originals = [pair for pair in pairs if pair[1].startswith("der")]
     assert sorted(originals) == list(zip(SOURCES, TARGETS, strict=True))
@@ -61,10 +61,10 @@ def test_the_original_targets_too(outputs: TeacherOutputs, data_dir: Path) -> No
 
 
 def test_complete_data_is_kept(outputs: TeacherOutputs, data_dir: Path) -> None:
-    counts = make_student_data(outputs, False, vocabulary(data_dir))
+    counts = make_student_data(outputs, False, [vocabulary(data_dir)])
     made = student_data_dir(outputs, False)
     files = {path: path.stat().st_mtime_ns for path in made.parent.rglob("*") if path.is_file()}
-    assert make_student_data(outputs, False, vocabulary(data_dir)) == counts
+    assert make_student_data(outputs, False, [vocabulary(data_dir)]) == counts
     assert {path: path.stat().st_mtime_ns for path in made.parent.rglob("*") if path.is_file()} == files
 
 
@@ -74,17 +74,17 @@ def test_interrupted_it_resumes(outputs: TeacherOutputs, data_dir: Path) -> None
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make_student_data(outputs, False, vocabulary(data_dir), interrupt)
+        make_student_data(outputs, False, [vocabulary(data_dir)], interrupt)
     made = student_data_dir(outputs, False)
     assert not outputs.problem.has_data(made)
-    make_student_data(outputs, False, vocabulary(data_dir))
+    make_student_data(outputs, False, [vocabulary(data_dir)])
     assert len(list(outputs.problem.text("train", made))) == 8
 
 
 def test_a_reversed_problem(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:
     outputs = make_outputs(problem="translate_ende_rev")
     outputs.decode(translator(), Shard())
-    make_student_data(outputs, False, vocabulary(data_dir))
+    make_student_data(outputs, False, [vocabulary(data_dir)])
     made = student_data_dir(outputs, False)
     decoded = list(outputs.problem.text("train", made))
     assert decoded[1:] == [(line, line.upper()) for line in TARGETS], (
@@ -98,4 +98,4 @@ def test_all_outputs_are_empty(make_outputs: MakeOutputs, translator: MakeTransl
     outputs = make_outputs()
     outputs.decode(translator(translate=lambda line: ""), Shard())
     with pytest.raises(T2TError, match="all 9 outputs of the teacher are empty"):
-        make_student_data(outputs, False, vocabulary(data_dir))
+        make_student_data(outputs, False, [vocabulary(data_dir)])

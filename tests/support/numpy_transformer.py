@@ -131,8 +131,10 @@ class NumpyTransformer:
     def __call__(self, source: Array, targets: Array) -> Array:
         """Ids [source] and [target], both padded with 0 -> logits [target, vocab]."""
         self._records: dict[str, list[Array]] = defaultdict(list)
-        shared = self.h.shared_embedding_and_softmax_weights
-        into, out = ("target", "target") if shared else ("source", "softmax")
+        into, out = (
+            side if f"{side}_embedding/embeddings" in self.weights else "target"
+            for side in ("source", "softmax")
+        )
         visible = (source != 0) & neighbourhoods(len(source), self.h.attention_window, masked=False)
         x = self._embed(source, into) + self._positions("source", len(source))
         encoded = self._stack("encoder", x, visible)

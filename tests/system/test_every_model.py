@@ -157,7 +157,7 @@ def test_all_ways_to_use_a_model_agree(
     translator.options = DecodeHParams(beam_size=1, alpha=0.0, extra_length=3)
     for line, text in pairs:
         source = [pieces[token] for token in translator.encode(line)[:-1]]
-        target = [pieces[token] for token in translator.encode(text, preprocessed=True)[:-1]]
+        target = [pieces[token] for token in translator.encode(text, is_output=True)[:-1]]
         (scored,) = converted.score_batch([source], [target])
         expected = log_probs(translator, line, text, without_pad=True)
         np.testing.assert_allclose(scored.log_probs, expected, atol=2e-4)

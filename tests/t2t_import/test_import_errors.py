@@ -28,7 +28,7 @@ def test_a_vocabulary_whose_copy_could_not_be_named_is_refused_before_anything_i
     vocabulary = tmp_path / "t2t" / "vocab.translate_ende_toy.64.subwords"
     strange = vocabulary.rename(vocabulary.with_name('vocab."x".subwords'))
     with pytest.raises(T2TError, match=r"a copy cannot have the name .*: rename the file"):
-        imported(tmp_path, vocab_file=strange, problem="translate_ende")
+        imported(tmp_path, vocab_files=[strange], problem="translate_ende")
     assert not (tmp_path / "out").exists()
 
 

@@ -260,4 +260,4 @@ def test_several_vocabularies_need_a_choice(t2t, tmp_path, subwords_file):
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
     with pytest.raises(T2TError, match="several vocabularies"):
         imported(tmp_path)
-    assert imported(tmp_path, vocab_file=subwords_file).run.vocabulary == subwords_file.name
+    assert imported(tmp_path, vocab_files=[subwords_file]).run.vocabulary == subwords_file.name

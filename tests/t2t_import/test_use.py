@@ -87,7 +87,7 @@ def test_ctranslate2_has_its_pieces_and_its_target_space(imported, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = imported[1]
     vocabulary = translator.vocabulary
-    write_ctranslate2(translator.model, vocabulary, translator.max_length, tmp_path / "model")
+    write_ctranslate2(translator.model, translator.vocabularies, translator.max_length, tmp_path / "model")
     assert (tmp_path / "model" / f"{VOCABULARY}.subwords").read_bytes() == vocabulary.content
     source, target = vocabulary.encode("the dogs, a dog"), vocabulary.encode("dogs the")
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")

@@ -1,6 +1,7 @@
 """Files of an output_dir: another run is rejected, and a training that has nothing left to do."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -19,6 +21,7 @@ from t2t_revival.training.run import (
     check_same,
     check_unfinished,
     load_hparams,
+    load_vocabularies,
     load_vocabulary,
     plan_run,
     save_run,
@@ -57,10 +60,56 @@ def test_everything_comes_back_from_output_dir_alone(
     assert load_vocabulary(out).fingerprint == run.fingerprint
 
 
+@pytest.fixture
+def two(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> tuple[Run, list[Path]]:
+    """The run of a model with two vocabularies, and these."""
+    chinese = Vocabulary.train(["老狗看见一只小猫"] * 20, tmp_path / "vocab.translate_ende.zh.270.spm", 270)
+    own = {"target_vocabulary": chinese.path.name, "target_fingerprint": chinese.fingerprint}
+    return dataclasses.replace(run, **own), [vocabulary.path, chinese.path]
+
+
+def test_both_vocabularies_are_copied_and_loaded(tmp_path: Path, two: tuple[Run, list[Path]]) -> None:
+    run, paths = two
+    save_run(tmp_path / "out", run, registry.hparams("tiny"), *paths)
+    vocabularies = load_vocabularies(tmp_path / "out")
+    assert Run.load(tmp_path / "out") == run
+    assert [each.fingerprint for each in vocabularies] == run.fingerprints
+    assert run.vocabulary_files(tmp_path / "out") == [tmp_path / "out" / path.name for path in paths]
+    (tmp_path / "out" / run.target_vocabulary).write_bytes(paths[0].read_bytes())
+    with pytest.raises(
+        T2TError, match=r"\.zh\.270\.spm: not the vocabulary that this model was trained with"
+    ):
+        load_vocabularies(tmp_path / "out")
+
+
+def test_in_the_other_direction_the_datas_inputs_are_the_models_targets(two: tuple[Run, list[Path]]) -> None:
+    run, _ = two
+    reverse = dataclasses.replace(run, problem="translate_ende_rev")
+    assert [*run.vocabularies] == [run.vocabulary, run.target_vocabulary]
+    assert [*reverse.vocabularies] == [run.target_vocabulary, run.vocabulary]
+    assert reverse.fingerprints == run.fingerprints
+
+
+def test_a_run_json_of_before_there_were_two_is_read(tmp_path: Path, run: Run) -> None:
+    old = {name: value for name, value in dataclasses.asdict(run).items() if not name.startswith("target_")}
+    (tmp_path / FILE_NAME).write_text(json.dumps(old))
+    assert Run.load(tmp_path) == run
+
+
+def test_another_target_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, list[Path]]) -> None:
+    run, paths = two
+    save_run(tmp_path / "out", run, registry.hparams("tiny"), *paths)
+    check_same(tmp_path / "out", run, registry.hparams("tiny"))
+    for changed in ({"target_fingerprint": "other"}, {"target_vocabulary": "", "target_fingerprint": ""}):
+        with pytest.raises(T2TError, match="another vocabulary: give another --output_dir"):
+            check_same(tmp_path / "out", dataclasses.replace(run, **changed), registry.hparams("tiny"))
+
+
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
-    problem.vocabulary = lambda data_dir: vocabulary  # type: ignore[attr-defined]
+    both = Vocabularies(vocabulary, vocabulary)
+    problem.vocabularies = lambda data_dir: both  # type: ignore[attr-defined]
     new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
     assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})

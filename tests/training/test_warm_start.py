@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training import warm_start
@@ -187,13 +188,13 @@ def test_what_the_new_run_must_share(
     opened = WarmStart.open(tmp_path)
     (tmp_path / "new").mkdir()
     run = save_run(tmp_path / "new", problem, fingerprint)
-    vocabulary = Named(["<pad>", "</s>", "c"])
-    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(["<pad>", "</s>", "a"]))
+    vocabularies = shared(["<pad>", "</s>", "c"])
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: shared(["<pad>", "</s>", "a"]))
     if expected is None:
-        assert opened.prepared_for(run, vocabulary) is opened
+        assert opened.prepared_for(run, vocabularies) is opened
         return
     with pytest.raises(T2TError, match=expected):
-        opened.prepared_for(run, vocabulary)
+        opened.prepared_for(run, vocabularies)
 
 
 class Named:
@@ -206,19 +207,50 @@ class Named:
         return [self.pieces.index(character) for character in piece]
 
 
+def separate(*sides: list[str]) -> Vocabularies:
+    return Vocabularies(*map(Named, sides))  # type: ignore[arg-type]
+
+
+def shared(pieces: list[str]) -> Vocabularies:
+    return Vocabularies(*[Named(pieces)] * 2)  # type: ignore[list-item]
+
+
 def test_a_new_piece_starts_as_the_mean_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = ["<pad>", "</s>", "a", "b", "c"]
     old, new = (build_model(HPARAMS, size) for size in (5, 7))
     checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
     save_run(tmp_path)
-    monkeypatch.setattr(warm_start, "load_vocabulary", lambda folder: Named(pieces))
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: shared(pieces))
     run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {})
-    start = WarmStart.open(tmp_path).prepared_for(run, Named([*pieces, "ab", "cab"]))
+    start = WarmStart.open(tmp_path).prepared_for(run, shared([*pieces, "ab", "cab"]))
     assert start.assign_to(new)[0].endswith("(step 1), 2 new pieces")
     before, after = (np.array(model.target_embedding.embeddings) for model in (old, new))
     np.testing.assert_array_equal(after[:5], before)
     np.testing.assert_allclose(after[5], (before[2] + before[3]) / 2, atol=1e-7)
     np.testing.assert_allclose(after[6], (before[4] + before[2] + before[3]) / 3, atol=1e-7)
+
+
+def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = ["<pad>", "</s>", "a", "b"], ["<pad>", "</s>", "x", "y", "z"]
+    old = build_model(HPARAMS, 4, target_vocab_size=5)
+    new = build_model(HPARAMS, 5, target_vocab_size=7)
+    checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
+    save_run(tmp_path)
+    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: separate(source, target))
+    run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {}, "target.spm", "c")
+    start = WarmStart.open(tmp_path).prepared_for(run, separate([*source, "ab"], [*target, "xy", "zz"]))
+    assert start.assign_to(new)[0].endswith("(step 1), 3 new pieces")
+    for name, sizes in (("source_embedding", (4, 5)), ("target_embedding", (5, 7))):
+        before, after = (np.array(getattr(model, name).embeddings) for model in (old, new))
+        assert (len(before), len(after)) == sizes
+        np.testing.assert_array_equal(after[: len(before)], before)
+        np.testing.assert_allclose(after[len(before)], (before[2] + before[3]) / 2, atol=1e-7)
+    with pytest.raises(T2TError, match="that model has another vocabulary"):
+        WarmStart.open(tmp_path).prepared_for(run, separate(target, source))
+    with pytest.raises(T2TError, match="that model has another vocabulary"):
+        WarmStart.open(tmp_path).prepared_for(run, shared(source))
 
 
 @slow

@@ -4,14 +4,18 @@ import re
 from pathlib import Path
 
 import keras
+import keras_nlp
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import t2t_revival
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.utils import keras_hooks
 
 PRIVATE = re.compile(
-    r"(\.|def )_(flatten_layers|autocast|compile_metrics|get_variable_index|maybe_symbolic_build)\b"
+    r"(\.|def )_(flatten_layers|autocast|compile_metrics|get_variable_index|maybe_symbolic_build|"
+    r"sentence_piece)\b"
 )
 
 
@@ -80,6 +84,29 @@ def test_keras_asks_the_hook_and_builds_nothing_itself():
     model.evaluate(np.zeros((2, 3)), np.zeros((2, 3)), verbose=0)
     assert asked == [False, False]
     assert callable(keras.Model._maybe_symbolic_build)
+
+
+def test_tokenisers_with_names_of_their_own_stay_two(tmp_path):
+    """Loads a SavedModel of two tokenisers, of which TensorFlow would else create one only."""
+    module = tf.Module()
+    lines = {"en": ["the dog sees the cat"] * 9, "zh": ["老狗看见一只小猫"] * 9}
+    paths = [Vocabulary.train(text, tmp_path / name, 270).path for name, text in lines.items()]
+    module.tokenizers = [
+        keras_nlp.tokenizers.SentencePieceTokenizer(proto=path.read_bytes(), dtype="int32") for path in paths
+    ]
+    for number, tokenizer in enumerate(module.tokenizers):
+        keras_hooks.name_vocabulary(tokenizer, f"vocabulary_{number}")
+    text = tf.TensorSpec([None], tf.string)
+    module.encode = tf.function(
+        lambda texts: [tokenizer.tokenize(texts).flat_values for tokenizer in module.tokenizers],
+        input_signature=[text],
+        autograph=False,
+    )
+    tf.saved_model.save(module, str(tmp_path / "model"))
+    found = tf.saved_model.load(str(tmp_path / "model")).encode(tf.constant(["the dog 小猫"]))
+    assert [ids.numpy().tolist() for ids in found] == [
+        Vocabulary(path).encode("the dog 小猫") for path in paths
+    ]
 
 
 def test_no_other_file_uses_them():

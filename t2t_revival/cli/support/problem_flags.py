@@ -5,6 +5,7 @@ All functions raise `T2TError` for flags that are missing or wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +36,7 @@ DATA_FLAGS = (
     "data_source",
     "vocab_size",
     "vocab_file",
+    "separate_vocabularies",
     "clean",
     "update_vocab",
     "auto_trees",
@@ -57,7 +59,8 @@ def define(values: flags.FlagValues) -> None:
         "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT, or a .yaml file of them. Source of "
         "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
         "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
-        vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.",
+        vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords. "
+        "Two, SOURCE,TARGET, are separate vocabularies; those of PROBLEM_rev are in the order of PROBLEM.",
     )
     command.define(
         values,
@@ -66,6 +69,8 @@ def define(values: flags.FlagValues) -> None:
         "lengths, few letters, duplicates. --noclean asks for data that is not cleaned.",
         update_vocab="Add the pieces that the training pairs need to the given vocabulary, whose ids stay; "
         "--vocab_size is the number of all then, by default a quarter more at most.",
+        separate_vocabularies="A vocabulary for each side, of --vocab_size pieces each, as two scripts need: "
+        "English and Chinese. By default one for both.",
     )
     command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
     command.define(
@@ -102,10 +107,10 @@ def define_names(values: flags.FlagValues) -> None:
     )
 
 
-def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Problem:
+def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> Problem:
     """Imports the user's package, and returns the problem that the flags name.
 
-    `vocab_file` is the vocabulary where `--vocab_file` gives none.
+    `vocab_files` are the vocabulary, or both, where `--vocab_file` gives none.
     """
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
@@ -113,16 +118,23 @@ def problem_from(values: flags.FlagValues, vocab_file: Path | None = None) -> Pr
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
     own = {
         name: values[name].value
-        for name in ("vocab_file", "clean", "update_vocab", "auto_trees", "gold_share")
+        for name in (
+            "vocab_file",
+            "separate_vocabularies",
+            "clean",
+            "update_vocab",
+            "auto_trees",
+            "gold_share",
+        )
         if values[name].present
     }
-    if vocab_file:
+    if vocab_files:
         if values.vocab_size and not values.update_vocab:
             raise T2TError(
                 f"--vocab_size={values.vocab_size}: with --warm_start_from the vocabulary is that model's; "
                 "leave it out, or give --update_vocab"
             )
-        own.setdefault("vocab_file", str(vocab_file))
+        own.setdefault("vocab_file", vocab_files)
     return registry.problem(
         values.problem,
         data_source=values.data_source,
@@ -147,10 +159,10 @@ def require_text(problem: Problem) -> Text2TextProblem:
     return problem
 
 
-def same_data(values: flags.FlagValues, vocab_file: Path | None = None) -> str:
+def same_data(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> str:
     """The t2t-datagen command that generates the data of these flags; see `problem_from`."""
     asked = {name: values[name].value for name in DATA_FLAGS if values[name].present}
-    return command_line("t2t-datagen", **({"vocab_file": vocab_file} | asked))
+    return command_line("t2t-datagen", **({"vocab_file": vocab_files} | asked))
 
 
 def data_dir(values: flags.FlagValues) -> Path:

@@ -108,7 +108,7 @@ def model_files(values: flags.FlagValues, folder: Path, run: Run) -> dict[str, P
     paths = [
         chosen,
         chosen.with_name(f"{chosen.name}.npz"),
-        *(folder / name for name in (HPARAMS_FILE, RUN_FILE, run.vocabulary)),
+        *(folder / name for name in (HPARAMS_FILE, RUN_FILE, *run.vocabularies)),
     ]
     return {f"the model's {path}": path for path in [*paths, *(found.path for found in checkpoints)]}
 
@@ -216,7 +216,7 @@ def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Pro
     folder = Path(values.data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
     if problem.has_data(folder):
         return folder
-    made = datagen_command(problem, folder, output_dir / run.vocabulary)
+    made = datagen_command(problem, folder, run.vocabulary_files(output_dir))
     raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
 
 

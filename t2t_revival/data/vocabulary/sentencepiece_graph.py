@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import keras_nlp
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.subwords_graph import until_eos
+from t2t_revival.utils.keras_hooks import name_vocabulary
 from t2t_revival.utils.native_log import quiet
 
 
@@ -20,6 +22,7 @@ class SentencePieceGraph:
     def __init__(self, model: bytes, escapes: Sequence[tuple[str, str]]) -> None:
         with tf.init_scope(), quiet():
             self.resource = keras_nlp.tokenizers.SentencePieceTokenizer(proto=model, dtype="int32")
+            name_vocabulary(self.resource, f"vocabulary_{zlib.crc32(model):08x}")
         self._escapes = escapes
         # Graphs even in eager mode, in which the Keras layer would return lists.
         self._tokenize = tf.function(self.resource.tokenize, autograph=False)

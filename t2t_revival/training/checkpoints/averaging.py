@@ -66,10 +66,11 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
             )
     run, hparams = Run.load(model_dir), load_hparams(model_dir)
     check_same(folder, run, hparams)
-    vocabulary = model_dir / run.vocabulary
-    save_run(folder, run, hparams, vocabulary)
-    time = vocabulary.stat().st_mtime_ns
-    os.utime(folder / run.vocabulary, ns=(time, time))
+    names = list(filter(None, (run.vocabulary, run.target_vocabulary)))
+    save_run(folder, run, hparams, *(model_dir / name for name in names))
+    for name in names:
+        time = (model_dir / name).stat().st_mtime_ns
+        os.utime(folder / name, ns=(time, time))
 
 
 def moving_averages(

@@ -51,6 +51,19 @@ def value(path: Path) -> float:
     return float(weights[0, 0])
 
 
+def test_a_folder_of_averages_has_both_vocabularies(tmp_path: Path) -> None:
+    files = [tmp_path / "vocab.en.spm", tmp_path / "vocab.zh.spm"]
+    for path in files:
+        path.write_bytes(path.name.encode())
+    names = [(path.name, fingerprint(path)) for path in files]
+    save_run(tmp_path / "model", Run("p", "tiny", "data", *names[0], {}, *names[1]), HParams(), *files)
+    open_folder(tmp_path / "average", tmp_path / "model", 2)
+    for path in files:
+        copy = tmp_path / "average" / path.name
+        assert copy.read_bytes() == path.read_bytes()
+        assert copy.stat().st_mtime_ns == (tmp_path / "model" / path.name).stat().st_mtime_ns
+
+
 def test_each_is_the_mean_of_its_window(model_dir: Path, tmp_path: Path) -> None:
     for step, number in ((100, 1.0), (200, 2.0), (300, 6.0), (1000, 1.0)):
         write(model_dir, step, number)

@@ -1,0 +1,144 @@
+"""Text is encoded by the source's vocabulary and decoded by the target's, on every engine."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.serving.litert import write_litert
+from t2t_revival.serving.module import ServingModule
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.run import Run, save_run
+from t2t_revival.visualization.attention import compute_attention
+
+CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9
+HPARAMS = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
+LINES = ["the dog sees 7 houses .", "", "the cat"]
+OPTIONS = DecodeHParams(beam_size=2, extra_length=4)
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
+    return Vocabulary.train(CHINESE, tmp_path_factory.mktemp("vocabulary") / "zh.spm", 290)
+
+
+def model(vocabulary: Vocabulary, chinese: Vocabulary) -> Transformer:
+    keras.utils.set_random_seed(3)
+    made = Transformer(HPARAMS, vocabulary.size, target_vocab_size=chinese.size)
+    for embedding in (made.source_embedding, made.target_embedding):
+        embedding.embeddings.assign(embedding.embeddings * 3.0)
+    return made
+
+
+@pytest.fixture(scope="module")
+def out(vocabulary: Vocabulary, chinese: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output_dir with random weights."""
+    folder = tmp_path_factory.mktemp("out")
+    names = [(each.path.name, each.fingerprint) for each in (vocabulary, chinese)]
+    run = Run("translate_ende", "tiny", "data", *names[0], {"beam_size": 2, "extra_length": 4}, *names[1])
+    save_run(folder, run, HPARAMS, vocabulary.path, chinese.path)
+    arrays = checkpoints.model_arrays(model(vocabulary, chinese))
+    checkpoints.save(folder / "model.ckpt-7.npz", arrays, {"step": 7})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(out: Path) -> Translator:
+    return Translator.load(out)
+
+
+def test_outputs_are_text_of_the_targets_vocabulary(translator: Translator, chinese: Vocabulary) -> None:
+    source = translator.encode(LINES[0])
+    assert source == [*translator.vocabulary.encode(LINES[0]), EOS]
+    assert translator.encode("小猫", is_output=True) == [*chinese.encode("小猫"), EOS]
+    expected = chinese.decode(translator.best_ids(source))
+    assert expected
+    assert translator.translate(LINES)[:2] == [expected, ""]
+
+
+def test_scores_are_of_the_targets_tokens(translator: Translator, chinese: Vocabulary) -> None:
+    (score,) = translator.score([(LINES[0], "小猫。")])
+    ids = [*chinese.encode("小猫。"), EOS]
+    pair = {"inputs": [translator.encode(LINES[0])], "targets": [ids]}
+    logits = np.asarray(translator.model({name: np.array(side) for name, side in pair.items()}), np.float64)[
+        0
+    ]
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    assert score.tokens == len(ids)
+    assert score.log_prob == pytest.approx(log_probs[np.arange(len(ids)), ids].sum(), abs=1e-4)
+
+
+def test_a_prefix_is_of_the_targets_vocabulary(translator: Translator) -> None:
+    (outputs,) = translator.nbest(LINES[:1], n=1, prefixes=["小鸟"])
+    assert outputs[0].text.startswith("小鸟")
+
+
+def test_attention_is_labelled_by_both(translator: Translator, chinese: Vocabulary) -> None:
+    found = compute_attention(translator, "the dog", "小猫")
+    assert (found.source, found.target) == ("the dog", "小猫")
+    last = found.kinds[-1]
+    assert last.memory == [
+        *(translator.vocabulary.pieces[i] for i in translator.encode("the dog")[:-1]),
+        "<EOS>",
+    ]
+    assert last.queries == [*(chinese.pieces[i] for i in chinese.encode("小猫")), "<EOS>"]
+
+
+@pytest.mark.slow
+def test_the_exported_graph_has_both(translator: Translator, tmp_path: Path) -> None:
+    module = ServingModule(translator)
+    tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.signatures)
+    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    found = served(inputs=tf.constant(LINES))
+    expected = [best for (best,) in translator.nbest(LINES, n=1)]
+    assert [row[0].decode() for row in found["outputs"].numpy()] == [output.text for output in expected]
+    scores = [output.score for output in expected]  # which tell the ids of one input from those of another
+    np.testing.assert_allclose(found["scores"].numpy()[:, 0], scores, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator) -> None:
+    pytest.importorskip("ctranslate2")
+    theirs = Translator.load(out, engine="ctranslate2")
+    assert isinstance(theirs._model, CTranslate2Engine)
+    assert theirs.translate(LINES) == translator.translate(LINES)
+    pairs = [(LINES[0], "小猫。"), (LINES[2], "鸟")]
+    found, expected = ([score.log_prob for score in each.score(pairs)] for each in (theirs, translator))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    folder = out / "ctranslate2-cache" / "model"
+    assert (folder / "vocabulary.source.spm").read_bytes() == translator.vocabulary.content
+    assert (folder / "vocabulary.target.spm").read_bytes() == translator.vocabularies.targets.content
+
+
+@pytest.mark.slow
+def test_litert_has_both_files(translator: Translator, tmp_path: Path, chinese: Vocabulary) -> None:
+    write_litert(translator, tmp_path / "model")
+    names = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert names == ["model.tflite", "vocabulary.source.spm", "vocabulary.target.spm"]
+    interpreter = tf.lite.Interpreter(str(tmp_path / "model" / "model.tflite"))
+    ids = np.array([translator.encode(LINES[0])], np.int32)
+    found = interpreter.get_signature_runner()(inputs=ids)["outputs"][0, 0]
+    assert chinese.decode(found.tolist()) == translator.translate(LINES[0])
+
+
+def test_ctranslate2_refuses_vocabularies_of_two_kinds(
+    vocabulary: Vocabulary, subwords_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    subwords = SubwordVocabulary(subwords_file)
+    mixed = Transformer(HPARAMS, vocabulary.size, target_vocab_size=subwords.size)
+    translator = Translator(mixed, vocabulary, OPTIONS, target_vocabulary=subwords)
+    with pytest.raises(T2TError, match="CTranslate2 needs two vocabularies of one kind"):
+        write_ctranslate2(mixed, translator.vocabularies, 40, tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,185 @@
+"""Problems whose inputs and targets have a vocabulary each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.data.vocabulary import open_vocabulary
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import datagen_command
+from t2t_revival.problems.reversed import ReversedProblem
+from t2t_revival.problems.text_problems import Text2TextProblem
+
+ENGLISH, CHINESE = "a dog sees {} cats", "狗看见{}只猫"
+TRAIN = [(ENGLISH.format(n), CHINESE.format(n)) for n in range(100)]
+DEV = [("a dog", "狗"), ("cats", "猫")]
+SIZES = {"vocab_size": 290}
+
+
+class TranslateEnxx(Text2TextProblem):
+    source_lang, target_lang = "en", "xx"
+
+
+class TwoScripts(TranslateEnxx):
+    separate_vocabularies = True
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for split, pairs in (("train", TRAIN), ("dev", DEV)):
+        for side, language in enumerate(("en", "xx")):
+            text = "".join(f"{pair[side]}\n" for pair in pairs)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+@pytest.fixture
+def made(corpus: str, tmp_path: Path) -> tuple[TranslateEnxx, Path]:
+    """A problem with two vocabularies, and its data_dir."""
+    problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, **SIZES)
+    problem.generate_data(tmp_path / "data")
+    return problem, tmp_path / "data"
+
+
+def test_each_side_learns_from_its_own_text(made: tuple[TranslateEnxx, Path]) -> None:
+    problem, data = made
+    metadata = problem.metadata(data)
+    assert metadata.vocab_file == "vocab.translate_enxx.en.290.spm"
+    assert metadata.target_vocab_file == "vocab.translate_enxx.xx.290.spm"
+    inputs, targets = problem.vocabularies(data)
+    assert any("dog" in piece for piece in inputs.pieces)
+    assert not any("狗" in piece for piece in inputs.pieces)
+    assert any("狗" in piece for piece in targets.pieces)
+    assert not any("dog" in piece for piece in targets.pieces)
+    encoders = problem.feature_encoders(data)
+    assert (encoders["inputs"].fingerprint, encoders["targets"].fingerprint) == (
+        metadata.vocab_fingerprint,
+        metadata.target_vocab_fingerprint,
+    )
+
+
+def test_shards_have_the_ids_of_each_side_s_vocabulary(made: tuple[TranslateEnxx, Path]) -> None:
+    problem, data = made
+    inputs, targets = problem.vocabularies(data)
+    first = next(problem.dataset("dev", data).as_numpy_iterator())
+    assert first["inputs"].tolist() == [*inputs.encode("a dog"), 1]
+    assert first["targets"].tolist() == [*targets.encode("狗"), 1]
+    assert list(problem.text("dev", data)) == DEV
+    assert sorted(problem.text("train", data)) == sorted(TRAIN)
+
+
+def test_in_the_other_direction_they_are_swapped(made: tuple[TranslateEnxx, Path]) -> None:
+    problem, data = made
+    reverse = ReversedProblem(problem)
+    forward, backward = problem.vocabularies(data), reverse.vocabularies(data)
+    assert [each.fingerprint for each in backward] == [each.fingerprint for each in reversed(forward)]
+    first = next(reverse.dataset("dev", data).as_numpy_iterator())
+    assert first["inputs"].tolist() == [*forward.targets.encode("狗"), 1]
+    assert list(reverse.text("dev", data)) == [pair[::-1] for pair in DEV]
+
+
+def test_existing_data_is_taken_as_it_is_unless_the_other_is_asked_for(
+    made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path
+) -> None:
+    problem, data = made
+    assert TranslateEnxx().generate_data(data) == problem.metadata(data)
+    with pytest.raises(T2TError, match="made with two vocabularies, not with one; give another --data_dir"):
+        TranslateEnxx(separate_vocabularies=False).metadata(data)
+    with pytest.raises(T2TError, match="--vocab_size=290, not 300"):
+        TranslateEnxx(vocab_size=300).metadata(data)
+    TranslateEnxx(data_source=corpus, **SIZES).generate_data(tmp_path / "shared")
+    with pytest.raises(T2TError, match="made with one vocabulary, not with two"):
+        TranslateEnxx(separate_vocabularies=True).generate_data(tmp_path / "shared")
+
+
+@pytest.mark.parametrize("lost", ["vocab.translate_enxx.en.290.spm", "vocab.translate_enxx.xx.290.spm"])
+def test_a_lost_vocabulary_is_made_again(made: tuple[TranslateEnxx, Path], lost: str) -> None:
+    problem, data = made
+    before = {path.name: path.read_bytes() for path in data.iterdir() if path.is_file()}
+    (data / lost).unlink()
+    with pytest.raises(T2TError, match=f"{lost}: no such vocabulary"):
+        problem.vocabularies(data)
+    problem.generate_data(data)
+    assert {path.name: path.read_bytes() for path in data.iterdir() if path.is_file()} == before
+
+
+def test_another_target_vocabulary_is_refused(made: tuple[TranslateEnxx, Path]) -> None:
+    problem, data = made
+    metadata = problem.metadata(data)
+    (data / metadata.target_vocab_file).write_bytes((data / metadata.vocab_file).read_bytes())
+    with pytest.raises(T2TError, match=r"\.xx\.290\.spm: not the vocabulary that the shards"):
+        problem.vocabularies(data)
+
+
+def test_given_vocabularies_are_copied(made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path) -> None:
+    """Takes two files as separate vocabularies, without another flag."""
+    problem, data = made
+    files = [data / each.name for each in problem.metadata(data).vocabularies]
+    other = TranslateEnxx(data_source=corpus, vocab_file=",".join(map(str, files)))
+    metadata = other.generate_data(tmp_path / "other")
+    assert metadata.vocabularies == problem.metadata(data).vocabularies
+    assert (tmp_path / "other" / files[1].name).read_bytes() == files[1].read_bytes()
+    with pytest.raises(T2TError, match="not with one"):
+        TranslateEnxx(vocab_file=files[0]).metadata(tmp_path / "other")
+    with pytest.raises(T2TError, match=r"made with vocab\.translate_enxx\.en\.290\.spm, not with .*xx\.290"):
+        TranslateEnxx(vocab_file=files[::-1]).metadata(tmp_path / "other")
+
+
+def test_both_grow_by_the_text_of_their_side(
+    made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path
+) -> None:
+    problem, data = made
+    files = [data / each.name for each in problem.metadata(data).vocabularies]
+    Path(corpus, "train.en").write_text("the birds fly north ω\n" * 100, encoding="utf-8")
+    Path(corpus, "train.xx").write_text("鸟往北飞\n" * 100, encoding="utf-8")
+    grown = TranslateEnxx(data_source=corpus, vocab_file=files, update_vocab=True)
+    grown.generate_data(tmp_path / "grown")
+    for new, old, piece in zip(grown.vocabularies(tmp_path / "grown"), files, "ω鸟", strict=True):
+        older = open_vocabulary(old)
+        assert new.size > older.size
+        assert new.pieces[: older.size] == older.pieces
+        assert piece in new.pieces[older.size :]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"vocab_file": "a.spm", "separate_vocabularies": True}, "a.spm: give two files, as INPUTS,TARGETS"),
+        ({"vocab_file": "a,b,c"}, "a,b,c: give two files, as INPUTS,TARGETS"),
+        ({"vocab_file": "a,b", "separate_vocabularies": False}, "a,b: give one file"),
+        ({"vocab_file": "x/v.spm,y/v.spm"}, "two vocabularies need two names"),
+        ({"vocab_file": "a,b", "vocab_size": 300}, "--vocab_size=300 and --vocab_file=a,b: give one of them"),
+    ],
+)
+def test_files_that_do_not_fit(settings: dict, message: str) -> None:
+    with pytest.raises(T2TError, match=message):
+        TranslateEnxx(**settings)
+
+
+def test_a_size_that_one_side_does_not_reach_names_that_side(corpus: str, tmp_path: Path) -> None:
+    problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, vocab_size=9000)
+    with pytest.raises(T2TError, match=r"^en: --vocab_size=9000: the text yields at most"):
+        problem.generate_data(tmp_path / "data")
+    chosen = TranslateEnxx(data_source=corpus, separate_vocabularies=True).generate_data(tmp_path / "data")
+    assert chosen.vocab_size != chosen.target_vocab_size, "each as large as its text allows"
+
+
+def test_trees_share_their_words(tmp_path: Path) -> None:
+    problem = registry.problem("parse_wsj", data_source="sample", separate_vocabularies=True)
+    with pytest.raises(
+        T2TError, match="--separate_vocabularies: inputs and targets of parse_wsj share words"
+    ):
+        problem.generate_data(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_messages_ask_for_two() -> None:
+    start = "t2t-datagen --problem=two_scripts --data_dir=d --data_source=FOLDER"
+    assert datagen_command(TwoScripts(), Path("d")) == f"{start} --separate_vocabularies"
+    files = [Path("a.spm"), Path("b.spm")]
+    assert datagen_command(TwoScripts(), Path("d"), files) == f"{start} --vocab_file=a.spm,b.spm"

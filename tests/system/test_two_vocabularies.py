@@ -1,0 +1,143 @@
+"""English to Chinese by the commands: a vocabulary for each side, from the corpus to each engine."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.training.run import Run
+from tests.support.commands import run
+
+pytestmark = pytest.mark.slow
+NOUNS = {"dog": "狗", "cat": "猫", "horse": "马", "child": "孩子", "bird": "鸟"}
+VERBS = {"sees": "看见", "finds": "找到", "follows": "跟着"}
+QUICK = (
+    "batch_size=512,learning_rate_warmup_steps=150,learning_rate_constant=0.5,"
+    "layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus of all sentences of a grammar; `.de` is Chinese, for a built-in problem."""
+    folder = tmp_path_factory.mktemp("scripts")
+    pairs = [
+        (f"the {one} {verb} the {other} .", f"{NOUNS[one]}{VERBS[verb]}{NOUNS[other]}。")
+        for one, verb, other in itertools.product(NOUNS, VERBS, NOUNS)
+    ]
+    (folder / "corpus").mkdir()
+    for split, of_split in (("train", pairs * 8), ("dev", pairs[::6])):
+        for side, language in enumerate(("en", "de")):
+            text = "".join(f"{pair[side]}\n" for pair in of_split)
+            (folder / "corpus" / f"{split}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> Path:
+    """A model that has learned the grammar."""
+    data = ["--problem=translate_ende", f"--data_dir={place / 'data'}"]
+    how = [f"--data_source={place / 'corpus'}", "--separate_vocabularies", "--vocab_size=300"]
+    run("t2t-datagen", *data, *how)
+    run(
+        "t2t-trainer",
+        *data,
+        "--hparams_set=tiny",
+        f"--output_dir={place / 'model'}",
+        f"--hparams={QUICK}",
+        "--train_steps=500",
+        "--local_eval_frequency=500",
+    )
+    return place / "model"
+
+
+@pytest.fixture(scope="module")
+def decoded(model: Path, place: Path) -> str:
+    """Outputs of dev by TensorFlow."""
+    run("t2t-decoder", f"--output_dir={model}", *files(place, "dev.out"))
+    return (place / "dev.out").read_text(encoding="utf-8")
+
+
+def files(place: Path, name: str) -> list[str]:
+    return [f"--decode_from_file={place / 'corpus' / 'dev.en'}", f"--decode_to_file={place / name}"]
+
+
+def test_the_grammar_is_learned(model: Path, place: Path, decoded: str) -> None:
+    assert decoded == (place / "corpus" / "dev.de").read_text(encoding="utf-8")
+    stored = Run.load(model)
+    assert [stored.vocabulary, stored.target_vocabulary] == [
+        f"vocab.translate_ende.{language}.300.spm" for language in ("en", "de")
+    ]
+    run("t2t-eval", f"--output_dir={model}", "--checkpoint=newest")
+
+
+@pytest.mark.parametrize("name", ["export", "ctranslate2"])
+def test_every_engine_has_the_same_outputs(model: Path, place: Path, decoded: str, name: str) -> None:
+    if name == "export":
+        run("t2t-exporter", f"--output_dir={model}")
+        run("t2t-query-server", f"--saved_model={model / 'export'}", *files(place, name))
+    else:
+        pytest.importorskip("ctranslate2")
+        run("t2t-decoder", f"--output_dir={model}", "--engine=ctranslate2", *files(place, name))
+    assert (place / name).read_text(encoding="utf-8") == decoded
+
+
+def test_the_printed_steps_for_ctranslate2_work(
+    model: Path, place: Path, capsys: pytest.CaptureFixture, decoded: str
+) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    import sentencepiece
+
+    printed = run("t2t-exporter", f"--output_dir={model}", "--format=ctranslate2").stdout
+    _, _, steps = printed.partition("next, in Python:\n")
+    line = (place / "corpus" / "dev.en").read_text(encoding="utf-8").splitlines()[0]
+    exec(steps.replace('"..."', repr(line)), {"ctranslate2": ctranslate2, "sentencepiece": sentencepiece})
+    assert capsys.readouterr().out.splitlines()[-1] == decoded.splitlines()[0]
+
+
+def test_a_shortlist_is_of_the_targets_pieces(model: Path, place: Path, decoded: str) -> None:
+    run("t2t-shortlist", f"--output_dir={model}", "--translations=8", "--frequent=5")
+    run("t2t-decoder", f"--output_dir={model}", "--decode_hparams=shortlist=by_line", *files(place, "short"))
+    assert (place / "short").read_text(encoding="utf-8") == decoded
+
+
+def test_a_warm_start_takes_both(model: Path, place: Path) -> None:
+    run(
+        "t2t-trainer",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--warm_start_from={model}",
+        f"--data_source={place / 'corpus'}",
+        f"--data_dir={place / 'again'}",
+        f"--output_dir={place / 'started'}",
+        "--hparams=num_hidden_layers=1,learning_rate_constant=1e-20",
+        "--train_steps=1",
+    )
+    assert Run.load(place / "started").fingerprints == Run.load(model).fingerprints
+    line = (place / "corpus" / "dev.en").read_text(encoding="utf-8").splitlines()[0]
+    assert Translator.load(place / "started").translate(line) == Translator.load(model).translate(line)
+
+
+def test_a_student_has_its_teachers(model: Path, place: Path) -> None:
+    flags = [f"--teacher={model}", "--hparams_set=tiny", f"--output_dir={place / 'student'}"]
+    run("t2t-distill", *flags, f"--hparams={QUICK}", "--train_steps=2", "--eval_bleu_sentences=0")
+    assert Run.load(place / "student").fingerprints == Run.load(model).fingerprints
+
+
+def test_the_other_direction_reads_the_same_data(model: Path, place: Path) -> None:
+    out = place / "reversed"
+    data = ["--problem=translate_ende_rev", f"--data_dir={place / 'data'}"]
+    quick = [f"--hparams={QUICK},subword_dropout=0.1", "--train_steps=1", "--eval_bleu_sentences=0"]
+    run("t2t-trainer", *data, "--hparams_set=tiny", f"--output_dir={out}", *quick)
+    forward, backward = Run.load(model), Run.load(out)
+    assert backward.fingerprints == forward.fingerprints[::-1]
+    assert backward.vocabularies == forward.vocabularies
+    run("t2t-eval", f"--output_dir={out}", "--eval_bleu_sentences=2")
+    paths = ",".join(str(out / name) for name in forward.vocabularies)
+    with pytest.raises(AssertionError, match=f"--vocab_file={re.escape(shlex.quote(paths))}"):
+        run("t2t-eval", f"--output_dir={out}", f"--data_dir={place / 'none'}")
