@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import shutil
 
 import pytest
 
@@ -113,6 +114,32 @@ def test_a_corpus_that_fails_leaves_the_others_usable(corpora, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         problem("news=news:1,talks=talks:3").generate_data("data")
     assert len(list(problem("news=news:1").text("train", "data"))) == 300
+
+
+def test_a_name_may_begin_as_another_with_a_hyphen(corpora):
+    made, metadata = generated("news-old=news:1,news=talks:1", vocab_size=330)
+    assert list(metadata.corpora) == ["news-old", "news"]
+    assert len(list(made.corpora("train", "data")["news"].text("train", "data"))) == 60
+
+
+def test_an_interrupted_generation_keeps_its_vocabulary_for_another_list(corpora):
+    def progress(stage, done, total):
+        if stage.startswith("corpus talks"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        problem("news=news:9,talks=talks:1").generate_data("data", progress=progress)
+    vocabularies = {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")}
+    made, _ = generated("talks=talks:9,news=news:1")
+    assert {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")} == vocabularies
+    assert sorted(made.text("dev", "data")) == sorted([*sentences(20, "dev"), *sentences(10, "dev")])
+
+
+def test_weights_change_and_corpora_come_where_the_text_of_the_others_is_gone(corpora):
+    generated("news=news:1", vocab_size=330)
+    shutil.rmtree(corpora / "news")
+    _, metadata = generated("news=news:1,talks=talks:3")
+    assert metadata.pairs == {"train": 360, "dev": 30}
 
 
 def _full_disk(path, examples):
