@@ -20,7 +20,7 @@ from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row, metric_of
+from t2t_revival.training.curve_files import OF_ALL_CORPORA, best_row, metric_of
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
 from t2t_revival.training.run_config import AUTO, RunConfig
@@ -162,6 +162,8 @@ def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
         if metric_of(metric) not in problem.eval_metrics():
             known = ", ".join(problem.eval_metrics())
             raise T2TError(f"--{flag}={metric}: not a metric of {problem.name}; give one of {known}")
+        if metric_of(metric) in OF_ALL_CORPORA and metric != metric_of(metric):
+            raise T2TError(f"--{flag}={metric}: {metric_of(metric)} is measured of all corpora together")
         if metric_of(metric) in DECODED and not values.eval_bleu_sentences:
             raise T2TError(f"--{flag}={metric} needs --eval_bleu_sentences above 0")
     for flag in ("export_best", "best_metric"):
@@ -171,11 +173,11 @@ def _check_metrics(values: flags.FlagValues, problem: Text2TextProblem) -> None:
 
 def _check_corpora(values: flags.FlagValues, problem: Text2TextProblem) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
-    known = problem.corpora(DEV, problem_flags.data_dir(values))
+    known = [name for name in problem.corpora(DEV, problem_flags.data_dir(values)) if name]
     for flag in ("eval_early_stopping_metric", "best_metric"):
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:
-            names = ", ".join(filter(None, known)) or "it is no mixture"
+            names = ", ".join(known) or "it is no mixture"
             raise T2TError(f"--{flag}={values[flag].value}: no corpus {corpus!r} has a dev split ({names})")
 
 

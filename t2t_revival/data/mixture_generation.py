@@ -117,7 +117,7 @@ def _lasting_name(data_source: str, source: MixtureSource) -> str:
         return str(Path(data_source).expanduser().resolve())
     return ",".join(
         f"{corpus.name}={source.sources[corpus.name].wrapped.name}"
-        + ("" if corpus.weight is None else f":{corpus.weight:g}")
+        + ("" if corpus.weight is None else f":{corpus.weight:.15g}")
         for corpus in source.mixture.corpora
     )
 

@@ -135,6 +135,11 @@ def test_an_interrupted_generation_keeps_its_vocabulary_for_another_list(corpora
     assert sorted(made.text("dev", "data")) == sorted([*sentences(20, "dev"), *sentences(10, "dev")])
 
 
+def test_large_and_long_weights_stay_as_they_are_where_no_source_is_given(corpora):
+    _, metadata = generated("news=news:1234567,talks=talks:0.1234567", vocab_size=330)
+    assert problem().generate_data("data") == metadata
+
+
 def test_weights_change_and_corpora_come_where_the_text_of_the_others_is_gone(corpora):
     generated("news=news:1", vocab_size=330)
     shutil.rmtree(corpora / "news")
@@ -220,8 +225,11 @@ def test_a_mixture_with_tags_has_no_reverse(corpora):
     (corpora / "c.yaml").write_text("corpora: [{source: news, tag: <a>}]")
     generated("c.yaml", vocab_size=330)
     reverse = registry.problem("translate_ende_rev")
-    with pytest.raises(T2TError, match="has tags such as <a> before sources"):
+    with pytest.raises(T2TError, match="its data has tags such as <a> before sources"):
         reverse.shards("train", "data")
+    with pytest.raises(T2TError, match="its data has tags such as <a> before sources"):
+        registry.problem("translate_ende_rev", data_source="c.yaml").generate_data("new")
+    assert not (corpora / "new").exists()
 
 
 def test_the_reverse_of_a_mixture_swaps_each_corpus(corpora):
