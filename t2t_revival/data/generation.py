@@ -244,7 +244,8 @@ class _Generation:
             self.progress("cleaning", 0, 0)
             pairs, on_pairs = plan.pairs["train"], partial(self.progress, "pairs")
             on_pairs(0, pairs)
-            cleaning.apply_rules(self.source, pairs, self.rules_file, on_pairs)
+            untagged = self.source.wrapped or self.source  # a tag would make equal sides differ
+            cleaning.apply_rules(untagged, pairs, self.rules_file, on_pairs)
         return self.rules_file if plan.clean else None
 
     def add_vocabulary(self, plan: Metadata) -> Metadata:

@@ -251,6 +251,9 @@ def test_cleaning_is_that_of_the_mixture(corpora):
     assert metadata.splits["train"].cleaned["equal sides"] == 1
     metadata = problem("talks=talks:1,news=news:1").generate_data("data")
     assert metadata.clean
+    (corpora / "c.yaml").write_text("corpora: [{source: talks, tag: <bt>}]")
+    _, metadata = generated("c.yaml", "tagged", vocab_size=330, clean=True)
+    assert metadata.splits["train"].cleaned["equal sides"] == 1
     with pytest.raises(T2TError, match="with --clean, not without it"):
         generated("talks=talks:1", clean=False)
 
@@ -290,6 +293,14 @@ def test_training_resumes_at_the_batch_and_at_other_weights_at_the_epoch(corpora
     assert resumed == expected[25:]
     other = batches(stream.position(25), "news=news:1,talks=talks:1")
     assert "mixture=news:1,talks:1 instead of news:1,talks:3" in other.note
+
+
+def test_the_last_chunk_of_an_epoch_may_round_to_no_example(corpora):
+    write_corpus(corpora / "talks", train=61, dev=10)
+    made, _ = generated("news=news:1,talks=talks:1", vocab_size=330)
+    stream = TrainingBatches(made.shards("train", "data"), HPARAMS, seed=3, chunk=360)
+    examples = [len(element[1]) for element in stream.dataset().take(150)]
+    assert sum(examples) > 2 * 361  # two epochs and more
 
 
 def test_a_mixture_is_refused_where_references_are_not_the_targets(corpora):
