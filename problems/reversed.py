@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.records import Shards
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
@@ -75,7 +77,6 @@ class ReversedProblem(Text2TextProblem):
 
     # The data in data_dir are made, named and described in the forward direction.
     make_source = _of_forward("make_source")
-    generate_data = _of_forward("generate_data")
     dataset_filename = _of_forward("dataset_filename")
     has_data = _of_forward("has_data")
     metadata = _of_forward("metadata")
@@ -85,13 +86,21 @@ class ReversedProblem(Text2TextProblem):
 
     def shards(self, split: str, data_dir: str | Path) -> Shards:
         """Returns the paths of a split's shards, whose sides are swapped in batches."""
-        if tags := self.metadata(data_dir).tags:
-            raise T2TError(
-                f"problem {self.name}: the data in {data_dir} has tags such as {tags[0]} before sources, and "
-                "its reverse would have them before targets: list the corpora in the other direction"
-            )
+        self._refuse(self.metadata(data_dir).tags)
         forward = self._forward.shards(split, data_dir)
         return Shards(forward, True, forward.corpora, forward.weighted)
+
+    def generate_data(self, data_dir: str | Path, *args: Any, **kwargs: Any) -> Metadata:
+        if self.data_source and is_mixture(self.data_source):
+            self._refuse(self._forward.mixture(self.data_source).tags)
+        return self._forward.generate_data(data_dir, *args, **kwargs)
+
+    def _refuse(self, tags: list[str]) -> None:
+        if tags:
+            raise T2TError(
+                f"problem {self.name}: its data has tags such as {tags[0]} before sources, and the reverse "
+                "would have them before targets: leave them out, or write a class for the other direction"
+            )
 
     def corpora(self, split: str, data_dir: str | Path) -> dict[str, Text2TextProblem]:
         found = self._forward.corpora(split, data_dir)

@@ -218,7 +218,10 @@ class BackTranslation(DecodedBlocks):
                     outputs.write(to_bytes([noised]))
                     texts.write(to_bytes([text]))
             if not counts["pairs"]:
-                raise T2TError(f"{self.folder}: no output is left: {counts['empty_outputs']:,} are empty")
+                raise T2TError(
+                    f"{self.folder}: no pair is left: {counts['left_out']:,} lines are blank or longer than "
+                    f"max_length, {counts['empty_outputs']:,} outputs are empty; {ANOTHER} and other text"
+                )
         return counts
 
     def _pairs(self) -> Iterator[tuple[int, tuple[str, str]]]:

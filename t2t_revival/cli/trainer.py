@@ -162,11 +162,11 @@ def _check_best(values: flags.FlagValues) -> None:
 
 def _check_corpora(values: flags.FlagValues, problem: Text2TextProblem) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
-    known = problem.corpora(DEV, problem_flags.data_dir(values))
+    known = [name for name in problem.corpora(DEV, problem_flags.data_dir(values)) if name]
     for flag in training_flags.METRICS:
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:
-            names = ", ".join(filter(None, known)) or "it is no mixture"
+            names = ", ".join(known) or "it is no mixture"
             raise T2TError(f"--{flag}={values[flag].value}: no corpus {corpus!r} has a dev split ({names})")
 
 

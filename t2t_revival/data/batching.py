@@ -200,7 +200,8 @@ class TrainingBatches:
     def _epoch(self, start: IteratorState) -> Iterator[tuple[IteratorState, _Batch]]:
         skip = start.batch
         for chunk, records in enumerate(self._chunks(start.epoch, start.chunk), start.chunk):
-            yield from self._chunk_batches(records, start.epoch, chunk, skip)
+            if records:  # of a mixture, the rest of an epoch may round to none
+                yield from self._chunk_batches(records, start.epoch, chunk, skip)
             skip = 0
 
     def _chunks(self, epoch: int, first: int) -> Iterator[list[Block]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival.data import cleaning
+from t2t_revival.data.base_source import SPLITS
 from t2t_revival.data.metadata import (
     DataSpec,
     Metadata,
@@ -114,7 +116,8 @@ def read_plan(name: str, data_dir: Path) -> Metadata | None:
     for path in (metadata_path(data_dir, name), unfinished_dir(data_dir, name) / "plan.json"):
         if path.is_file():
             return Metadata.load(path)
-    if stray := next(data_dir.glob(f"{name}-*-?????-of-?????"), None):
+    shards = re.compile(rf"{re.escape(name)}-({'|'.join(SPLITS)})-\d{{5}}-of-\d{{5}}")
+    if stray := next((path for path in data_dir.glob(f"{name}-*") if shards.fullmatch(path.name)), None):
         raise T2TError(
             f"{data_dir} holds {stray.name} without {name}.meta.json: another program has made it; "
             "give another --data_dir"
@@ -242,7 +245,8 @@ class _Generation:
             self.progress("cleaning", 0, 0)
             pairs, on_pairs = plan.pairs["train"], partial(self.progress, "pairs")
             on_pairs(0, pairs)
-            cleaning.apply_rules(self.source, pairs, self.rules_file, on_pairs)
+            untagged = self.source.wrapped or self.source  # a tag would make equal sides differ
+            cleaning.apply_rules(untagged, pairs, self.rules_file, on_pairs)
         return self.rules_file if plan.clean else None
 
     def add_vocabularies(self, plan: Metadata) -> Metadata:

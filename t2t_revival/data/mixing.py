@@ -21,7 +21,7 @@ from t2t_revival.data.records import CorpusShards
 
 def weights(corpora: Sequence[CorpusShards]) -> str:
     """Returns names and weights of corpora, "NAME:WEIGHT,NAME:WEIGHT"."""
-    return ",".join(f"{corpus.name}:{corpus.weight:g}" for corpus in corpora)
+    return ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in corpora)
 
 
 class Mixing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,11 @@ from t2t_revival.utils.tags import tagged
 
 SUFFIXES = (".yaml", ".yml")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
-PART = re.compile(rf"(?:({NAME.pattern})=)?(.*?)(?::([-+]?(?:\d+\.?\d*|\.\d+|nan|inf)))?", re.IGNORECASE)
+NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)"
+PART = re.compile(rf"(?:({NAME.pattern})=)?(.*?)(?::({NUMBER}))?", re.IGNORECASE)
 REVERSE = "_rev"  # ends the name of a corpus in the other direction
 LIBRARIES = ("tfds:", "hf:")
-NO_PATH = (*LIBRARIES, "wmt14", "sample")
+NAMED = ("wmt14", "sample")  # sources; all others but the libraries' are folders
 FORM = '"NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"'
 
 
@@ -55,7 +57,7 @@ class Mixture:
 
     Attributes:
         corpora: at least one; names differ, and all or none have a weight.
-        temperature: without weights, corpora of n pairs are weighted by n ** (1 / temperature).
+        temperature: without weights, corpora of n pairs are weighted by n ** (1 / temperature); 1 or more.
 
     Raises:
         T2TError: names or weights are not as above, a weight is negative or not finite, or their sum is 0.
@@ -82,8 +84,8 @@ class Mixture:
             raise T2TError(f"corpus {missing[0]!r} has no weight: give all a weight, or none")
         if not missing and not sum(corpus.weight or 0 for corpus in self.corpora):
             raise T2TError("all weights are 0: give a corpus a weight above 0")
-        if not 0 < self.temperature < math.inf:
-            raise T2TError(f"temperature {self.temperature:g} is not a number above 0")
+        if not 1 <= self.temperature < math.inf:  # which also bounds n ** (1 / temperature)
+            raise T2TError(f"temperature {self.temperature:g} is not a number of 1 or more")
         if not missing and self.temperature != 1:
             raise T2TError("it has weights and a temperature, which determines weights: give one of them")
 
@@ -153,7 +155,7 @@ def is_mixture(data_source: str) -> bool:
     if data_source.endswith(SUFFIXES):
         return True
     lists = "," in data_source or re.match(rf"{NAME.pattern}=", data_source)
-    return bool(lists) and not Path(data_source).expanduser().is_dir()
+    return bool(lists) and not os.path.isdir(os.path.expanduser(data_source))  # Path's raise where it is long
 
 
 def parse(data_source: str) -> Mixture:
@@ -184,7 +186,7 @@ def _parse_part(part: str) -> Corpus:
 def _name_of(source: str) -> str:
     """Returns the name of a corpus without one: NAME-CONFIG of a library's set, or the folder's name."""
     library = next((prefix for prefix in LIBRARIES if source.startswith(prefix)), None)
-    words = source.removeprefix(library) if library else Path(source).expanduser().resolve().name
+    words = source.removeprefix(library) if library else Path(source).resolve().name
     return re.sub(r"[^A-Za-z0-9_-]+", "-", words).strip("-")
 
 
@@ -193,10 +195,12 @@ def _load(path: Path) -> Mixture:
     import yaml
 
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        _check_unique(yaml.compose(text, yaml.SafeLoader))
+        values = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise T2TError(f"cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8'})") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date may be none of the calendar's
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise T2TError(f"{where}not valid YAML ({getattr(error, 'problem', None) or error})") from error
@@ -207,6 +211,29 @@ def _load(path: Path) -> Mixture:
     return Mixture(tuple(corpora), float(values.get("temperature", 1)))
 
 
+def _check_unique(node: Any) -> None:
+    """Checks that no mapping of a YAML file has a key twice, of which its parser would take the last."""
+    if node is None or node.id == "scalar":
+        return
+    children = node.value
+    if node.id == "mapping":
+        keys, children = zip(*node.value, strict=True) if node.value else ((), ())
+        names = [key.value for key in keys]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise T2TError(f"line {keys[number].start_mark.line + 1}: {name!r} is given twice")
+    for child in children:
+        _check_unique(child)
+
+
+KINDS = {
+    str: "a text; where YAML takes it for another value, put it in quotes",
+    float: "a number such as 2 or 0.5",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    (str, list): "a text or a list of texts",
+}
 KEYS = {
     "name": str,
     "source": str,
@@ -224,12 +251,10 @@ def _check_keys(where: str, values: Any, types: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if key not in types:
             raise T2TError(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
-        expected = types[key]
-        numeric = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (numeric if expected is float else isinstance(value, expected)):
-            raise T2TError(
-                f"{where}: {key} is {value!r}, of another kind than expected; see docs/guides/mixing.md"
-            )
+        kind = types[key]
+        accepted = (int, float) if kind is float else kind
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+            raise T2TError(f"{where}: {key} is {value!r}, not {KINDS[kind]}")
 
 
 def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
@@ -238,8 +263,8 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
     if not entry.get("source"):
         raise T2TError(f"{where}: source is missing")
     source = entry["source"]
-    if not source.startswith(NO_PATH):
-        source = str(folder / Path(source).expanduser())
+    if source not in NAMED and not source.startswith(LIBRARIES):
+        source = str(folder / os.path.expanduser(source))
     name = entry.get("name") or _name_of(source)
     both = entry.get("both_directions", False)
     forward = Corpus(
@@ -249,8 +274,8 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
         limit=entry.get("limit", 0),
         languages=_languages(where, entry),
     )
-    if forward.limit < 0 or entry.get("limit") is True:
-        raise T2TError(f"{where}: limit is {entry['limit']}, not a number of pairs")
+    if forward.limit < 0:
+        raise T2TError(f"{where}: limit is {forward.limit}, not a number of pairs")
     tags = _tags(where, entry.get("tag", ""), both)
     if not both:
         yield dataclasses.replace(forward, tag=tags[0])

@@ -7,7 +7,7 @@ PROBLEM.meta.json                                 names and weights of the corpo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def generate_mixture(
     tmp_dir = tmp_dir or data_dir / "tmp"
     work_dir = unfinished_dir(data_dir, spec.name)
     with created(data_dir, work_dir):
-        plan = read_plan(spec.name, data_dir)
+        plans = _plans(spec.name, mixture, data_dir)
+        plan = next(iter(plans.values()), None)
         if plan:
             _check_plan(plan, spec, mixture, data_dir)
             spec = dataclasses.replace(spec, clean=plan.clean)
@@ -87,7 +88,8 @@ def generate_mixture(
             corpus.name: CorpusSource(make_source(corpus, tmp_dir), corpus) for corpus in mixture.corpora
         }
         progress("reading", 0, 0)
-        mixed = MixtureSource(data_source, mixture, sources)
+        pairs = {name: made.pairs for name, made in plans.items()}
+        mixed = MixtureSource(data_source, mixture, sources, pairs)
         if DEV not in mixed.splits():
             raise T2TError(f"--data_source={data_source}: no corpus has a dev split; one must have it")
         if plan:
@@ -104,13 +106,25 @@ def generate_mixture(
         return metadata
 
 
+def _plans(problem: str, mixture: Mixture, data_dir: Path) -> dict[str, Metadata]:
+    """Returns the plans of the mixture in a data_dir, as "", and of its corpora, as far as they were made.
+
+    All have one vocabulary. A generation that was interrupted may have left corpora without a mixture.
+    """
+    names = {"": problem, **{corpus.name: corpus_name(problem, corpus.name) for corpus in mixture.corpora}}
+    plans = {name: plan for name, files in names.items() if (plan := read_plan(files, data_dir))}
+    if "" in plans and not plans[""].corpora:
+        raise not_mixed(plans[""], data_dir)
+    return plans
+
+
 def _lasting_name(data_source: str, source: MixtureSource) -> str:
     """Returns a `--data_source` of the same mixture that does not depend on the current folder."""
     if data_source.endswith(SUFFIXES):
         return str(Path(data_source).expanduser().resolve())
     return ",".join(
         f"{corpus.name}={source.sources[corpus.name].wrapped.name}"
-        + ("" if corpus.weight is None else f":{corpus.weight:g}")
+        + ("" if corpus.weight is None else f":{corpus.weight:.15g}")
         for corpus in source.mixture.corpora
     )
 
@@ -140,9 +154,7 @@ def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
 
 
 def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path) -> None:
-    """Checks that a data_dir was made from a mixture, as requested, and that its vocabulary has all tags."""
-    if not plan.corpora:
-        raise not_mixed(plan, data_dir)
+    """Checks that data was made as requested, and that its vocabulary has all tags."""
     how = spec.clean, spec.update_vocab, spec.separate_vocabularies
     check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_files, *how)
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
@@ -179,10 +191,19 @@ def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Met
 
 
 class MixtureSource(Source):
-    """All corpora of a mixture one after another, by which a problem chooses its vocabulary size."""
+    """All corpora of a mixture one after another, by which a problem chooses its vocabulary size.
 
-    def __init__(self, name: str, mixture: Mixture, sources: dict[str, CorpusSource]) -> None:
-        self.name, self.mixture, self.sources = name, mixture, sources
+    `known` has numbers of pairs of corpora, whose sources are not read then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mixture: Mixture,
+        sources: dict[str, CorpusSource],
+        known: Mapping[str, dict[str, int]] | None = None,
+    ) -> None:
+        self.name, self.mixture, self.sources, self._known = name, mixture, sources, known or {}
         languages = {(source.source_lang, source.target_lang) for source in sources.values()}
         if len(languages) == 1:
             self.source_lang, self.target_lang = languages.pop()
@@ -193,7 +214,7 @@ class MixtureSource(Source):
     def counts(self) -> dict[str, dict[str, int]]:
         """Number of pairs of each corpus and split."""
         return {
-            name: {split: source.count(split) for split in counted(source.wrapped)}
+            name: self._known.get(name) or {split: source.count(split) for split in counted(source.wrapped)}
             for name, source in self.sources.items()
         }
 

@@ -20,6 +20,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import restore_weights
+from t2t_revival.training.curve_files import OF_ALL_CORPORA
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 
@@ -204,7 +205,7 @@ def _mean(scores: dict[str, Scores]) -> Scores:
         for name in next(iter(scores.values()))
     }
     means["perplexity"] = perplexity(means["loss"])
-    each = (name for name in means if name not in ("perplexity", "accuracy"))
+    each = (name for name in means if name not in OF_ALL_CORPORA)
     return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
 
 

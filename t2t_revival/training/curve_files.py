@@ -17,6 +17,7 @@ from t2t_revival.utils.csv_table import CsvTable
 
 TRAIN, DEV = "train", "dev"
 DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all others hold numbers
+OF_ALL_CORPORA = ("perplexity", "accuracy")  # not measured of each corpus of a mixture
 TEACHER_FORCED = ("loss", "perplexity", "accuracy")  # all other dev scores are of decoded sentences
 SMOOTHED = "smoothed_loss"  # column of train.csv; earlier versions called it "loss"
 LOWER_IS_BETTER = ("loss", "perplexity")

@@ -82,6 +82,8 @@ def test_the_best_are_averaged(run: Path, capsys: pytest.CaptureFixture[str]) ->
     ("flags", "expected"),
     [
         (["--best_metric=f1"], "--best_metric=f1: not a metric of translate_ende"),
+        (["--best_metric=accuracy/news"], "=accuracy/news: accuracy is measured of all corpora together"),
+        (["--best_metric=loss/"], "--best_metric=loss/: no corpus '' has a dev split (it is no mixture)"),
         (["--best_metric=bleu"], "--best_metric=bleu needs --eval_bleu_sentences above 0"),
         (["--keep_best=0"], "--export_best needs --keep_best above 0"),
         (["--keep_best=0", "--best_metric=loss"], "needs --keep_best above 0"),

@@ -73,6 +73,18 @@ def test_a_yaml_file_has_tags_limits_and_both_directions(tmp_path):
     )
 
 
+def test_a_folder_whose_name_begins_like_a_set_is_relative_to_the_file(tmp_path):
+    path = yaml_file(tmp_path, "corpora: [{source: samples}, {source: wmt14_small/x}, {source: sample}]")
+    sources = [corpus.source for corpus in parse(str(path)).corpora]
+    assert sources == [str(tmp_path / "samples"), str(tmp_path / "wmt14_small/x"), "sample"]
+
+
+def test_a_list_may_be_longer_than_a_file_name():
+    text = ",".join(f"corpus{number}=folder:1e-2" for number in range(500))
+    assert is_mixture(text)
+    assert {corpus.weight for corpus in parse(text).corpora} == {0.01}
+
+
 def test_without_weights_all_examples_have_the_same_share_unless_there_is_a_temperature(tmp_path):
     sizes = {"a": 100, "b": 10_000}
     assert parse("a=x,b=y").weights(sizes) == sizes
@@ -114,10 +126,16 @@ def test_a_faulty_list_is_an_error_that_quotes_it(data_source, fault):
         ),
         (
             "corpora: [{source: x, weight: heavy}]",
-            "corpus 1: weight is 'heavy', of another kind than expected",
+            "corpus 1: weight is 'heavy', not a number such as 2 or 0.5",
         ),
         ("corpora: [{source: x, limit: -3}]", "corpus 1: limit is -3, not a number of pairs"),
-        ("corpora: [{source: x, limit: true}]", "corpus 1: limit is True"),
+        ("corpora: [{source: x, limit: true}]", "corpus 1: limit is True, not a whole number"),
+        ("corpora: [{source: x, limit: false}]", "corpus 1: limit is False, not a whole number"),
+        ("corpora: [{source: x, name: 2019}]", "corpus 1: name is 2019, not a text; where YAML takes it"),
+        ("corpora: [{source: x, name: 2020-13-45}]", "not valid YAML (month must be in 1..12)"),
+        ("[" * 3000, "not valid YAML (maximum recursion depth"),
+        ("corpora:\n- {source: x, weight: 1, weight: 2}", "line 2: 'weight' is given twice"),
+        ("corpora: [{source: x}]\ncorpora: [{source: y}]", "line 2: 'corpora' is given twice"),
         ("corpora: [{source: x, tag: <a> b}]", "corpus 1: tag '<a> b' is not a text without spaces"),
         (
             "corpora: [{source: x, tag: <a>, both_directions: true}]",
@@ -129,7 +147,8 @@ def test_a_faulty_list_is_an_error_that_quotes_it(data_source, fault):
         ),
         ("corpora: [{source: x, languages: ende}]", "corpus 1: languages is 'ende', not SOURCE-TARGET"),
         ("corpora: [{name: a b, source: x}]", "corpus 'a b': a name consists of letters"),
-        ("{temperature: 0, corpora: [{source: x}]}", "temperature 0 is not a number above 0"),
+        ("{temperature: 0, corpora: [{source: x}]}", "temperature 0 is not a number of 1 or more"),
+        ("{temperature: 0.01, corpora: [{source: x}]}", "temperature 0.01 is not a number of 1 or more"),
         ("{temperature: 2, corpora: [{source: x, weight: 1}]}", "it has weights and a temperature"),
     ],
 )

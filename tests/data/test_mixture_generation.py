@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import shutil
 
 import pytest
 
@@ -115,6 +116,37 @@ def test_a_corpus_that_fails_leaves_the_others_usable(corpora, monkeypatch):
     assert len(list(problem("news=news:1").text("train", "data"))) == 300
 
 
+def test_a_name_may_begin_as_another_with_a_hyphen(corpora):
+    made, metadata = generated("news-old=news:1,news=talks:1", vocab_size=330)
+    assert list(metadata.corpora) == ["news-old", "news"]
+    assert len(list(made.corpora("train", "data")["news"].text("train", "data"))) == 60
+
+
+def test_an_interrupted_generation_keeps_its_vocabulary_for_another_list(corpora):
+    def progress(stage, done, total):
+        if stage.startswith("corpus talks"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        problem("news=news:9,talks=talks:1").generate_data("data", progress=progress)
+    vocabularies = {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")}
+    made, _ = generated("talks=talks:9,news=news:1")
+    assert {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")} == vocabularies
+    assert sorted(made.text("dev", "data")) == sorted([*sentences(20, "dev"), *sentences(10, "dev")])
+
+
+def test_large_and_long_weights_stay_as_they_are_where_no_source_is_given(corpora):
+    _, metadata = generated("news=news:1234567,talks=talks:0.1234567", vocab_size=330)
+    assert problem().generate_data("data") == metadata
+
+
+def test_weights_change_and_corpora_come_where_the_text_of_the_others_is_gone(corpora):
+    generated("news=news:1", vocab_size=330)
+    shutil.rmtree(corpora / "news")
+    _, metadata = generated("news=news:1,talks=talks:3")
+    assert metadata.pairs == {"train": 360, "dev": 30}
+
+
 def _full_disk(path, examples):
     raise OSError(28, "No space left on device")
 
@@ -193,8 +225,11 @@ def test_a_mixture_with_tags_has_no_reverse(corpora):
     (corpora / "c.yaml").write_text("corpora: [{source: news, tag: <a>}]")
     generated("c.yaml", vocab_size=330)
     reverse = registry.problem("translate_ende_rev")
-    with pytest.raises(T2TError, match="has tags such as <a> before sources"):
+    with pytest.raises(T2TError, match="its data has tags such as <a> before sources"):
         reverse.shards("train", "data")
+    with pytest.raises(T2TError, match="its data has tags such as <a> before sources"):
+        registry.problem("translate_ende_rev", data_source="c.yaml").generate_data("new")
+    assert not (corpora / "new").exists()
 
 
 def test_the_reverse_of_a_mixture_swaps_each_corpus(corpora):
@@ -216,6 +251,9 @@ def test_cleaning_is_that_of_the_mixture(corpora):
     assert metadata.splits["train"].cleaned["equal sides"] == 1
     metadata = problem("talks=talks:1,news=news:1").generate_data("data")
     assert metadata.clean
+    (corpora / "c.yaml").write_text("corpora: [{source: talks, tag: <bt>}]")
+    _, metadata = generated("c.yaml", "tagged", vocab_size=330, clean=True)
+    assert metadata.splits["train"].cleaned["equal sides"] == 1
     with pytest.raises(T2TError, match="with --clean, not without it"):
         generated("talks=talks:1", clean=False)
 
@@ -255,6 +293,14 @@ def test_training_resumes_at_the_batch_and_at_other_weights_at_the_epoch(corpora
     assert resumed == expected[25:]
     other = batches(stream.position(25), "news=news:1,talks=talks:1")
     assert "mixture=news:1,talks:1 instead of news:1,talks:3" in other.note
+
+
+def test_the_last_chunk_of_an_epoch_may_round_to_no_example(corpora):
+    write_corpus(corpora / "talks", train=61, dev=10)
+    made, _ = generated("news=news:1,talks=talks:1", vocab_size=330)
+    stream = TrainingBatches(made.shards("train", "data"), HPARAMS, seed=3, chunk=360)
+    examples = [len(element[1]) for element in stream.dataset().take(150)]
+    assert sum(examples) > 2 * 361  # two epochs and more
 
 
 def test_a_mixture_is_refused_where_references_are_not_the_targets(corpora):

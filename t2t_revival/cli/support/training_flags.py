@@ -13,7 +13,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import Problem
-from t2t_revival.training.curve_files import metric_of
+from t2t_revival.training.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.training.run_config import AUTO, RunConfig
 
 RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
@@ -65,6 +65,8 @@ def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
             raise T2TError(
                 f"--{flag}={values[flag].value}: not a metric of {problem.name}; give one of {known}"
             )
+        if metric in OF_ALL_CORPORA and metric != values[flag].value:
+            raise T2TError(f"--{flag}={values[flag].value}: {metric} is measured of all corpora together")
         if metric in DECODED and not values.eval_bleu_sentences:
             raise T2TError(f"--{flag}={values[flag].value} needs --eval_bleu_sentences above 0")
 

@@ -95,8 +95,9 @@ class Vocabulary(TextEncoder):
         """Raises T2TError unless each of the given texts is a single piece."""
         if missing := self.missing(symbols):
             raise T2TError(
-                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; remove the file, and "
-                "t2t-datagen makes a vocabulary with this piece, or add it with --update_vocab"
+                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; add it with "
+                "--vocab_file and --update_vocab, or, if nothing was made with the file, remove it, and "
+                "t2t-datagen makes another"
             )
 
     def missing(self, symbols: Iterable[str]) -> list[str]:
