@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from t2t_revival.data import cleaning
@@ -116,8 +116,8 @@ def read_plan(name: str, data_dir: Path) -> Metadata | None:
     for path in (metadata_path(data_dir, name), unfinished_dir(data_dir, name) / "plan.json"):
         if path.is_file():
             return Metadata.load(path)
-    shards = re.compile(rf"{re.escape(name)}-({'|'.join(SPLITS)})-\d{{5}}-of-\d{{5}}")
-    if stray := next((path for path in data_dir.glob(f"{name}-*") if shards.fullmatch(path.name)), None):
+    patterns = (f"{name}-{split}-?????-of-?????" for split in SPLITS)
+    if stray := next(chain.from_iterable(map(data_dir.glob, patterns)), None):
         raise T2TError(
             f"{data_dir} holds {stray.name} without {name}.meta.json: another program has made it; "
             "give another --data_dir"
@@ -245,8 +245,8 @@ class _Generation:
             self.progress("cleaning", 0, 0)
             pairs, on_pairs = plan.pairs["train"], partial(self.progress, "pairs")
             on_pairs(0, pairs)
-            untagged = self.source.wrapped or self.source  # a tag would make equal sides differ
-            cleaning.apply_rules(untagged, pairs, self.rules_file, on_pairs)
+            own = self.source.wrapped or self.source  # without a tag, which makes equal sides differ
+            cleaning.apply_rules(own, pairs, self.rules_file, on_pairs)
         return self.rules_file if plan.clean else None
 
     def add_vocabularies(self, plan: Metadata) -> Metadata:
