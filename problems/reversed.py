@@ -102,7 +102,7 @@ class ReversedProblem(Text2TextProblem):
                 "would have them before targets: leave them out, or write a class for the other direction"
             )
 
-    def corpora(self, split: str, data_dir: str | Path) -> dict[str, Text2TextProblem]:
+    def corpora(self, split: str, data_dir: str | Path) -> dict[str, ReversedProblem]:
         found = self._forward.corpora(split, data_dir)
         return {name: ReversedProblem(corpus) if name else self for name, corpus in found.items()}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 
 from t2t_revival import registry
@@ -12,7 +11,6 @@ from t2t_revival.data.sources import Source, source
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
 
-TAG = re.compile(r"<2\S+> ")
 LIST = '--data_source="en-de=FOLDER,en-fr=FOLDER"'
 
 
@@ -25,6 +23,7 @@ class TranslateMany(Text2TextProblem):
 
     source_lang = target_lang = "many"
     default_source = ""
+    lines_have_tags = True
 
     def mixture(self, data_source: str) -> Mixture:
         mixture = super().mixture(data_source)
@@ -35,16 +34,6 @@ class TranslateMany(Text2TextProblem):
 
     def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
         return source(corpus.source, *_languages(corpus), tmp_dir=tmp_dir)
-
-    def preprocess(self, line: str, tokenized: bool = False) -> str:
-        """Checks that a line begins with a tag; it is the model's input as it is."""
-        line = super().preprocess(line, tokenized)
-        if line.strip() and not TAG.match(line):
-            raise T2TError(
-                f'{line[:40]!r} has no tag of a language before it: give --decode_hparams="tag=<2de>", for '
-                "example, or write it before the line"
-            )
-        return line
 
 
 def _with_tag(corpus: Corpus) -> Corpus:

@@ -7,13 +7,15 @@ PROBLEM.meta.json                                 names and weights of the corpo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.cleaning import keeps
-from t2t_revival.data.generation import OnProgress, created, generate, generation_lock, read_plan
+from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.generation_folder import created, generation_lock, read_plan
 from t2t_revival.data.metadata import (
     DataSpec,
     Metadata,
@@ -25,6 +27,7 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary.extension import no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
 from t2t_revival.data.vocabulary_step import (
     BOTH_SIDES,
@@ -90,7 +93,9 @@ def generate_mixture(
         progress("reading", 0, 0)
         pairs = {name: made.pairs for name, made in plans.items()}
         mixed = MixtureSource(data_source, mixture, sources, pairs)
-        if DEV not in mixed.splits():
+        with closed_after_failure(sources.values()):
+            splits = mixed.splits()
+        if DEV not in splits:
             raise T2TError(f"--data_source={data_source}: no corpus has a dev split; one must have it")
         if plan:
             vocabularies = [data_dir / each.name for each in plan.vocabularies]
@@ -104,6 +109,17 @@ def generate_mixture(
         metadata = summed(spec.name, _lasting_name(data_source, mixed), mixture, corpora)
         metadata.save(metadata_path(data_dir, spec.name))
         return metadata
+
+
+@contextmanager
+def closed_after_failure(sources: Iterable[Source]) -> Iterator[None]:
+    """Removes the sources' temporary files after a failure."""
+    try:
+        yield
+    except BaseException:
+        for source in sources:
+            source.close()
+        raise
 
 
 def _plans(problem: str, mixture: Mixture, data_dir: Path) -> dict[str, Metadata]:
@@ -160,6 +176,8 @@ def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
     if missing := [tag for tag in mixture.tags if as_piece(symbol(tag)) not in known]:
+        if not isinstance(vocabulary, Vocabulary):
+            raise no_symbols(vocabulary, missing)
         raise T2TError(
             f"--data_source={spec.data_source}: tag {missing[0]!r} is not in {vocabulary.path}: give another "
             f"--data_dir, where a new vocabulary has it, or add it there with --vocab_file={vocabulary.path} "

@@ -36,6 +36,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import writing
 
 SEED = 1
 PAIRS_PER_WORKER = 25_000  # at least; for fewer, starting a process takes longer than it saves
@@ -285,7 +286,8 @@ def make_shard(task: ShardTask, context: WorkerContext) -> None:
     if task.split == "train":
         random.Random(f"{SEED} {task.file_name}").shuffle(examples)
     path = context.folders.shard(task)
-    write_shard(path, examples)
+    with writing(path, "free disk space; the same command goes on"):
+        write_shard(path, examples)
     counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
     checked_json.save(context.folders.counts(task), dataclasses.asdict(counts))
 

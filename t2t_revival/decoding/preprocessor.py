@@ -60,11 +60,24 @@ class Preprocessor:
     first_line: int = 1
 
     def preprocess(self, texts: list[str]) -> list[str]:
-        """Returns the model's input for each text."""
+        """Returns the model's input for each text; raises LineError where one lacks a tag that it needs."""
         texts = tagged(texts, self.options.tag)
         if self.problem is None:
             return texts
+        if self.problem.lines_have_tags:
+            self._check_tags(texts)
         return [self.problem.preprocess(text, self.options.tokenized) for text in texts]
+
+    def _check_tags(self, texts: list[str]) -> None:
+        known = self.vocabularies.inputs.tags
+        listed = ", ".join(known)
+        for number, text in enumerate(texts, start=self.first_line):
+            if text.strip() and text.partition(" ")[0] not in known:
+                raise LineError(
+                    number,
+                    f"{text[:40]!r} begins with none of the model's tags, {listed}: write one before the "
+                    "line, or give --decode_hparams=tag=TAG",
+                )
 
     def sources(self, inputs: list[str], on_truncation: Callable[[Truncation], None]) -> list[list[int]]:
         """Returns the ids of preprocessed inputs, each with EOS, truncated to `max_length`.

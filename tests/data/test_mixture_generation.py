@@ -111,7 +111,9 @@ def test_after_an_interruption_the_rest_is_made(corpora, corpus):
 def test_a_corpus_that_fails_leaves_the_others_usable(corpora, monkeypatch):
     generated("news=news:1", vocab_size=330)
     monkeypatch.setattr("t2t_revival.data.workers.write_shard", _full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(
+        T2TError, match=r"cannot write data/.*talks-train-.*: No space left .*; free disk space"
+    ):
         problem("news=news:1,talks=talks:3").generate_data("data")
     assert len(list(problem("news=news:1").text("train", "data"))) == 300
 
@@ -277,7 +279,7 @@ def test_the_vocabulary_is_learned_by_weight(corpora):
 
 def test_training_resumes_at_the_batch_and_at_other_weights_at_the_epoch(corpora):
     made, _ = generated("news=news:1,talks=talks:3", vocab_size=330)
-    splits = made.vocabulary("data").splits()
+    splits = made.vocabularies("data").splits()
     hparams = dataclasses.replace(HPARAMS, subword_dropout=0.1)
 
     def batches(start=None, data_source=None):

@@ -91,10 +91,9 @@ def test_many_languages_need_a_tag_before_each_line(model, vocabulary):
     problem = registry.problem("translate_many")
     options = DecodeHParams(beam_size=1, extra_length=2)
     many = Translator(model, vocabulary, options, max_length=30, problem=problem)
-    with pytest.raises(
-        T2TError, match=r"'the dog' has no tag of a language before it: give --decode_hparams="
-    ):
-        many.translate(["<2de> the cat", "the dog"])
+    for line in ("the dog", "<2xx> the dog"):
+        with pytest.raises(T2TError, match=r"the dog' begins with none of the model's tags, <2de>, <2fr>: "):
+            many.translate(["<2de> the cat", line])
     assert len(many.translate(["<2de> the cat", ""])) == 2
 
 

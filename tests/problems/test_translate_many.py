@@ -66,6 +66,7 @@ def test_other_problems_have_languages_of_their_own(tmp_path):
         registry.problem("translate_ende", data_source=str(path)).generate_data(tmp_path / "data")
 
 
-def test_it_has_no_reverse():
-    with pytest.raises(T2TError, match="has no reverse"):
-        registry.problem("translate_many_rev")
+def test_it_has_no_reverse(tmp_path):
+    with pytest.raises(T2TError, match="its data has tags such as <2de> before sources"):
+        registry.problem("translate_many_rev", data_source="en-de=sample").generate_data(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
