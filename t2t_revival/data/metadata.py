@@ -132,10 +132,10 @@ class Metadata:
     vocab_size: int = 0
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
-    format_version: int = FORMAT_VERSION
     target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
     target_vocab_fingerprint: str = ""
     target_vocab_size: int = 0
+    format_version: int = FORMAT_VERSION
 
     @property
     def vocabularies(self) -> list[VocabularyFile]:
