@@ -135,14 +135,12 @@ class Metadata:
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
     weighted: bool = False  # whether examples of train have weights
-    corpora: dict[str, float] = field(
-        default_factory=dict
-    )  # of a mixture: name -> weight; see `data.mixture`
+    corpora: dict[str, float] = field(default_factory=dict)  # of a mixture, and their weights
     tags: list[str] = field(default_factory=list)  # before sources of a mixture
-    format_version: int = FORMAT_VERSION
     target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
     target_vocab_fingerprint: str = ""
     target_vocab_size: int = 0
+    format_version: int = FORMAT_VERSION
 
     @property
     def vocabularies(self) -> list[VocabularyFile]:

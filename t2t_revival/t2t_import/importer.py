@@ -99,6 +99,8 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
     sizes = vocab_sizes(checkpoint)
     hparams, notes = settings.hparams(source.ignored_hparams)
     files = source.vocab_files or vocab_files(checkpoint.prefix.parent, settings.flags)
+    if len({copy_name(path) for path in files}) < len(files) or len(files) > 2:
+        raise T2TError(f"--vocab_file={','.join(map(str, files))}: give one file, or two with two names")
     problem = _problem(source, settings, files[0])
     vocabularies = [SubwordVocabulary(path) for path in (reversed(files) if problem.was_reversed else files)]
     for vocabulary in vocabularies:

@@ -73,15 +73,19 @@ class Run:
                 )
 
     @property
+    def names(self) -> list[str]:
+        """The file name of the vocabulary, or those of the inputs' and of the targets'."""
+        return [self.vocabulary, *([self.target_vocabulary] if self.target_vocabulary else [])]
+
+    @property
     def fingerprints(self) -> list[str]:
-        """The sha256 of the vocabulary, or of the inputs' and of the targets'."""
-        return [self.fingerprint, *([self.target_fingerprint] if self.target_vocabulary else [])]
+        """The sha256 of the vocabulary, or those of the inputs' and of the targets'."""
+        return [self.fingerprint, self.target_fingerprint][: len(self.names)]
 
     @property
     def vocabularies(self) -> dict[str, str]:
         """The sha256 of each vocabulary by file name, in the order of the data: PROBLEM's for PROBLEM_rev."""
-        names = [self.vocabulary, *([self.target_vocabulary] if self.target_vocabulary else [])]
-        named = list(zip(names, self.fingerprints, strict=True))
+        named = list(zip(self.names, self.fingerprints, strict=True))
         return dict(named[::-1] if self.problem.endswith(registry.REVERSED) else named)
 
     def vocabulary_files(self, output_dir: Path) -> list[Path]:
@@ -153,8 +157,7 @@ def load_vocabularies(output_dir: Path) -> Vocabularies:
         T2TError: there is no trained model, or a vocabulary is missing, corrupt or not the model's own.
     """
     run = Run.load(output_dir)
-    names = [run.vocabulary, run.target_vocabulary or run.vocabulary][: len(run.fingerprints)]
-    paths = [Path(output_dir) / name for name in names]
+    paths = [Path(output_dir) / name for name in run.names]
     for path, known in zip(paths, run.fingerprints, strict=True):
         if fingerprint(path) != known:
             raise T2TError(f"{path}: not the vocabulary that this model was trained with; copy that one here")
@@ -242,7 +245,7 @@ def save_run(output_dir: Path, run: Run, hparams: HParams, *vocabularies: Path) 
     """
     with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
-        for path, name in zip(vocabularies, (run.vocabulary, run.target_vocabulary), strict=False):
+        for path, name in zip(vocabularies, run.names, strict=True):
             if not (output_dir / name).exists():
                 with atomic_write(output_dir / name) as file:
                     file.write(path.read_bytes())

@@ -103,6 +103,7 @@ def test_vocabularies_of_equal_size_share_t2ts_table(
     ("files", "message"),
     [
         ([ZH, EN], r"is of another model: it has no transformer/symbol_modality_34_8/input_emb/weights_0"),
+        ([EN, EN], r"subwords\.en: give one file, or two with two names"),
         ([EN], r"inputs and targets have separate vocabularies .*: give --vocab_file=SOURCE,TARGET"),
     ],
 )

@@ -66,9 +66,8 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
             )
     run, hparams = Run.load(model_dir), load_hparams(model_dir)
     check_same(folder, run, hparams)
-    names = list(filter(None, (run.vocabulary, run.target_vocabulary)))
-    save_run(folder, run, hparams, *(model_dir / name for name in names))
-    for name in names:
+    save_run(folder, run, hparams, *(model_dir / name for name in run.names))
+    for name in run.names:
         time = (model_dir / name).stat().st_mtime_ns
         os.utime(folder / name, ns=(time, time))
 
