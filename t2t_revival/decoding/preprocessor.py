@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,13 +34,6 @@ class Truncation:
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 
 
-def check_tag(tag: str, vocabulary: TextEncoder) -> None:
-    """Raises T2TError if a vocabulary lacks a tag."""
-    if tag and tag not in vocabulary.tags:
-        known = ", ".join(vocabulary.tags) or "none"
-        raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {known}")
-
-
 @dataclass(frozen=True)
 class Preprocessor:
     """Converts texts without line ends to ids.
@@ -58,6 +51,21 @@ class Preprocessor:
     options: DecodeHParams
     max_length: int
     first_line: int = 1
+
+    def inputs(self, lines: Iterable[str], preprocessed: bool) -> list[str]:
+        """Returns the model's input for each line; `preprocessed` ones are that already, with their tags.
+
+        Raises:
+            T2TError: a tag is asked for before preprocessed lines.
+            LineError: a line lacks a tag that it needs.
+        """
+        if preprocessed and self.options.tag:
+            raise T2TError(
+                f"decode_hparams: tag={self.options.tag} is for lines of your own: leave it out, for these "
+                "have the tags of their corpora"
+            )
+        texts = [line.translate(LINE_ENDS) for line in lines]
+        return texts if preprocessed else self.preprocess(texts)
 
     def preprocess(self, texts: list[str]) -> list[str]:
         """Returns the model's input for each text; raises LineError where one lacks a tag that it needs."""

@@ -16,14 +16,7 @@ from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.preprocessor import (
-    LINE_ENDS,
-    Preprocessor,
-    Truncation,
-    check_tag,
-    find_problem,
-    pad,
-)
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
@@ -86,7 +79,7 @@ class Translator:
         self.vocabulary, self.problem = vocabulary, problem
         self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
-        check_tag(self.options.tag, vocabulary)
+        self.vocabularies.check_tag(self.options.tag)
         self.max_length = max_length or model.hparams.max_length
         self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None
@@ -233,13 +226,8 @@ class Translator:
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
-        if preprocessed and self.options.tag:
-            raise T2TError(
-                f"decode_hparams: tag={self.options.tag} is for lines of your own: leave it out, for these "
-                "have the tags of their corpora"
-            )
-        preprocessor, inputs = self._preprocessor(first_line), [line.translate(LINE_ENDS) for line in lines]
-        inputs = inputs if preprocessed else preprocessor.preprocess(inputs)
+        preprocessor = self._preprocessor(first_line)
+        inputs = preprocessor.inputs(lines, preprocessed)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
 
@@ -258,9 +246,7 @@ class Translator:
         return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
-        """Returns the ids of a line, or of an output of the model, with EOS, not truncated.
-
-        A line end in it counts as a space.
+        """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
 
         Raises:
             T2TError: the line is no valid Unicode.

@@ -1,9 +1,7 @@
-"""A training that starts with the weights of another one, weights that stay as they are, moving averages."""
+"""A training that starts with the weights of another one, weights that stay as they are."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.training import warm_start
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
-from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER, fingerprint
+from t2t_revival.training.checkpoints.file import MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.events import NoteEvent
 from t2t_revival.training.run import Run, check_same
@@ -25,7 +23,6 @@ from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
 
 slow = pytest.mark.slow
 SHORT = HPARAMS.replace(train_steps=3)
-DECAY = 0.75
 
 
 @pytest.fixture(scope="module")
@@ -286,93 +283,3 @@ def test_a_run_does_not_change_what_is_frozen(tmp_path: Path) -> None:
     HPARAMS.replace(freeze="encoder").save(tmp_path)
     with pytest.raises(T2TError, match="holds a run with freeze='encoder', not ''"):
         check_same(tmp_path, run, HPARAMS)
-
-
-@slow
-@pytest.mark.parametrize(
-    ("effective_batch_size", "precision"), [(0, "float32"), (512, "float32"), (0, "mixed_float16")]
-)
-def test_averages_are_numpys_and_are_what_is_loaded(
-    shards: list[Path], tmp_path: Path, effective_batch_size: int, precision: str
-) -> None:
-    sizes = {"effective_batch_size": effective_batch_size, "train_steps": 4}
-    config = RunConfig(tmp_path, eval_frequency=1, precision=precision)  # type: ignore[arg-type]
-    train(shards, HPARAMS.replace(ema_decay=DECAY, **sizes), VOCAB, config)
-    each = [checkpoints.load(saved.path)[0] for saved in checkpoints.list_checkpoints(tmp_path)]
-    names = [name.removeprefix(EMA) for name in each[-1] if name.startswith(EMA)]
-    assert names
-    newest = checkpoints.list_checkpoints(tmp_path)[-1].path
-    used, _ = checkpoints.load_weights(newest)
-    for name in names:
-        average = each[0][MODEL + name].astype("float64")
-        for arrays in each[1:]:
-            average = DECAY * average + (1 - DECAY) * arrays[MODEL + name]
-        np.testing.assert_allclose(each[-1][EMA + name], average, atol=1e-6)
-        assert not np.allclose(each[-1][MODEL + name], average, atol=1e-6)
-        np.testing.assert_array_equal(used[MODEL + name], each[-1][EMA + name])
-    model = build_model(HPARAMS, VOCAB)
-    checkpoints.restore_weights(model, newest)
-    for weight in model.weights:
-        np.testing.assert_array_equal(weight, each[-1][EMA + weight.path])
-
-
-@slow
-def test_averages_are_evaluated_and_do_not_change_the_training(shards: list[Path], tmp_path: Path) -> None:
-    seen: list[dict[str, np.ndarray]] = []
-
-    def evaluate(model: object) -> dict[str, float]:
-        seen.append({weight.path: weight.numpy() for weight in model.trainable_variables})  # type: ignore
-        return {"loss": 1.0}
-
-    with_averages, without = tmp_path / "with", tmp_path / "without"
-    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
-    train(shards, hparams, VOCAB, RunConfig(with_averages, eval_frequency=2), evaluate)
-    train(shards, HPARAMS.replace(train_steps=4), VOCAB, RunConfig(without))
-    averaged, plain = final_arrays(with_averages), final_arrays(without)
-    for name, array in plain.items():
-        np.testing.assert_array_equal(averaged[name], array)
-    for path, values in seen[-1].items():
-        np.testing.assert_array_equal(values, averaged[EMA + path])
-
-
-@slow
-def test_averages_resume_to_the_bit(shards: list[Path], tmp_path: Path) -> None:
-    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train(shards, hparams, VOCAB, RunConfig(whole))
-    for steps in (2, 4):
-        train(shards, hparams.replace(train_steps=steps), VOCAB, RunConfig(parts))
-    for name, array in final_arrays(whole).items():
-        np.testing.assert_array_equal(final_arrays(parts)[name], array)
-
-
-@slow
-def test_averages_begin_with_the_weights_where_a_run_had_none(
-    shards: list[Path], general: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(general, tmp_path / "run")
-    train(shards, HPARAMS.replace(train_steps=4, ema_decay=DECAY), VOCAB, RunConfig(tmp_path / "run"))
-    before, after = final_arrays(general), final_arrays(tmp_path / "run")
-    averages = [name for name in after if name.startswith(EMA)]
-    assert averages
-    for name in averages:
-        own = MODEL + name.removeprefix(EMA)
-        expected = DECAY * before[own] + (1 - DECAY) * after[own]
-        np.testing.assert_allclose(after[name], expected, atol=1e-6)
-
-
-def test_averages_are_weights_for_whoever_compares(tmp_path: Path) -> None:
-    arrays = {f"{MODEL}w": np.zeros(3, "f")}
-    prints = []
-    for average in (None, 1.0, 2.0):
-        path = tmp_path / "model.ckpt-1.npz"
-        more = {} if average is None else {f"{EMA}w": np.full(3, average, "f")}
-        checkpoints.save(path, {**arrays, **more}, {"step": 1})
-        prints.append(fingerprint(path))
-    assert len(set(prints)) == 3
-
-
-def test_hparams_of_a_run_hold_them(tmp_path: Path) -> None:
-    HPARAMS.replace(freeze="encoder", ema_decay=0.5).save(tmp_path)
-    stored = json.loads((tmp_path / "hparams.json").read_text())
-    assert (stored["freeze"], stored["ema_decay"]) == ("encoder", 0.5)
