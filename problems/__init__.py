@@ -1,7 +1,7 @@
 """Problems by name. Importing this package registers all of them."""
 
 from t2t_revival.data.pairs_source import PairsSource
-from t2t_revival.problems import parse_wsj, translate_ende, translate_enfr, translate_many
+from t2t_revival.problems import parse_wsj, translate_ende, translate_enfr, translate_enzh, translate_many
 from t2t_revival.problems.problem import Problem
 from t2t_revival.problems.reversed import ReversedProblem, one_way
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -15,5 +15,6 @@ __all__ = [
     "parse_wsj",
     "translate_ende",
     "translate_enfr",
+    "translate_enzh",
     "translate_many",
 ]

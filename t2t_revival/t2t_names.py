@@ -65,6 +65,12 @@ PROBLEMS = (
         "with the first million pairs in a folder, by `--data_source`",
     ),
     Row(
+        "translate_enzh_wmt32k",
+        "translate_enzh, --vocab_size=32768",
+        "WMT17 of TensorFlow Datasets, where T2T took news commentary and, if they were there, other corpora",
+    ),
+    Row("translate_enzh_wmt8k", "translate_enzh, --vocab_size=8192", "as `translate_enzh_wmt32k`"),
+    Row(
         "translate_*_characters",
         "",
         "no vocabulary of bytes alone; SentencePiece's has them for what it lacks",
@@ -78,11 +84,11 @@ PROBLEMS = (
     Row(
         "translate_enfr_wmt32k_with_backtranslate_*",
         "translate_enfr",
-        "with the mixed corpus in a folder, by `--data_source`",
+        "with a corpus of `t2t-back-translate` in the list of `--data_source`",
     ),
     Row(
         "translate_encs_* translate_enes_* translate_enet_* translate_enid_* translate_enmk_* "
-        "translate_enro_* translate_entn_* translate_envi_* translate_enzh_*",
+        "translate_enro_* translate_entn_* translate_envi_*",
         "",
         THREE_LINES,
     ),

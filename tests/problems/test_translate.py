@@ -19,6 +19,12 @@ def test_wmt14_problems_are_section_5_1s(name, target, tfds, pieces):
     assert problem.default_source == "wmt14"
 
 
+def test_english_to_chinese_has_two_vocabularies_as_in_t2t():
+    problem = registry.problem("translate_enzh")
+    assert (problem.source_lang, problem.target_lang, problem.separate_vocabularies) == ("en", "zh", True)
+    assert problem.make_source(problem.default_source, None).name == "tfds:wmt17_translate/zh-en"
+
+
 def test_a_misspelt_problem_is_an_error_with_the_near_names():
     with pytest.raises(T2TError, match="unknown problem 'translate_endee'; did you mean translate_ende"):
         registry.problem("translate_endee")

@@ -18,7 +18,7 @@ from t2t_revival.training.run import Run
 from tests.support.t2t_model import imported, logits, write
 
 EN, ZH = (f"vocab.translate_enzh_wmt8k.8192.subwords.{language}" for language in ("en", "zh"))
-PROBLEM = {"problem": "translate_ende"}  # of two languages, as translate_enzh would be
+PROBLEM = {"problem": "translate_enzh"}
 
 
 @pytest.fixture
