@@ -103,6 +103,12 @@ class GeneratedProblem(Problem):
         found = Metadata.load(path) if path.is_file() else None
         return found.source if found and found.corpora else None
 
+    @property
+    def requested_mixture(self) -> Mixture | None:
+        """The mixture of `data_source`; `None` where that is one source, or the data's own."""
+        lists = self.data_source and is_mixture(self.data_source)
+        return self.mixture(str(self.data_source)) if lists else None
+
     def mixture(self, data_source: str) -> Mixture:
         """Returns the corpora that a `--data_source` lists; raises T2TError if it is no valid list."""
         return parse(data_source)
@@ -123,14 +129,13 @@ class GeneratedProblem(Problem):
 
     def has_data(self, data_dir: str | Path) -> bool:
         path = metadata_path(Path(data_dir).expanduser(), self._files_name)
-        if not (path.is_file() and self.data_source and is_mixture(self.data_source)):
+        mixture = self.requested_mixture
+        if not (path.is_file() and mixture):
             return path.is_file()
-        corpora = [self._view(corpus.name) for corpus in self.mixture(self.data_source).corpora]
-        if not all(corpus.has_data(data_dir) for corpus in corpora):
+        if not all(self._view(corpus.name).has_data(data_dir) for corpus in mixture.corpora):
             return False
-        return (
-            Metadata.load(path).corpora == self.metadata(data_dir).corpora
-        )  # or other weights are asked for
+        weights = Metadata.load(path).corpora
+        return weights == self.metadata(data_dir).corpora
 
     def metadata(self, data_dir: str | Path) -> Metadata:
         """Returns the source, the vocabulary and the counts of the data in `data_dir`.
@@ -145,8 +150,8 @@ class GeneratedProblem(Problem):
             raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
         found = Metadata.load(path)
         source_name = None
-        if self.data_source and is_mixture(self.data_source):
-            found = self._mixed(found, folder)
+        if mixture := self.requested_mixture:
+            found = self._mixed(mixture, found, folder)
         elif self.data_source:
             requested = self._make_source(self.data_source, self.tmp_dir)
             if (source_name := requested.name) != found.source:
@@ -156,10 +161,8 @@ class GeneratedProblem(Problem):
         data_metadata.check_same(folder, found, source_name, *vocabularies, self.clean, *how)
         return found
 
-    def _mixed(self, found: Metadata, folder: Path) -> Metadata:
+    def _mixed(self, mixture: Mixture, found: Metadata, folder: Path) -> Metadata:
         """The metadata of the mixture that is asked for, given those of the data's own mixture."""
-        assert self.data_source
-        mixture = self.mixture(self.data_source)
         if not found.corpora:
             raise not_mixed(found, folder)
         corpora = {}
@@ -172,7 +175,7 @@ class GeneratedProblem(Problem):
             corpora[corpus.name] = view.metadata(folder)
             source = CorpusSource(self.corpus_source(corpus, self.tmp_dir), corpus)
             data_metadata.check_same(folder, corpora[corpus.name], source.name, 0)
-        return summed(found.name, self.data_source, mixture, corpora)
+        return summed(found.name, str(self.data_source), mixture, corpora)
 
     def corpora(self: Self, split: str, data_dir: str | Path) -> dict[str, Self]:
         """Returns the problems of a mixture's corpora that have a split, by name.

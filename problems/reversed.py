@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.data.metadata import Metadata
-from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.records import Shards
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
@@ -91,8 +90,8 @@ class ReversedProblem(Text2TextProblem):
         return Shards(forward, True, forward.corpora, forward.weighted)
 
     def generate_data(self, data_dir: str | Path, *args: Any, **kwargs: Any) -> Metadata:
-        if self.data_source and is_mixture(self.data_source):
-            self._refuse(self._forward.mixture(self.data_source).tags)
+        if mixture := self._forward.requested_mixture:
+            self._refuse(mixture.tags)
         return self._forward.generate_data(data_dir, *args, **kwargs)
 
     def _refuse(self, tags: list[str]) -> None:

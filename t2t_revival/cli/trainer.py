@@ -79,6 +79,8 @@ def _train(values: flags.FlagValues) -> int:
             raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
         hparams = hparams.replace(freeze=values.freeze)
     training_flags.check_metrics(values, problem)
+    if mixture := problem.requested_mixture:
+        _check_corpora(values, [corpus.name for corpus in mixture.corpora])
     _check_best(values)
     check_place(output_dir, problem.name, values.hparams_set)
     if warm_start:
@@ -96,7 +98,7 @@ def _train(values: flags.FlagValues) -> int:
         problem_flags.generate_data(problem, values)
     elif not several:  # of several workers, only the chief knows the evaluations
         _check_unfinished(values, problem, hparams, output_dir)
-    _check_corpora(values, problem)
+    _check_corpora(values, list(problem.corpora(DEV, problem_flags.data_dir(values))))
     tensorflow_setup.load_tensorflow(values)
     return _run(values, problem, hparams, output_dir, warm_start)
 
@@ -160,9 +162,9 @@ def _check_best(values: flags.FlagValues) -> None:
             raise T2TError(f"--{flag} needs --keep_best above 0")
 
 
-def _check_corpora(values: flags.FlagValues, problem: Text2TextProblem) -> None:
+def _check_corpora(values: flags.FlagValues, corpora: list[str]) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
-    known = [name for name in problem.corpora(DEV, problem_flags.data_dir(values)) if name]
+    known = [name for name in corpora if name]
     for flag in training_flags.METRICS:
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:

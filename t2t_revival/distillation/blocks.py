@@ -75,8 +75,10 @@ class DecodedBlocks(abc.ABC):
         stored = {**newer, **checked_json.load(path, f"restore a copy, or {self.another}")}
         for name, value in self.origin().items():
             if stored.get(name) != value:
+                decoded = any((self.folder / "decoded").glob("*.outputs"))
+                remedy = self.another if decoded else f"{self.another}, or remove {path}: nothing is decoded"
                 raise T2TError(
-                    f"{self.folder} holds outputs with {name}={stored.get(name)}, not {value}: {self.another}"
+                    f"{self.folder} holds outputs with {name}={stored.get(name)}, not {value}: {remedy}"
                 )
         return stored
 

@@ -53,6 +53,12 @@ def test_a_faulty_list_is_one_line_and_nothing_is_made(corpora, capsys, flag, fa
     assert not (corpora / "data").exists()
 
 
+def test_a_home_of_no_user_is_one_line(corpora, capsys):
+    flags = ["--problem=translate_ende", "--data_source=news=news", "--data_dir=~no_such_user/data"]
+    assert datagen.main(["t2t-datagen", *flags]) == 1
+    assert "a path begins with ~ and the name of no user" in capsys.readouterr().err
+
+
 def test_interrupted_corpora_are_named(corpora, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -71,7 +77,7 @@ def test_metrics_of_a_corpus_are_checked_before_the_training(corpora, capsys, fl
     assert not (corpora / "data").exists()
     assert train(f"--{flag}=bleu/web") == 1
     assert f"--{flag}=bleu/web: no corpus 'web' has a dev split (news, talks)" in capsys.readouterr().err
-    assert not (corpora / "out").exists()
+    assert not (corpora / "data").exists()
 
 
 @pytest.mark.slow

@@ -107,6 +107,8 @@ def run(
             traceback.print_exc()
         return _fail(name, str(error), EXIT_ERROR)
     except Exception as error:
+        if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
+            return _fail(name, "a path begins with ~ and the name of no user: write all of it", EXIT_ERROR)
         fault = registry.users_fault(error)
         if values.debug or fault is None:
             raise
