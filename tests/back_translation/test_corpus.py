@@ -228,6 +228,19 @@ def test_a_folder_holds_outputs_of_one_kind(
             call()
 
 
+def test_a_folder_without_outputs_can_begin_anew(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    made(corpus, translator())
+    other = make_corpus(options=DecodeHParams(beam_size=2))
+    for outputs in (corpus.folder / "decoded").glob("*.outputs"):
+        outputs.unlink()
+    origin = corpus.folder / "origin.json"
+    with pytest.raises(T2TError, match=f"give another --corpus_dir, or remove {origin}: nothing is decoded"):
+        other.decode(translator(), Shard())
+    origin.unlink()
+    assert not other.are_complete()
+
+
 def test_another_model_is_refused(
     make_corpus: MakeCorpus, translator: MakeTranslator, model: TrainedModel
 ) -> None:
