@@ -73,7 +73,7 @@ def log_probs(translator: Translator, source: str, target: str, without_pad: boo
     """Log-probability of each target token and EOS, from the model's logits."""
     assert translator.problem is not None
     written = translator.problem.encode_target(target)
-    inputs, targets = translator.encode(source), translator.encode(written, preprocessed=True)
+    inputs, targets = translator.encode(source), translator.encode(written, is_output=True)
     ids = {"inputs": np.array([inputs], np.int32), "targets": np.array([targets], np.int32)}
     logits = np.asarray(translator.model(ids), np.float64)[0]
     if without_pad:
