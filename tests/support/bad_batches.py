@@ -17,7 +17,7 @@ from t2t_revival.training.run_config import RunConfig
 from tests.support import copy_task
 
 HPARAMS = copy_task.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
-NAN, INF, HUGE = np.float32("nan"), np.float32("inf"), np.float32(1e25)  # weights of a token
+NAN, INF, HUGE = (np.array([weight], np.float32) for weight in (np.nan, np.inf, 1e25))  # of all tokens
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
         TrainingBatches._elements = elements  # type: ignore[method-assign]
 
 
-def weighted(weights: dict[int, np.float32]) -> Any:
+def weighted(weights: dict[int, np.ndarray]) -> Any:
     """Elements with those numbers get those weights."""
     return changed(lambda number, element: (*element[:2], weights.get(number, element[2])))
 
