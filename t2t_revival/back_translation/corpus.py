@@ -133,21 +133,6 @@ class BackTranslation(DecodedBlocks):
         on_lines: OnLines = lambda done, total: None,
         on_note: OnNote = ignore_note,
     ) -> None:
-        """Decodes the blocks of one of several workers that are not complete.
-
-        Lines that are blank or longer than the model's max_length are left out. After an interruption, even
-        `kill -9`, the same call resumes, and the outputs are the same.
-
-        Args:
-            translator: of the model.
-            shard: the worker; all have the same text and model.
-            on_lines: called after each batch.
-            on_note: called with each line for people.
-
-        Raises:
-            T2TError: as `translate_lines`; the folder holds other outputs or another corpus or cannot be
-                written, or another process is decoding one of the blocks.
-        """
         lines, position = self.text.lines(), 0
 
         def prepare(block: SplitFiles, start: int) -> tuple[list[str], None]:

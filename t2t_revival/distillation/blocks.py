@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file
-from t2t_revival.decoding.resumable import OnNote, translate_lines
+from t2t_revival.decoding.resumable import OnNote, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teachers import TrainedModel
@@ -53,6 +53,30 @@ class DecodedBlocks(abc.ABC):
     @abc.abstractmethod
     def origin(self) -> dict[str, Any]:
         """Everything that the outputs depend on, as JSON values by names for people."""
+
+    @abc.abstractmethod
+    def decode(
+        self,
+        translator: Translator,
+        shard: Shard,
+        on_lines: OnLines = lambda done, total: None,
+        on_note: OnNote = ignore_note,
+    ) -> None:
+        """Decodes the blocks of one of several workers that are not complete.
+
+        Lines that are blank or longer than the model's max_length are left out. After an interruption, even
+        `kill -9`, the same call resumes, and the outputs are the same.
+
+        Args:
+            translator: of the model, or of the teachers.
+            shard: the worker; all have the same text and model.
+            on_lines: called after each batch.
+            on_note: called with each line for people.
+
+        Raises:
+            T2TError: as `translate_lines`; the folder holds other outputs or another corpus or cannot be
+                written, or another process is decoding one of the blocks.
+        """
 
     @abc.abstractmethod
     def _prepare_folder(self) -> None:

@@ -89,21 +89,6 @@ class TeacherOutputs(DecodedBlocks):
         on_lines: OnLines = lambda done, total: None,
         on_note: OnNote = ignore_note,
     ) -> None:
-        """Decodes the blocks of one of several workers that are not complete.
-
-        Lines that are blank or longer than the teacher's max_length are left out. After an interruption, even
-        `kill -9`, the same call resumes, and the outputs are the same.
-
-        Args:
-            translator: of the teachers.
-            shard: the worker; all have the same text and teacher.
-            on_lines: called after each batch.
-            on_note: called with each line for people.
-
-        Raises:
-            T2TError: as `translate_lines`; the folder holds other outputs or cannot be written, or another
-                process is decoding one of the blocks.
-        """
         pairs, left_out = self._pairs(translator)
         note = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in left_out.items() if count)
         if note:
