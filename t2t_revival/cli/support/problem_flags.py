@@ -29,18 +29,21 @@ STAGES = {  # of data generation
     "cleaning": "cleaning the pairs of train",
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
-DATA_FLAGS = (
-    "problem",
-    "data_dir",
-    "tmp_dir",
-    "data_source",
-    "vocab_size",
+OWN_FLAGS = (  # which a problem gets where they are given, since not every problem takes each
     "vocab_file",
     "separate_vocabularies",
     "clean",
     "update_vocab",
     "auto_trees",
     "gold_share",
+)
+DATA_FLAGS = (
+    "problem",
+    "data_dir",
+    "tmp_dir",
+    "data_source",
+    "vocab_size",
+    *OWN_FLAGS,
     "t2t_usr_dir",
 )
 
@@ -116,18 +119,7 @@ def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> 
         registry.import_usr_dir(values.t2t_usr_dir)
     if not values.problem:
         raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
-    own = {
-        name: values[name].value
-        for name in (
-            "vocab_file",
-            "separate_vocabularies",
-            "clean",
-            "update_vocab",
-            "auto_trees",
-            "gold_share",
-        )
-        if values[name].present
-    }
+    own = {name: values[name].value for name in OWN_FLAGS if values[name].present}
     if vocab_files:
         if values.vocab_size and not values.update_vocab:
             raise T2TError(
