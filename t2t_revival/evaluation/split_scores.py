@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ class TeacherForced:
 
     def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
         self._num_parallel_batches = num_parallel_batches
-        self._sums = tf.function(lambda inputs, labels: _sums(model, inputs, labels), reduce_retracing=True)
+        # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
+        self._sums = tf.function(partial(_sums, model), reduce_retracing=True, autograph=False)
 
     def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
         """Computes scores of the batches' non-pad target tokens, without label smoothing.
