@@ -24,6 +24,7 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+from t2t_revival.utils.tags import check_tag
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -79,7 +80,7 @@ class Translator:
         self.vocabulary, self.problem = vocabulary, problem
         self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
-        self.vocabularies.check_tag(self.options.tag)
+        check_tag(self.options.tag, self.vocabularies, problem)
         self.max_length = max_length or model.hparams.max_length
         self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None

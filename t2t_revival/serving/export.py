@@ -17,8 +17,9 @@ from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, option_inputs
 from t2t_revival.serving.litert import write_litert
-from t2t_revival.serving.module import ServingModule, served_tags
+from t2t_revival.serving.module import ServingModule
 from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.tags import known_tags
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -161,7 +162,7 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
             options = option_inputs(translator.options, lines)
-            if served_tags(translator):
+            if known_tags(translator.vocabularies, translator.problem):
                 options["tag"] = [translator.options.tag] * lines
             for signature in signatures:
                 given = inputs if signature == DEFAULT else inputs | options

@@ -16,7 +16,7 @@ from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SHORTLIST
-from t2t_revival.utils.tags import symbol
+from t2t_revival.utils.tags import known_tags, symbol
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -104,7 +104,7 @@ class ServingModule(tf.Module):
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
-        self._tags = served_tags(translator)
+        self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._with_options(self._search)
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
 
@@ -239,12 +239,6 @@ class ServingModule(tf.Module):
         ends = tf.fill([tf.shape(texts)[0], 1], EOS)
         dense = tf.concat([ids, ends], axis=1).to_tensor(PAD)
         return tf.where(blank[:, None], PAD, dense)
-
-
-def served_tags(translator: Translator) -> list[str]:
-    """The tags that lines may begin with; none of a parser, whose vocabulary has brackets instead."""
-    is_text = translator.problem is None or translator.problem.targets_are_text
-    return translator.vocabularies.inputs.tags if is_text else []
 
 
 def _words(texts: tf.Tensor) -> tf.Tensor:

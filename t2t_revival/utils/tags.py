@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 def symbol(tag: str) -> str:
@@ -14,3 +21,17 @@ def tagged(texts: Sequence[str], tag: str) -> list[str]:
     """Returns texts with a tag before those that are not blank and do not have it."""
     prefix = symbol(tag)
     return [text if not text.strip() or text.startswith(prefix) else prefix + text for text in texts]
+
+
+def known_tags(vocabularies: Vocabularies, problem: Text2TextProblem | None) -> list[str]:
+    """Returns the tags that lines may begin with; none of a parser, whose vocabulary has brackets instead."""
+    is_text = problem is None or problem.targets_are_text
+    return vocabularies.inputs.tags if is_text else []
+
+
+def check_tag(tag: str, vocabularies: Vocabularies, problem: Text2TextProblem | None) -> None:
+    """Raises T2TError if lines cannot begin with a tag; "" is none."""
+    known = known_tags(vocabularies, problem)
+    if tag and tag not in known:
+        listed = ", ".join(known) or "none"
+        raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {listed}")

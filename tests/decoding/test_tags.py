@@ -15,8 +15,8 @@ from t2t_revival.model import Transformer
 from t2t_revival.serving import served_translator
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.module import ServingModule, served_tags
-from t2t_revival.utils.tags import tagged
+from t2t_revival.serving.module import ServingModule
+from t2t_revival.utils.tags import known_tags, tagged
 
 TEXT = [f"the {noun} sees {number} houses" for noun in ("dog", "cat") for number in range(9)]
 LINES = ["the dog sees 3 houses", " ", "<2de> the cat"]
@@ -124,8 +124,10 @@ def test_servers_know_that_a_tag_may_be_missing(model, vocabulary, tmp_path):
 
 def test_brackets_of_a_parser_are_no_tags(model, vocabulary):
     parser = Translator(model, vocabulary, problem=registry.problem("parse_wsj"))
-    assert served_tags(parser) == []
-    assert served_tags(translator(model, vocabulary)) == ["<2de>", "<2fr>"]
+    assert known_tags(parser.vocabularies, parser.problem) == []
+    assert known_tags(parser.vocabularies, None) == ["<2de>", "<2fr>"]
+    with pytest.raises(T2TError, match="tag=<2de> is none of the model's tags: none"):
+        Translator(model, vocabulary, DecodeHParams(tag="<2de>"), problem=parser.problem)
 
 
 def test_clients_write_the_tag_before_their_lines(monkeypatch):

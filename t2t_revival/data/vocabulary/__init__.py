@@ -10,7 +10,6 @@ from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS, TextEncoder
-from t2t_revival.errors import T2TError
 
 __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 
@@ -45,12 +44,6 @@ class Vocabularies(NamedTuple):
         """
         opened = [open_vocabulary(path) for path in paths]
         return cls(opened[0], opened[-1])
-
-    def check_tag(self, tag: str) -> None:
-        """Raises T2TError if the inputs' vocabulary lacks a tag; "" is none."""
-        if tag and tag not in self.inputs.tags:
-            known = ", ".join(self.inputs.tags) or "none"
-            raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {known}")
 
     @property
     def separate(self) -> bool:
