@@ -15,6 +15,8 @@ from typing import Any
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.errors import T2TError
+from t2t_revival.utils import checked_yaml
+from t2t_revival.utils.checked_yaml import check_keys
 from t2t_revival.utils.tags import tagged
 
 SUFFIXES = (".yaml", ".yml")
@@ -192,48 +194,14 @@ def _name_of(source: str) -> str:
 
 def _load(path: Path) -> Mixture:
     """Reads a YAML file; relative folders in it are relative to it."""
-    import yaml
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        _check_unique(yaml.compose(text, yaml.SafeLoader))
-        values = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise T2TError(f"cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8'})") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date may be none of the calendar's
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise T2TError(f"{where}not valid YAML ({getattr(error, 'problem', None) or error})") from error
-    _check_keys("the file", values, {"corpora": list, "temperature": float})
+    values = checked_yaml.load(path)
+    check_keys("the file", values, {"corpora": list, "temperature": float})
     corpora: list[Corpus] = []
     for number, entry in enumerate(values.get("corpora") or (), start=1):
         corpora += _corpora(f"corpus {number}", entry, path.parent)
     return Mixture(tuple(corpora), float(values.get("temperature", 1)))
 
 
-def _check_unique(node: Any) -> None:
-    """Checks that no mapping of a YAML file has a key twice, of which its parser would take the last."""
-    if node is None or node.id == "scalar":
-        return
-    children = node.value
-    if node.id == "mapping":
-        keys, children = zip(*node.value, strict=True) if node.value else ((), ())
-        names = [key.value for key in keys]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise T2TError(f"line {keys[number].start_mark.line + 1}: {name!r} is given twice")
-    for child in children:
-        _check_unique(child)
-
-
-KINDS = {
-    str: "a text; where YAML takes it for another value, put it in quotes",
-    float: "a number such as 2 or 0.5",
-    int: "a whole number",
-    bool: "true or false",
-    list: "a list",
-    (str, list): "a text or a list of texts",
-}
 KEYS = {
     "name": str,
     "source": str,
@@ -245,21 +213,9 @@ KEYS = {
 }
 
 
-def _check_keys(where: str, values: Any, types: Mapping[str, Any]) -> None:
-    if not isinstance(values, dict):
-        raise T2TError(f"{where}: not a mapping of {', '.join(types)}")
-    for key, value in values.items():
-        if key not in types:
-            raise T2TError(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
-        kind = types[key]
-        accepted = (int, float) if kind is float else kind
-        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise T2TError(f"{where}: {key} is {value!r}, not {KINDS[kind]}")
-
-
 def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
     """Yields the corpus of an entry of a YAML file, in both directions if it says so."""
-    _check_keys(where, entry, KEYS)
+    check_keys(where, entry, KEYS)
     if not entry.get("source"):
         raise T2TError(f"{where}: source is missing")
     source = entry["source"]

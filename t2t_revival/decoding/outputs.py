@@ -9,17 +9,16 @@ FILE.part             results in input order, up to the first that is missing; r
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
-from t2t_revival.errors import T2TError, Terminated
+from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import lock, put_in_place, writing
+from t2t_revival.utils.signals import terminable
 
 FORMAT = 1
 Draw = Callable[[str], str]
@@ -168,7 +167,7 @@ def part_file(
     """
     file: _PartFile[Any] = _PartFile(path, on_note)
     try:
-        with _terminable():
+        with terminable():
             yield file
             file.finish(mtime_ns)
     except KeyboardInterrupt as error:
@@ -300,20 +299,3 @@ def _difference(records: list[Any], origin: dict[str, Any]) -> str:
         for name, value in origin.items()
         if records[0].get(name) != value
     )
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Makes SIGTERM raise `Terminated`, in the main thread only: no other thread receives signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
-
-
-def _terminate(number: int, frame: Any) -> NoReturn:
-    raise Terminated

@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import DEFAULT, DTYPES, WITH_OPTIONS, Inputs, plain
 from t2t_revival.utils.native_log import quiet
+
+if TYPE_CHECKING:
+    from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 SAVED_MODEL = "saved_model.pb"
 UNSAFE = re.compile(  # operations that call Python, or read or write files
@@ -31,13 +34,17 @@ class FolderModel:
 
     Raises:
         T2TError: there is no model of this project, or one with unsafe operations.
+
+    Attributes:
+        where: the version's folder.
+        signature_defs: inputs and outputs of the signatures (`SignatureDef`), by name.
     """
 
     def __init__(self, path: Path) -> None:
         folder = _version(path)
         self.where = str(folder)
         self._called = False
-        _check_operations(folder)
+        self.signature_defs = _check_operations(folder)
         self._signatures = _load(folder)
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
@@ -62,8 +69,8 @@ class FolderModel:
         return {name: tensor.numpy().tolist() for name, tensor in found.items()}
 
 
-def _check_operations(folder: Path) -> None:
-    """Rejects a SavedModel with unsafe operations before it is loaded."""
+def _check_operations(folder: Path) -> dict[str, SignatureDef]:
+    """Rejects a SavedModel with unsafe operations before it is loaded; returns its signatures."""
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
     model = SavedModel()
@@ -78,6 +85,7 @@ def _check_operations(folder: Path) -> None:
                 raise T2TError(
                     f"{folder}: contains the unsafe operation {operation}, which t2t-exporter never writes"
                 )
+    return {name: signature for meta in model.meta_graphs for name, signature in meta.signature_def.items()}
 
 
 def _load(folder: Path) -> Mapping[str, Any]:

@@ -1,0 +1,229 @@
+"""`t2t-server`: serves trained models over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import tempfile
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import say, warn_of_corruption
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
+from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
+from t2t_revival.training.run import Run
+from t2t_revival.utils.signals import terminable
+
+if TYPE_CHECKING:
+    from t2t_revival.server.versions import ServedModel
+
+USAGE = """
+t2t-server --output_dir=DIR
+t2t-server --saved_model=EXPORT_DIR
+t2t-server --config=models.yaml
+
+Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
+texts. An export_dir is watched: new versions take over without a pause. Ctrl-C or SIGTERM ends the server
+when the requests that it has are answered.
+"""
+NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+LOCAL = ("127.0.0.1", "localhost", "::1")
+MODELS = ("output_dir", "saved_model", "config")
+MEBIBYTE = 2**20
+
+
+def command_flags() -> flags.FlagValues:
+    """Defines the flags of t2t-server."""
+    values = command.new_flags()
+    run_flags.define_model(values)
+    command.define(
+        values,
+        None,
+        saved_model="Instead of output_dir: an export_dir of t2t-exporter, whose newest version is served.",
+        config="Instead of both: a YAML file of several models; docs/guides/server.md has its keys.",
+        servable_name="Name of the model in paths; by default the problem's, or that of the export.",
+        api_key_file="File of API keys, one a line, one of which each request must have.",
+    )
+    command.define(values, "127.0.0.1", host="Address to listen at; 0.0.0.0 is all of this machine.")
+    command.define(values, [], cors_origins="Web sites whose pages may send requests; by default none.")
+    command.define(values, False, access_log="Log each request: address, path and status; never text.")
+    for name, default, lower, upper, text in (
+        ("port", 8501, 0, 65535, "Port to listen at; 0 takes a free one."),
+        ("batch_size", 32, 1, 4096, "Lines that are translated at once."),
+        ("batch_wait_ms", 5, 0, 1000, "Milliseconds that a line waits for others while the model is busy."),
+        ("max_queue", 10_000, 1, None, "Lines that may wait; with more, requests get status 503."),
+        ("max_lines", 1024, 1, None, "Lines of a request."),
+        ("max_beam_size", 16, 1, 100, "Largest beam_size of a request."),
+        ("max_body_mib", 4, 1, 1024, "Largest body of a request, in MiB."),
+        ("timeout_secs", 60, 1, 86_400, "Seconds after which a request gets status 504."),
+    ):
+        command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _serve, argv)
+
+
+def _serve(values: flags.FlagValues) -> None:
+    _check_flags(values)
+    configs, keys = _configs(values), _api_keys(values)
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(values.host, values.port))
+        tensorflow_setup.load_tensorflow(values)
+        parallel = tensorflow_setup.num_parallel_batches()
+        models = [_served(config, values, stack) for config in configs]
+        asyncio.run(_load(models))
+        _run(values, listener, models, keys, parallel)
+
+
+def _check_flags(values: flags.FlagValues) -> None:
+    """Rejects missing packages, and flags that are missing or have no effect beside others."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise T2TError(f'the package {missing[0]} is not installed: pip install "t2t_revival[server]"')
+    given = [name for name in MODELS if values[name].present]
+    if len(given) > 1:
+        raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
+    if given not in ([], ["output_dir"]) and (values.problem or values.hparams_set or values.checkpoint):
+        raise T2TError(f"--problem, --hparams_set and --checkpoint have no effect with --{given[0]}")
+    if given == ["config"] and values.servable_name:
+        raise T2TError("--servable_name has no effect with --config, which has the names")
+    if values.max_queue < values.max_lines:
+        raise T2TError(f"--max_queue={values.max_queue} must be at least --max_lines={values.max_lines}")
+
+
+def _configs(values: flags.FlagValues) -> list[ModelConfig]:
+    """The models that the flags name."""
+    if values.config:
+        return load_config(Path(values.config).expanduser())
+    if values.saved_model:
+        folder = Path(values.saved_model).expanduser()
+        return [ModelConfig(check_name(values.servable_name or exported_name(folder)), saved_model=folder)]
+    folder, run = run_flags.open_run(values)
+    return [ModelConfig(check_name(values.servable_name or run.problem), None, folder, values.checkpoint)]
+
+
+def _api_keys(values: flags.FlagValues) -> list[str]:
+    if not values.api_key_file:
+        return []
+    try:
+        text = Path(values.api_key_file).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise T2TError(f"--api_key_file={values.api_key_file}: {reason}") from error
+    keys = [line.strip() for line in text.splitlines() if line.strip()]
+    if not keys:
+        raise T2TError(f"--api_key_file={values.api_key_file}: no key; write one on each line")
+    return keys
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Opens the port before models are loaded, which takes longer."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise T2TError(
+            f"--host={host} --port={port}: {error.strerror}; give another, or 0 for a free port"
+        ) from error
+    return listener
+
+
+def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> ServedModel:
+    """Returns a model that is not loaded yet; that of an output_dir is exported into a temporary folder."""
+    from t2t_revival.server.versions import ServedModel
+
+    folder = config.saved_model
+    if folder is None:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
+        _export(config, folder)
+    return ServedModel(config.name, folder, config.labels, config.keep, say)
+
+
+def _export(config: ModelConfig, folder: Path) -> None:
+    """Exports the checkpoint of an output_dir; the version is its step."""
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.serving.export import export
+
+    assert config.output_dir
+    options = DecodeHParams.parse("", Run.load(config.output_dir).decode_hparams)
+    options.check_served()
+    translator = Translator.load(
+        config.output_dir, config.checkpoint, options, constant_weights=False, on_damaged=warn_of_corruption
+    )
+    assert translator.checkpoint
+    say(f"{config.name}: {translator.checkpoint.path}")
+    export(translator, folder, config.name).rename(folder / str(translator.checkpoint.step))
+
+
+async def _load(models: list[ServedModel]) -> None:
+    """Loads the models; raises T2TError if one has no version that can be served."""
+    for model in models:
+        await model.update()
+        if not model.is_ready:
+            faults = [version.fault for version in model.versions.values() if version.fault]
+            reason = (
+                faults[0] if faults else f"{model.folder}: no version of a model; t2t-exporter writes one"
+            )
+            raise T2TError(f"{model.name}: {reason}")
+
+
+def _run(
+    values: flags.FlagValues,
+    listener: socket.socket,
+    models: list[ServedModel],
+    keys: list[str],
+    parallel: int,
+) -> None:
+    """Serves until SIGINT or SIGTERM."""
+    import uvicorn
+
+    from t2t_revival.server.app import create_app
+    from t2t_revival.server.batching import BatchLimits
+    from t2t_revival.server.service import Limits
+
+    limits = Limits(values.max_lines, max_beam_size=values.max_beam_size, timeout=values.timeout_secs)
+    batches = BatchLimits(
+        values.batch_size,
+        max_wait=values.batch_wait_ms / 1000,
+        max_queue=values.max_queue,
+        parallel=parallel,
+    )
+    app = create_app(
+        {model.name: model for model in models},
+        limits,
+        batches,
+        max_body=values.max_body_mib * MEBIBYTE,
+        api_keys=keys,
+        cors_origins=values.cors_origins,
+    )
+    config = uvicorn.Config(
+        app,
+        log_level="info" if values.access_log else "warning",
+        access_log=values.access_log,
+        timeout_graceful_shutdown=values.timeout_secs,
+        server_header=False,
+    )
+    host, port = listener.getsockname()[:2]
+    address = f"http://{'localhost' if host in LOCAL else host}:{port}"
+    say(f"serving at {address}; Ctrl-C ends it")
+    say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
+    with suppress(KeyboardInterrupt), terminable():  # uvicorn ends in order, and then raises the signal again
+        uvicorn.Server(config).run(sockets=[listener])
+    say("ended: all requests are answered")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

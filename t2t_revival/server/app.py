@@ -1,0 +1,156 @@
+"""The web application: TensorFlow Serving's REST API, `/translate`, health and metrics.
+
+Annotations are not postponed here: FastAPI reads them, and some are those of one route.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from t2t_revival.errors import T2TError
+from t2t_revival.server.batching import BatchLimits
+from t2t_revival.server.predict import RequestError
+from t2t_revival.server.protection import Protection
+from t2t_revival.server.service import AskedVersion, Limits, Service, failure
+from t2t_revival.server.translate import TranslateAnswer, TranslateRequest
+from t2t_revival.server.versions import ServedModel
+
+RETRY_SECS = 1
+MAX_BODY = 4 * 2**20
+PREDICT_BODY = {
+    "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
+}
+
+
+def _newest() -> AskedVersion:
+    return AskedVersion()
+
+
+def _numbered(number: Annotated[int, Path(ge=0, le=2**63 - 1)]) -> AskedVersion:
+    return AskedVersion(number)
+
+
+def _labelled(label: str) -> AskedVersion:
+    return AskedVersion(label=label)
+
+
+KINDS = {"": _newest, "/versions/{number}": _numbered, "/labels/{label}": _labelled}
+
+
+def create_app(
+    models: Mapping[str, ServedModel],
+    limits: Limits | None = None,
+    batch_limits: BatchLimits | None = None,
+    max_body: int = MAX_BODY,
+    api_keys: Collection[str] = (),
+    cors_origins: Collection[str] = (),
+) -> FastAPI:
+    """Creates the application.
+
+    Args:
+        models: by name; their versions are loaded with `ServedModel.update` before.
+        limits: bounds of requests. `None` takes the default ones.
+        batch_limits: bounds of batches and of the queue. `None` takes the default ones.
+        max_body: bytes of a request's body.
+        api_keys: see `Protection`.
+        cors_origins: web sites whose pages may send requests.
+    """
+    service = Service(models, limits or Limits(), batch_limits or BatchLimits())
+    app = FastAPI(
+        title="t2t-server",
+        version=version("t2t_revival"),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=service.lifespan,
+    )
+    for kind, version_of in KINDS.items():
+        _add_model_routes(app, service, "/v1/models/{name}" + kind, version_of)
+    _add_other_routes(app, service)
+    for kind_of_error, handler in (
+        (RequestError, _show_error),
+        (T2TError, _show_error),
+        (asyncio.TimeoutError, _show_error),
+        (Exception, _show_error),
+        (RequestValidationError, _show_invalid),
+        (HTTPException, _show_unknown),
+    ):
+        app.add_exception_handler(kind_of_error, handler)
+    app.add_middleware(Protection, max_body=max_body, api_keys=api_keys)
+    if cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=cors_origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+        )
+    return app
+
+
+def _add_model_routes(
+    app: FastAPI, service: Service, path: str, version_of: Callable[..., AskedVersion]
+) -> None:
+    """Adds predict, metadata and status of the newest version, or of one with a number or label."""
+    Asked = Annotated[AskedVersion, Depends(version_of)]
+
+    async def predict(request: Request, name: str, asked: Asked) -> Any:
+        return await service.predict(request, name, asked)
+
+    async def metadata(name: str, asked: Asked) -> Any:
+        return service.metadata(name, asked)
+
+    async def status(name: str, asked: Asked) -> Any:
+        return service.status(name, asked)
+
+    app.add_api_route(path + ":predict", predict, methods=["POST"], openapi_extra=PREDICT_BODY)
+    app.add_api_route(path + "/metadata", metadata)
+    app.add_api_route(path, status)
+
+
+def _add_other_routes(app: FastAPI, service: Service) -> None:
+    """Adds /translate, health and metrics."""
+
+    async def translate(request: Request, asked: TranslateRequest) -> Any:
+        return await service.translate(request, asked)
+
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    async def readyz(response: Response) -> dict[str, str]:
+        missing = service.missing()
+        response.status_code = 503 if missing else 200
+        return {"status": f"loading {', '.join(missing)}" if missing else "ready"}
+
+    async def metrics() -> Response:
+        return Response(service.metrics_text(), media_type=CONTENT_TYPE_LATEST)
+
+    answer = {"response_model": TranslateAnswer, "response_model_exclude_none": True}
+    app.add_api_route("/translate", translate, methods=["POST"], **answer)
+    app.add_api_route("/healthz", healthz)
+    app.add_api_route("/readyz", readyz)
+    app.add_api_route("/metrics", metrics, response_class=Response)
+
+
+async def _show_error(_: Request, error: Exception) -> JSONResponse:
+    """Answers with an error as TensorFlow Serving does."""
+    status, message = failure(error)
+    headers = {"Retry-After": str(RETRY_SECS)} if status == 503 else None
+    return JSONResponse({"error": message}, status, headers)
+
+
+async def _show_invalid(_: Request, error: Exception) -> JSONResponse:
+    """Names the first field of a request that is wrong."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, 400)
+
+
+async def _show_unknown(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    message = f"Malformed request: {request.method} {request.url.path}"
+    return JSONResponse({"error": message}, error.status_code, error.headers)

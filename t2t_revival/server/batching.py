@@ -1,0 +1,249 @@
+"""`Batcher`: translates lines of many requests together, those of similar length in one batch."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.server.metrics import Metrics
+    from t2t_revival.serving.client import Inputs, Model
+
+CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
+Columns = dict[str, list[Any]]  # outputs by name, a row for each line
+
+
+class QueueFullError(T2TError):
+    """More lines wait or are translated than `BatchLimits.max_queue`."""
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """Bounds of a `Batcher`.
+
+    Attributes:
+        max_lines: lines of a batch.
+        max_characters: characters of a batch, padding to the longest line included; a longer line is alone.
+        max_wait: seconds that a line waits for others while another batch is translated.
+        max_queue: lines that wait or are translated.
+        parallel: batches that are translated at the same time.
+    """
+
+    max_lines: int = 32
+    max_characters: int = 8192
+    max_wait: float = 0.005
+    max_queue: int = 10_000
+    parallel: int = 2
+
+
+@dataclass(eq=False)
+class _Job:
+    """A request's lines."""
+
+    model: Model
+    signature: str
+    columns: Inputs
+    answer: asyncio.Future[Columns]
+    arrived: float
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return self.columns["inputs"]
+
+    def finish(self) -> None:
+        """Gives the answer when all lines have theirs."""
+        if len(self.rows) < len(self.lines) or self.answer.done():
+            return
+        ordered = [self.rows[place] for place in range(len(self.lines))]
+        width = max(self.columns.get("n", ())) if "n" in self.columns else None
+        names = ordered[0]
+        self.answer.set_result({name: [row[name][:width] for row in ordered] for name in names})
+
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    job: _Job
+    place: int
+
+    @property
+    def length(self) -> int:
+        return len(self.job.lines[self.place])
+
+    @property
+    def is_wanted(self) -> bool:
+        return not self.job.answer.done()
+
+    def joins(self, other: _Line) -> bool:
+        """Returns whether both can be in one batch."""
+        return self.job.model is other.job.model and self.job.signature == other.job.signature
+
+
+class Batcher:
+    """A queue of lines, from which batches are translated in threads.
+
+    A line's output does not depend on the others of its batch. The oldest line is always in the next batch,
+    and the others are those nearest to it in length. While nothing is translated, a line does not wait.
+
+    Args:
+        limits: see `BatchLimits`.
+        metrics: counts what is done.
+
+    Example:
+        async with Batcher(BatchLimits(), metrics) as batcher:
+            found = await batcher.translate(model, "serving_default", {"inputs": ["The dog sleeps."]})
+    """
+
+    def __init__(self, limits: BatchLimits, metrics: Metrics) -> None:
+        self.limits, self._metrics = limits, metrics
+        self._waiting: list[_Line] = []
+        self._in_flight = 0
+        self._models: Counter[Model] = Counter()  # requests of each
+        self._changed = asyncio.Condition()
+        self._threads = ThreadPoolExecutor(limits.parallel, "translate")
+        self._workers: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Batcher:
+        self._workers = [asyncio.create_task(self._work()) for _ in range(self.limits.parallel)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def lines(self) -> int:
+        """Number of lines that wait or are translated."""
+        return len(self._waiting) + self._in_flight
+
+    def requests(self, model: Model) -> int:
+        """Number of requests to a model that have no answer yet."""
+        return self._models[model]
+
+    async def translate(self, model: Model, signature: str, columns: Inputs) -> Columns:
+        """Calls a signature; if the caller is cancelled, its lines leave the queue.
+
+        Args:
+            model: exported model.
+            signature: such as "translate_with_options".
+            columns: "inputs" and options, each with one value for each line.
+
+        Returns:
+            The signature's outputs by name, a row for each line.
+
+        Raises:
+            QueueFullError: too many lines wait.
+            T2TError: the model refuses the lines or the options.
+        """
+        if not columns["inputs"]:
+            return {"outputs": [], "scores": []}
+        if self.lines + len(columns["inputs"]) > self.limits.max_queue:
+            raise QueueFullError(
+                f"the queue has {self.lines:,} of {self.limits.max_queue:,} lines: try again later"
+            )
+        job = _Job(model, signature, columns, asyncio.get_running_loop().create_future(), time.monotonic())
+        self._models[model] += 1
+        await self._add(job)
+        try:
+            return await job.answer
+        finally:
+            job.answer.cancel()
+            self._waiting = [line for line in self._waiting if line.is_wanted]
+            self._metrics.queue.set(self.lines)
+            self._models[model] -= 1
+            self._models += Counter()  # drops models without requests
+
+    async def _add(self, job: _Job) -> None:
+        async with self._changed:
+            self._waiting += [_Line(job, place) for place in range(len(job.lines))]
+            self._metrics.queue.set(self.lines)
+            self._changed.notify_all()
+
+    async def _work(self) -> None:
+        while True:
+            batch = await self._next_batch()
+            try:
+                await self._translate(batch)
+            finally:
+                self._in_flight -= len(batch)
+                self._metrics.queue.set(self.lines)
+                async with self._changed:
+                    self._changed.notify_all()
+
+    async def _next_batch(self) -> list[_Line]:
+        async with self._changed:
+            while True:
+                await self._changed.wait_for(lambda: self._waiting)
+                waited = time.monotonic() - self._waiting[0].job.arrived
+                batch = self._choose()
+                left = self.limits.max_wait - waited
+                if (
+                    not self._in_flight
+                    or left <= 0
+                    or len(batch) < len(self._waiting)
+                    or self._is_full(batch)
+                ):
+                    break
+                with suppress(asyncio.TimeoutError):  # the builtin since Python 3.11
+                    await asyncio.wait_for(self._changed.wait(), left)
+            chosen = set(batch)
+            self._waiting = [line for line in self._waiting if line not in chosen]
+            self._in_flight += len(batch)
+            return batch
+
+    def _is_full(self, batch: list[_Line]) -> bool:
+        return len(batch) == self.limits.max_lines
+
+    def _choose(self) -> list[_Line]:
+        """Returns the oldest line and those nearest to it in length, as many as a batch holds."""
+        oldest = self._waiting[0]
+        candidates = filter(oldest.joins, self._waiting[:CANDIDATES])
+        lines = sorted(candidates, key=lambda line: line.length)
+        first = last = lines.index(oldest)
+        while last - first + 1 < min(len(lines), self.limits.max_lines):
+            takes_shorter = first > 0 and (
+                last + 1 == len(lines)
+                or oldest.length - lines[first - 1].length <= lines[last + 1].length - oldest.length
+            )
+            longest = lines[last if takes_shorter else last + 1].length
+            if longest * (last - first + 2) > self.limits.max_characters:
+                break
+            first, last = (first - 1, last) if takes_shorter else (first, last + 1)
+        return lines[first : last + 1]
+
+    async def _translate(self, batch: list[_Line]) -> None:
+        """Translates a batch; where that fails, each job's lines alone, since one of them may be at fault."""
+        jobs = list(dict.fromkeys(line.job for line in batch))
+        try:
+            await self._call(batch)
+        except Exception as error:
+            if len(jobs) == 1:
+                jobs[0].fail(error)
+                return
+            for job in jobs:
+                await self._translate([line for line in batch if line.job is job])
+
+    async def _call(self, batch: list[_Line]) -> None:
+        job = batch[0].job
+        columns = {name: [line.job.columns[name][line.place] for line in batch] for name in job.columns}
+        started = time.monotonic()
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, job.model.predict, job.signature, columns)
+        self._metrics.batch(len(batch), time.monotonic() - started)
+        for row, line in enumerate(batch):
+            line.job.rows[line.place] = {name: values[row] for name, values in found.items()}
+            line.job.finish()

@@ -1,0 +1,107 @@
+"""The models that a server has: of its flags, or of a YAML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError
+from t2t_revival.utils import checked_yaml
+from t2t_revival.utils.checked_yaml import check_keys
+
+MODEL_NAME = re.compile(r"\w[\w.-]*")
+NAME_IN_CONFIG = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)  # as t2t-exporter writes models.config
+KEYS = {"name": str, "saved_model": str, "output_dir": str, "checkpoint": str, "keep": int, "labels": dict}
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A model of a server.
+
+    Attributes:
+        name: in the paths of requests.
+        saved_model: an export_dir, which is watched for new versions, or a version of one.
+        output_dir: instead, a training's folder, from which one checkpoint is served.
+        checkpoint: which; see `select_checkpoint`.
+        keep: number of the newest versions that are served.
+        labels: versions by label.
+    """
+
+    name: str
+    saved_model: Path | None = None
+    output_dir: Path | None = None
+    checkpoint: str | None = None
+    keep: int = 1
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+def load_config(path: Path) -> list[ModelConfig]:
+    """Reads a YAML file with a list of `models`; relative folders in it are relative to it.
+
+    Raises:
+        T2TError: it cannot be read or is not valid.
+    """
+    try:
+        values = checked_yaml.load(path)
+        check_keys("the file", values, {"models": list})
+        models = [
+            _model(f"model {n}", entry, path.parent) for n, entry in enumerate(values.get("models", ()), 1)
+        ]
+        _check_names(models)
+    except T2TError as error:
+        raise T2TError(f"--config={path}: {error}") from error
+    return models
+
+
+def exported_name(folder: Path) -> str:
+    """Returns the name that t2t-exporter gave to a model; of other folders, the folder's own."""
+    for place in (folder, folder.parent):
+        try:
+            found = NAME_IN_CONFIG.search((place / "models.config").read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found:
+            return found[1]
+    return folder.resolve().name
+
+
+def check_name(name: str) -> str:
+    """Returns a model's name; raises T2TError if paths cannot have it."""
+    if not MODEL_NAME.fullmatch(name):
+        raise T2TError(f"{name!r} is not a valid name of a model: use only letters, digits, _, . and -")
+    return name
+
+
+def _model(where: str, entry: Any, folder: Path) -> ModelConfig:
+    check_keys(where, entry, KEYS)
+    paths = {
+        key: folder / Path(entry[key]).expanduser() for key in ("saved_model", "output_dir") if entry.get(key)
+    }
+    if len(paths) != 1:
+        raise T2TError(f"{where}: give saved_model, an export_dir, or output_dir, a training's folder")
+    if "checkpoint" in entry and "output_dir" not in paths:
+        raise T2TError(f"{where}: checkpoint is for an output_dir")
+    if "output_dir" in paths and ("keep" in entry or "labels" in entry):
+        raise T2TError(f"{where}: keep and labels are for a saved_model: an output_dir has one version")
+    if entry.get("keep", 1) < 1:
+        raise T2TError(f"{where}: keep={entry['keep']} must be at least 1")
+    labels = entry.get("labels", {})
+    if any(not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()):
+        raise T2TError(f"{where}: labels must be texts with the number of a version, such as {{stable: 1}}")
+    if not entry.get("name"):
+        raise T2TError(f"{where}: name is missing")
+    name = check_name(entry["name"])
+    return ModelConfig(
+        name, **paths, checkpoint=entry.get("checkpoint"), keep=entry.get("keep", 1), labels=labels
+    )
+
+
+def _check_names(models: Sequence[ModelConfig]) -> None:
+    names = [model.name for model in models]
+    if not names:
+        raise T2TError("models is missing or empty: list a name and a saved_model or output_dir of each")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise T2TError(f"two models are called {twice}: give each a name of its own")

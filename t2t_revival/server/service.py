@@ -1,0 +1,240 @@
+"""`Service`: what a server does for each kind of request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
+from google.protobuf.json_format import MessageToDict
+
+from t2t_revival.errors import T2TError
+from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFullError
+from t2t_revival.server.metrics import Metrics
+from t2t_revival.server.predict import RequestError, format_predict, parse_predict
+from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, translations
+from t2t_revival.serving.client import WITH_OPTIONS
+
+if TYPE_CHECKING:
+    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.serving.folder_model import FolderModel
+
+Result = TypeVar("Result")
+
+CLIENT_GONE = 499  # as web servers log it; nobody sees it
+STREAM_LINES, STREAM_CHUNKS = 64, 3  # of a streamed request, three chunks of 64 lines are in the queue
+
+
+class AskedVersion(NamedTuple):
+    """A version by its number or its label; by default the newest one."""
+
+    number: int | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of requests.
+
+    Attributes:
+        max_lines: lines of a request; a streamed one may have `max_streamed_lines`.
+        max_streamed_lines: lines of a streamed request.
+        max_characters: characters of a line.
+        max_beam_size: hypotheses that a request may ask for.
+        max_extra_length: see `DecodeHParams`.
+        timeout: seconds after which a request is given up.
+    """
+
+    max_lines: int = 1024
+    max_streamed_lines: int = 100_000
+    max_characters: int = 20_000
+    max_beam_size: int = 16
+    max_extra_length: int = 200
+    timeout: float = 60
+
+    def check(self, columns: Mapping[str, Sequence[Any]], streamed: bool = False) -> None:
+        """Raises RequestError where a call is out of bounds."""
+        lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
+        if len(lines) > most:
+            raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
+        if any(len(line) > self.max_characters for line in lines):
+            raise RequestError(f"a line has more than {self.max_characters:,} characters: split it", 413)
+        for name, maximum in (("beam_size", self.max_beam_size), ("extra_length", self.max_extra_length)):
+            if max(columns.get(name, ()), default=0) > maximum:
+                raise RequestError(f"{name} must be at most {maximum} on this server")
+
+
+class Service:
+    """What the routes of the application do.
+
+    Args:
+        models: by name.
+        limits: bounds of requests.
+        batch_limits: bounds of batches and of the queue.
+    """
+
+    def __init__(self, models: Mapping[str, ServedModel], limits: Limits, batch_limits: BatchLimits) -> None:
+        self.models, self.limits = models, limits
+        self.metrics = Metrics()
+        self.batcher = Batcher(batch_limits, self.metrics)
+
+    @asynccontextmanager
+    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        """Translates, and watches the folders of the models, while the server runs."""
+        async with self.batcher:
+            watches = [asyncio.create_task(model.watch(self._is_used)) for model in self.models.values()]
+            yield
+            for watch in watches:
+                watch.cancel()
+            await asyncio.gather(*watches, return_exceptions=True)
+
+    def _is_used(self, model: FolderModel) -> bool:
+        return self.batcher.requests(model) > 0
+
+    def find(self, name: str | None) -> ServedModel:
+        """Returns a model, the only one without a name; raises RequestError if there is none of this name."""
+        if name is None and len(self.models) == 1:
+            return next(iter(self.models.values()))
+        if name is None:
+            raise RequestError(f"which model? Give one of {', '.join(self.models)}")
+        if name not in self.models:
+            raise RequestError(f"Servable not found for request: Latest({name})", 404)
+        return self.models[name]
+
+    async def predict(self, request: Request, name: str, asked: AskedVersion) -> dict[str, Any]:
+        """Calls a signature of a version."""
+        with self._measured(name, "predict"):
+            _, model = self.find(name).find(*asked)
+            call = parse_predict(await request.body(), model.signature_defs)
+            self.limits.check(call.columns)
+            found = await self._answer(request, self._translate(name, model, call.signature, call.columns))
+            return format_predict(call, found)
+
+    def missing(self) -> list[str]:
+        """The models of which no version answers."""
+        return [model.name for model in self.models.values() if not model.is_ready]
+
+    def metrics_text(self) -> bytes:
+        """Metrics as Prometheus reads them."""
+        for model in self.models.values():
+            if model.is_ready:
+                self.metrics.versions.labels(model.name).set(model.find()[0])
+        return self.metrics.text()
+
+    def status(self, name: str, asked: AskedVersion) -> dict[str, Any]:
+        """Describes the state of a model's versions, or of one."""
+        return self.find(name).status(*asked)
+
+    def metadata(self, name: str, asked: AskedVersion) -> dict[str, Any]:
+        """Describes the signatures of a version."""
+        number, model = self.find(name).find(*asked)
+        signatures = {key: _as_dict(value) for key, value in model.signature_defs.items()}
+        return {
+            "model_spec": {"name": name, "signature_name": "", "version": str(number)},
+            "metadata": {"signature_def": {"signature_def": signatures}},
+        }
+
+    async def translate(self, request: Request, asked: TranslateRequest) -> Any:
+        """Translates a text or a list of texts."""
+        served = self.find(asked.model)
+        with self._measured(served.name, "translate"):
+            number, model = served.find()
+            has_tags = "tag" in model.signature_defs[WITH_OPTIONS].inputs
+            if asked.options and asked.options.tag and not has_tags:
+                raise RequestError(f"{served.name} has no tags: leave tag out")
+            lines = asked.lines
+            signature, columns = asked.call(lines, has_tags)
+            self.limits.check(columns, asked.stream)
+            if asked.stream:
+                chunks = self._stream(served.name, model, asked, has_tags)
+                return StreamingResponse(chunks, media_type="application/x-ndjson")
+            found = await self._answer(request, self._translate(served.name, model, signature, columns))
+            return TranslateAnswer(model=served.name, version=number, translations=[*translations(found)])
+
+    async def _translate(
+        self, name: str, model: FolderModel, signature: str, columns: Mapping[str, Sequence[Any]]
+    ) -> Columns:
+        found = await self.batcher.translate(model, signature, columns)
+        self.metrics.lines.labels(name).inc(len(columns["inputs"]))
+        return found
+
+    async def _stream(
+        self, name: str, model: FolderModel, asked: TranslateRequest, has_tags: bool
+    ) -> AsyncIterator[str]:
+        """Yields a line of JSON for each line of the request; after an error, a last one with it."""
+        lines = asked.lines
+        calls = [
+            asked.call(lines[start : start + STREAM_LINES], has_tags)
+            for start in range(0, len(lines), STREAM_LINES)
+        ]
+        tasks: list[asyncio.Task[Columns]] = []
+        with self._measured(name, "stream"):
+            try:
+                for place in range(len(calls)):
+                    for call in calls[len(tasks) : place + STREAM_CHUNKS]:
+                        tasks.append(asyncio.create_task(self._translate(name, model, *call)))
+                    found = await asyncio.wait_for(tasks[place], self.limits.timeout)
+                    for translation in translations(found):
+                        yield translation.model_dump_json(exclude_none=True) + "\n"
+            except (T2TError, asyncio.TimeoutError) as error:
+                yield json.dumps({"error": failure(error)[1]}) + "\n"
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _answer(self, request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+        """Returns the result of a request's work; drops it at the deadline, or if the client is gone."""
+        task = asyncio.create_task(work)
+        gone = asyncio.create_task(_disconnected(request))
+        try:
+            await asyncio.wait({task, gone}, timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if gone.done():
+                raise RequestError("the client is gone", CLIENT_GONE)
+            raise asyncio.TimeoutError
+        finally:
+            task.cancel()
+            gone.cancel()
+
+    @contextmanager
+    def _measured(self, name: str, method: str) -> Iterator[None]:
+        """Counts a request, its status and its time; names that no model has are counted as one."""
+        started, status, name = time.monotonic(), 200, name if name in self.models else ""
+        try:
+            yield
+        except Exception as error:
+            status = failure(error)[0]
+            raise
+        finally:
+            self.metrics.requests.labels(name, method, status).inc()
+            self.metrics.latency.labels(name, method).observe(time.monotonic() - started)
+
+
+def failure(error: Exception) -> tuple[int, str]:
+    """Returns the HTTP status of an error, and a message, which tells nothing of a fault of the server."""
+    if isinstance(error, RequestError):
+        return error.status, str(error)
+    if isinstance(error, QueueFullError):
+        return 503, str(error)
+    if isinstance(error, asyncio.TimeoutError):
+        return 504, "no translation in the time that the server gives a request: send fewer lines"
+    if isinstance(error, T2TError):
+        return 400, str(error)
+    return 500, "the server failed; its log has the reason"
+
+
+async def _disconnected(request: Request) -> None:
+    """Waits until the client has closed the connection; the body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _as_dict(message: Any) -> dict[str, Any]:
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

@@ -1,0 +1,205 @@
+"""`t2t-server`: a trained model behind HTTP, and what it says when it cannot serve."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import requests
+
+from t2t_revival.cli import exporter, query_server, server
+from t2t_revival.decoding.translator import Translator
+
+LINES = ["the dog sees dev1 houses", "", "houses", "the dog sees the dog sees the dog", "Hund"]
+START_SECS = 120
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, *flags):
+        arguments = [sys.executable, "-m", "t2t_revival.cli.server", "--port=0", *map(str, flags)]
+        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        self.said, self.address = [], ""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self.wait_for(lambda: self.address)
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.said.append(line.rstrip("\n"))
+            if found := re.match(r"serving at (http://localhost:\d+);", line):
+                self.address = found[1]
+
+    def wait_for(self, condition):
+        ends = time.monotonic() + START_SECS
+        while not condition():
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < ends, self.said
+            time.sleep(0.02)
+
+    def post(self, path, **request):
+        return requests.post(self.address + path, json=request, timeout=60)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        status = self.process.wait(60)
+        self._reader.join()
+        return status
+
+
+def refused(capsys, flags, *parts):
+    """Checks that the command ends with one line of error."""
+    assert server.main(["t2t-server", *map(str, flags)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("t2t-server: error: ")
+    for part in parts:
+        assert str(part) in line
+
+
+@pytest.mark.slow
+def test_an_output_dir_is_served(trained, tmp_path, capsys):
+    expected = [outputs[0].text for outputs in Translator.load(trained / "out").nbest(LINES)]
+    running = Server(f"--output_dir={trained / 'out'}")
+    try:
+        rows = running.post("/v1/models/translate_ende:predict", instances=LINES).json()["predictions"]
+        assert [row["outputs"][0] for row in rows] == expected
+        alone = [running.post("/v1/models/translate_ende:predict", instances=[line]).json() for line in LINES]
+        assert [answer["predictions"][0]["outputs"] for answer in alone] == [row["outputs"] for row in rows]
+        answer = running.post("/translate", text=LINES, options={"beam_size": 2, "n": 2}).json()
+        assert [one["text"] for one in answer["translations"]] == expected
+        assert answer["version"] == 7
+        (tmp_path / "in").write_text("\n".join(LINES) + "\n")
+        flags = [f"--server={running.address}", "--servable_name=translate_ende"]
+        files = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
+        assert query_server.main(["t2t-query-server", *flags, *files]) == 0
+        assert (tmp_path / "out").read_text().splitlines() == expected
+    finally:
+        status = running.end()
+    assert status == 0
+    assert running.said[-1] == "ended: all requests are answered"
+    assert f"next: t2t-query-server --server={running.address} --servable_name=translate_ende" in running.said
+    assert not any("Traceback" in line for line in running.said)
+
+
+@pytest.mark.slow
+def test_a_new_version_takes_over_without_a_failed_request(out, write_checkpoint):
+    export = ["t2t-exporter", f"--output_dir={out}"]
+    assert exporter.main(export) == 0
+    (first,) = (path for path in (out / "export").iterdir() if path.name.isdecimal())
+    running = Server(f"--saved_model={out / 'export'}")
+    url, faults, versions, stop = f"{running.address}/translate", [], set(), threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            answer = requests.post(url, json={"text": LINES}, timeout=60)
+            versions.add(answer.json().get("version"))
+            if answer.status_code != 200:
+                faults.append(answer.text)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        damaged = out / "export" / str(int(first.name) + 1)
+        damaged.mkdir()
+        (damaged / "saved_model.pb").write_bytes(b"no model")
+        running.wait_for(lambda: any("is refused" in line for line in running.said))
+        write_checkpoint(out, 9)
+        assert exporter.main(export) == 0
+        running.wait_for(lambda: len(versions) > 1)
+        running.wait_for(lambda: any("no longer served" in line for line in running.said))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        running.end()
+    newest = max(int(path.name) for path in (out / "export").iterdir() if path.name.isdecimal())
+    assert not faults
+    assert versions == {int(first.name), newest}
+
+
+@pytest.mark.slow
+def test_requests_are_answered_before_the_server_ends(trained):
+    running = Server(f"--output_dir={trained / 'out'}")
+    answers = []
+    request = {"text": [f"{line} {n}" for n in range(60) for line in LINES]}
+    thread = threading.Thread(
+        target=lambda: answers.append(
+            requests.post(f"{running.address}/translate", json=request, timeout=120)
+        )
+    )
+    thread.start()
+    running.wait_for(lambda: "t2t_queue_lines 0.0" not in requests.get(f"{running.address}/metrics").text)
+    status = running.end(signal.SIGINT)
+    thread.join()
+    assert len(answers[0].json()["translations"]) == len(request["text"])
+    assert status == 0
+
+
+def test_two_models_need_names(tmp_path, capsys):
+    config = tmp_path / "models.yaml"
+    config.write_text("models: [{name: a, saved_model: x}, {name: a, saved_model: y}]\n")
+    refused(capsys, [f"--config={config}"], f"--config={config}: two models are called a")
+    config.write_text("models: [{name: a, saved_modle: x}]\n")
+    refused(capsys, [f"--config={config}"], "model 1: unknown key 'saved_modle'")
+    refused(capsys, [f"--config={tmp_path / 'none.yaml'}"], "cannot be read (No such file or directory)")
+
+
+def test_no_model(tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused(capsys, ["--port=0", f"--saved_model={empty}"], f"empty: {empty}: no version of a model")
+    refused(capsys, ["--port=0", f"--output_dir={empty}"], empty)
+    refused(capsys, ["--port=0", f"--saved_model={tmp_path / 'none'}"], "no version of a model")
+
+
+def test_a_damaged_model(tmp_path, capsys):
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "saved_model.pb").write_bytes(b"no model")
+    assert server.main(["t2t-server", "--port=0", f"--saved_model={tmp_path}", "--servable_name=m"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "m: version 3 is refused" in said[0]
+    assert said[-1].startswith("t2t-server: error: m: ")
+    assert "cannot be loaded" in said[-1]
+
+
+def test_a_port_that_is_taken(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused(
+            capsys, [f"--port={port}", f"--saved_model={tmp_path}"], f"--port={port}: Address already in use"
+        )
+    refused(capsys, ["--host=192.0.2.1", f"--saved_model={tmp_path}"], "--host=192.0.2.1 --port=8501: ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        (["--saved_model=x", "--config=y"], "--saved_model and --config cannot be combined"),
+        (["--saved_model=x", "--checkpoint=best"], "have no effect with --saved_model"),
+        (["--config=x", "--servable_name=y"], "--servable_name has no effect with --config"),
+        (["--saved_model=x", "--servable_name=a/b"], "'a/b' is not a valid name of a model"),
+        (["--saved_model=x", "--max_queue=5"], "--max_queue=5 must be at least --max_lines=1024"),
+        ([], "--problem is missing; give it with --hparams_set, or give --output_dir"),
+        (["--saved_model=x", "--api_key_file=none"], "--api_key_file=none: No such file or directory"),
+    ],
+)
+def test_wrong_flags(flags, part, capsys):
+    refused(capsys, flags, part)
+
+
+def test_a_key_file_without_keys(tmp_path, capsys):
+    (tmp_path / "keys").write_text("\n \n")
+    refused(
+        capsys, ["--saved_model=x", f"--api_key_file={tmp_path / 'keys'}"], "no key; write one on each line"
+    )
+
+
+def test_a_package_that_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr(server, "find_spec", lambda name: None if name == "uvicorn" else name)
+    refused(capsys, ["--saved_model=x"], "the package uvicorn is not installed", "pip install")

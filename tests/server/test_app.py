@@ -1,0 +1,282 @@
+"""The web application, with a model that needs no weights."""
+
+import json
+import threading
+import time
+
+import pytest
+from starlette.testclient import TestClient
+
+from t2t_revival.server.app import create_app
+from t2t_revival.server.batching import BatchLimits
+from t2t_revival.server.service import Limits
+from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
+from tests.server.conftest import CapitalLetters
+
+OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1}
+PREDICT = "/v1/models/capitals:predict"
+
+
+@pytest.fixture
+def served(capitals, tmp_path):
+    """A model with the versions 3, which was refused, and 2, which answers and is the stable one."""
+    model = ServedModel("capitals", tmp_path, labels={"stable": 2, "old": 1})
+    model.versions = {3: Version(3, None, END, "damaged"), 2: Version(2, capitals, AVAILABLE)}
+    return model
+
+
+@pytest.fixture
+def make_client(served, tmp_path):
+    """Makes clients of servers with one model, or with several."""
+    clients = []
+
+    def make(*more, limits=None, batch_limits=None, **settings):
+        models = {model.name: model for model in (served, *more)}
+        app = create_app(models, limits, batch_limits, **settings)
+        clients.append(TestClient(app, raise_server_exceptions=False).__enter__())
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.__exit__()
+
+
+@pytest.fixture
+def client(make_client):
+    return make_client()
+
+
+def error_of(response, status):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()["error"]
+
+
+def test_predict_of_rows_and_columns(client):
+    rows = client.post(PREDICT, json={"instances": ["a", "b"]})
+    assert rows.json() == {"predictions": [{"outputs": [text], "scores": [-0.1]} for text in "AB"]}
+    columns = client.post(PREDICT, json={"inputs": {"inputs": ["a"]}})
+    assert columns.json() == {"outputs": {"outputs": [["A"]], "scores": [[-0.1]]}}
+
+
+def test_predict_with_options(client):
+    request = {"signature_name": "translate_with_options", "instances": [{"inputs": "a", **OPTIONS, "n": 2}]}
+    (answer,) = client.post(PREDICT, json=request).json()["predictions"]
+    assert answer == {"outputs": ["A", "?"], "scores": [-0.1, -0.2]}
+
+
+@pytest.mark.parametrize("kind", ["versions/2", "labels/stable"])
+def test_predict_of_a_version(client, kind):
+    response = client.post(f"/v1/models/capitals/{kind}:predict", json={"instances": ["a"]})
+    assert response.json()["predictions"][0]["outputs"] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("/v1/models/other:predict", 404, "Servable not found for request: Latest(other)"),
+        (
+            "/v1/models/capitals/versions/1:predict",
+            404,
+            "Servable not found for request: Specific, 1(capitals)",
+        ),
+        (
+            "/v1/models/capitals/versions/3:predict",
+            404,
+            "Servable not found for request: Specific, 3(capitals)",
+        ),
+        ("/v1/models/capitals/labels/new:predict", 400, "Unrecognized servable version label: new"),
+        (
+            "/v1/models/capitals/labels/old:predict",
+            404,
+            "Servable not found for request: Specific, 1(capitals)",
+        ),
+        ("/v1/models/capitals/versions/x:predict", 400, "number: "),
+        ("/v1/models/capitals:classify", 405, "Malformed request: POST /v1/models/capitals:classify"),
+        ("/../../etc/passwd", 404, "Malformed request: POST"),
+    ],
+)
+def test_predict_of_what_is_not_served(client, path, status, message):
+    assert message in error_of(client.post(path, json={"instances": ["a"]}), status)
+
+
+def test_status(client):
+    versions = client.get("/v1/models/capitals").json()["model_version_status"]
+    assert [(one["version"], one["state"]) for one in versions] == [("3", "END"), ("2", "AVAILABLE")]
+    assert versions[0]["status"] == {"error_code": "UNKNOWN", "error_message": "damaged"}
+    assert client.get("/v1/models/capitals/versions/2").json()["model_version_status"] == versions[1:]
+    assert client.get("/v1/models/capitals/labels/stable").json()["model_version_status"] == versions[1:]
+    assert "version 9" in error_of(client.get("/v1/models/capitals/versions/9"), 404)
+
+
+def test_metadata(client):
+    found = client.get("/v1/models/capitals/metadata").json()
+    assert found["model_spec"] == {"name": "capitals", "signature_name": "", "version": "2"}
+    signatures = found["metadata"]["signature_def"]["signature_def"]
+    assert signatures["serving_default"]["inputs"]["inputs"]["dtype"] == "DT_STRING"
+    assert {*signatures["translate_with_options"]["inputs"]} == {"inputs", *OPTIONS}
+
+
+def test_translate(client):
+    answer = {"model": "capitals", "version": 2, "translations": [{"text": "A", "score": -0.1}]}
+    assert client.post("/translate", json={"text": "a"}).json() == answer
+    found = client.post("/translate", json={"text": ["a", "b"], "options": {"n": 2}}).json()["translations"]
+    assert [one["text"] for one in found] == ["A", "B"]
+    assert found[1]["nbest"] == [{"text": "B", "score": -0.1}, {"text": "?", "score": -0.2}]
+
+
+def test_translate_line_by_line(client):
+    lines = [f"line {n}" for n in range(500)]
+    with client.stream("POST", "/translate", json={"text": lines, "stream": True}) as response:
+        assert response.headers["content-type"] == "application/x-ndjson"
+        found = [json.loads(line)["text"] for line in response.iter_lines()]
+    assert found == [line.upper() for line in lines]
+
+
+def test_a_stream_ends_with_its_error(client):
+    lines = ["a"] * 100 + ["fault"]
+    found = client.post("/translate", json={"text": lines, "stream": True}).text.splitlines()
+    assert json.loads(found[-1]) == {"error": "capitals: a fault"}
+    assert json.loads(found[0])["text"] == "A"
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({}, "text: Field required"),
+        ({"text": 1}, "text"),
+        ({"text": "a", "x": 1}, "x: Extra inputs are not permitted"),
+        ({"text": "a", "options": {"beam": 1}}, "options.beam: Extra inputs are not permitted"),
+        ({"text": "a", "options": {"beam_size": 0}}, "options.beam_size: Input should be greater than"),
+        ({"text": "a", "options": {"beam_size": 17}}, "beam_size must be at most 16 on this server"),
+        ({"text": "a", "options": {"extra_length": 201}}, "extra_length must be at most 200 on this server"),
+        ({"text": "a", "options": {"tag": "<2de>"}}, "capitals has no tags: leave tag out"),
+        ({"text": "fault"}, "capitals: a fault"),
+    ],
+)
+def test_wrong_requests_to_translate(client, request_, message):
+    assert message in error_of(client.post("/translate", json=request_), 400)
+
+
+def test_any_content_type_is_json(client):
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        response = client.post("/translate", content=b'{"text": "a"}', headers={"Content-Type": kind})
+        assert response.json()["translations"][0]["text"] == "A"
+
+
+def test_bodies_that_are_no_json(client):
+    assert "JSON" in error_of(client.post("/translate", content=b"{"), 400)
+    assert "JSON" in error_of(client.post(PREDICT, content=b"\xff"), 400)
+
+
+def test_tags_are_an_option_of_models_that_have_them(make_client, tmp_path):
+    tagged = ServedModel("tagged", tmp_path)
+    tagged.versions = {1: Version(1, CapitalLetters(tags=True), AVAILABLE)}
+    client = make_client(tagged)
+    request = {"text": "a", "model": "tagged", "options": {"tag": "<2de>"}}
+    assert client.post("/translate", json=request).json()["model"] == "tagged"
+    unnamed = client.post("/translate", json={"text": "a"})
+    assert error_of(unnamed, 400) == "which model? Give one of capitals, tagged"
+
+
+def test_bounds(make_client):
+    client = make_client(limits=Limits(max_lines=3, max_characters=10), max_body=200)
+    assert "4 lines: the server takes 3" in error_of(client.post("/translate", json={"text": ["a"] * 4}), 413)
+    assert "more than 10 characters" in error_of(client.post(PREDICT, json={"instances": ["a" * 11]}), 413)
+    large = json.dumps({"text": "a" * 300}).encode()
+    assert "larger than 200 bytes" in error_of(client.post("/translate", content=large), 413)
+    parts = (large[start : start + 50] for start in range(0, len(large), 50))  # without Content-Length
+    assert "larger than 200 bytes" in error_of(client.post("/translate", content=parts), 413)
+
+
+def test_a_full_queue_says_when_to_try_again(make_client, capitals):
+    client = make_client(batch_limits=BatchLimits(max_queue=2, parallel=1))
+    response = client.post("/translate", json={"text": ["a"] * 3})
+    assert "the queue has 0 of 2 lines" in error_of(response, 503)
+    assert response.headers["retry-after"] == "1"
+
+
+def test_a_deadline(make_client, capitals):
+    client = make_client(limits=Limits(timeout=0.05), batch_limits=BatchLimits(parallel=1))
+    capitals.gate.clear()
+    try:
+        assert "no translation in the time" in error_of(client.post("/translate", json={"text": "a"}), 504)
+    finally:
+        capitals.gate.set()
+
+
+def test_keys(make_client):
+    client = make_client(api_keys=["one", "zwei-ü"])
+    assert "no valid API key" in error_of(client.post(PREDICT, json={"instances": ["a"]}), 401)
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/healthz").json() == {"status": "ok"}
+    for headers in ({"Authorization": "Bearer one"}, {"X-API-Key": "one"}):
+        assert client.post(PREDICT, json={"instances": ["a"]}, headers=headers).status_code == 200
+    assert client.get("/metrics", headers={"Authorization": "Bearer on"}).status_code == 401
+
+
+def test_other_sites_are_refused_unless_named(make_client):
+    question = {"Origin": "https://site.example", "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in make_client().options("/translate", headers=question).headers
+    client = make_client(cors_origins=["https://site.example"])
+    found = client.options("/translate", headers=question).headers
+    assert found["access-control-allow-origin"] == "https://site.example"
+
+
+def test_every_answer_has_security_headers(client):
+    for response in (client.get("/healthz"), client.get("/nothing"), client.post(PREDICT, content=b"")):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'self'" in response.headers["content-security-policy"]
+
+
+def test_readiness(client, served):
+    assert client.get("/readyz").json() == {"status": "ready"}
+    served.versions[2].state = END
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/readyz").json() == {"status": "loading capitals"}
+
+
+def test_metrics(client):
+    client.post("/translate", json={"text": ["a", "b"]})
+    client.post(PREDICT, content=b"")
+    text = client.get("/metrics").text
+    assert 't2t_requests_total{method="translate",model="capitals",status="200"} 1.0' in text
+    assert 't2t_requests_total{method="predict",model="capitals",status="400"} 1.0' in text
+    assert 't2t_lines_total{model="capitals"} 2.0' in text
+    assert "t2t_batch_lines_sum 2.0" in text
+    assert "t2t_queue_lines 0.0" in text
+    assert 't2t_model_version{model="capitals"} 2.0' in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_the_document_of_the_api_names_all_paths(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/translate", "/v1/models/{name}:predict", "/v1/models/{name}/labels/{label}/metadata"} <= {
+        *paths
+    }
+
+
+def test_a_fault_of_the_server_tells_nothing(client, capitals):
+    capitals.predict = None
+    assert (
+        error_of(client.post("/translate", json={"text": "a"}), 500)
+        == "the server failed; its log has the reason"
+    )
+
+
+def test_many_clients_at_once(make_client, capitals):
+    client, answers = make_client(), {}
+
+    def ask(n):
+        answers[n] = client.post("/translate", json={"text": f"line {n}"}).json()["translations"][0]["text"]
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
+    capitals.gate.clear()
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    capitals.gate.set()
+    for thread in threads:
+        thread.join()
+    assert answers == {n: f"LINE {n}" for n in range(20)}
+    assert len(capitals.batches) < 20
