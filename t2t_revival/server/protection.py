@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
-from contextlib import suppress
 from typing import Any
 
 Message = MutableMapping[str, Any]
@@ -13,7 +13,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-JSON = (b"content-type", b"application/json")
+JSON = {b"content-type": b"application/json"}  # whatever a client calls its body, as curl -d does
+CLOSE = {"Connection": "close"}
+BODY_SECS = 15  # for the next part of a body
 OPEN_PATHS = ("/healthz", "/readyz")  # need no key: probes have none
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -28,9 +30,9 @@ HEADERS = (
 
 
 class Protection:
-    """Middleware that rejects requests without a key or with a large body, and adds security headers.
+    """Middleware that rejects requests without a key or with a large or slow body, and adds security headers.
 
-    Bodies count as JSON, as TensorFlow Serving takes them.
+    Bodies are read before the application is called. They count as JSON, as TensorFlow Serving takes them.
 
     Args:
         app: the application.
@@ -48,24 +50,35 @@ class Protection:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        scope["headers"] = [
-            *(headers | dict([JSON])).items()
-        ]  # whatever the client calls it, as curl -d does
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS]
             await send(message)
 
-        if not self._may_enter(scope["path"], headers):
+        try:
+            self._check(scope["path"], headers)
+            body = await self._read(receive)
+        except _RefusedError as error:
+            await send_error(send_with_headers, error.status, str(error), error.headers)
+            return
+        if body is not None:
+            scope["headers"] = [*(headers | JSON).items()]
+            await self._app(scope, _after(body, receive), send_with_headers)
+
+    def _check(self, path: str, headers: Mapping[bytes, bytes]) -> None:
+        """Raises _RefusedError if a request has no key, or says that its body is too large."""
+        if not self._may_enter(path, headers):
             challenge = {"WWW-Authenticate": "Bearer"}
-            await send_error(
-                send_with_headers, 401, "no valid API key: send Authorization: Bearer KEY", challenge
+            raise _RefusedError(401, "no valid API key: send Authorization: Bearer KEY", challenge)
+        length = headers.get(b"content-length", b"0")
+        self._check_size(int(length) if length.isdigit() else 0)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_body:
+            raise _RefusedError(
+                413, f"the body is larger than {self._max_body:,} bytes: send fewer lines", CLOSE
             )
-        elif _length(headers) > self._max_body:
-            await self._refuse_body(send_with_headers)
-        else:
-            await self._count_body(scope, receive, send_with_headers)
 
     def _may_enter(self, path: str, headers: Mapping[bytes, bytes]) -> bool:
         if not self._keys or path in OPEN_PATHS:
@@ -76,47 +89,45 @@ class Protection:
             given = token.strip()
         return sum(hmac.compare_digest(given, key) for key in self._keys) > 0
 
-    async def _count_body(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Calls the application; where the body turns out to be too large, its answer is replaced."""
-        received, answered = 0, False
-
-        async def counted_receive() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_body:
-                raise _BodyTooLargeError
-            return message
-
-        async def checked_send(message: Message) -> None:
-            nonlocal answered
-            if received <= self._max_body:
-                answered = True
-                await send(message)
-
-        with suppress(_BodyTooLargeError):
-            await self._app(scope, counted_receive, checked_send)
-        if not answered:
-            await self._refuse_body(send)
-
-    async def _refuse_body(self, send: Send) -> None:
-        message = f"the body is larger than {self._max_body:,} bytes: send fewer lines"
-        await send_error(send, 413, message, {"Connection": "close"})
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Reads a body, or `None` if the client has gone; raises _RefusedError if it is too large or slow."""
+        body = bytearray()
+        while True:
+            try:
+                message = await asyncio.wait_for(receive(), BODY_SECS)
+            except asyncio.TimeoutError as error:
+                late = f"the rest of the body did not come within {BODY_SECS} seconds"
+                raise _RefusedError(408, late, CLOSE) from error
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            self._check_size(len(body))
+            if not message.get("more_body"):
+                return bytes(body)
 
 
-class _BodyTooLargeError(Exception):
-    """The body is larger than allowed."""
+class _RefusedError(Exception):
+    """A request that does not reach the application."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
 
 
-async def send_error(send: Send, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+def _after(body: bytes, receive: Receive) -> Receive:
+    """Returns a function that gives a body that was read, and then what comes after it."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive_rest() -> Message:
+        return next(messages, None) or await receive()
+
+    return receive_rest
+
+
+async def send_error(send: Send, status: int, message: str, headers: Mapping[str, str]) -> None:
     """Sends an error as TensorFlow Serving does: a JSON object with the key "error"."""
     body = json.dumps({"error": message}).encode()
-    sent = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+    sent = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
     encoded = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
-
-
-def _length(headers: Mapping[bytes, bytes]) -> int:
-    length = headers.get(b"content-length", b"0")
-    return int(length) if length.isdigit() else 0
