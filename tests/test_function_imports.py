@@ -19,7 +19,17 @@ MODULES = {
 }
 HEAVY = {  # slow to import, or optional
     *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras", "keras_nlp"),
-    *("apache_beam", "ctranslate2", "datasets", "grpc", "huggingface_hub", "jax", "torch"),
+    *(
+        "apache_beam",
+        "ctranslate2",
+        "datasets",
+        "fastapi",
+        "grpc",
+        "huggingface_hub",
+        "jax",
+        "torch",
+        "uvicorn",
+    ),
     *("matplotlib", "nltk", "numpy", "sacrebleu", "sacremoses", "tensorboard", "yaml"),
 }
 LOOK_UP = f"{NAME}.registry"  # imports what registers itself, at the first look-up

@@ -32,6 +32,7 @@ LOW_TO_HIGH = (
     "reproduction",
     "distillation",
     "back_translation",
+    "server",
     "cli",
 )
 LOOK_UP = "registry"  # imports what registers itself, at the first look-up

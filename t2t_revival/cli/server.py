@@ -18,6 +18,7 @@ from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.training.run import Run
 from t2t_revival.utils.signals import terminable
@@ -191,7 +192,6 @@ def _run(
     import uvicorn
 
     from t2t_revival.server.app import create_app
-    from t2t_revival.server.batching import BatchLimits
     from t2t_revival.server.service import Limits
 
     limits = Limits(values.max_lines, max_beam_size=values.max_beam_size, timeout=values.timeout_secs)

@@ -42,7 +42,11 @@ def _labelled(label: str) -> AskedVersion:
     return AskedVersion(label=label)
 
 
-KINDS = {"": _newest, "/versions/{number}": _numbered, "/labels/{label}": _labelled}
+KINDS: dict[str, Callable[..., AskedVersion]] = {
+    "": _newest,
+    "/versions/{number}": _numbered,
+    "/labels/{label}": _labelled,
+}
 
 
 def create_app(
@@ -128,8 +132,13 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type=CONTENT_TYPE_LATEST)
 
-    answer = {"response_model": TranslateAnswer, "response_model_exclude_none": True}
-    app.add_api_route("/translate", translate, methods=["POST"], **answer)
+    app.add_api_route(
+        "/translate",
+        translate,
+        methods=["POST"],
+        response_model=TranslateAnswer,
+        response_model_exclude_none=True,
+    )
     app.add_api_route("/healthz", healthz)
     app.add_api_route("/readyz", readyz)
     app.add_api_route("/metrics", metrics, response_class=Response)

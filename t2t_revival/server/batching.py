@@ -60,7 +60,7 @@ class _Job:
         return self.columns["inputs"]
 
     def finish(self) -> None:
-        """Gives the answer when all lines have theirs."""
+        """Sets the answer if all lines have theirs."""
         if len(self.rows) < len(self.lines) or self.answer.done():
             return
         ordered = [self.rows[place] for place in range(len(self.lines))]

@@ -71,7 +71,7 @@ class Limits:
 
 
 class Service:
-    """What the routes of the application do.
+    """Work of the routes of the application.
 
     Args:
         models: by name.

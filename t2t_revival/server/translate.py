@@ -15,7 +15,7 @@ MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
 
 class Options(BaseModel):
-    """How to search; where one is given, the others are the usual ones, else all are those of the export."""
+    """Settings of the search, by default those of the export; where one is given, the others are the usual."""
 
     model_config = ConfigDict(extra="forbid")
 
