@@ -218,6 +218,7 @@ def _run(
     )
     host, port = listener.getsockname()[:2]
     address = f"http://{'localhost' if host in LOCAL else host}:{port}"
+    listener.listen()
     say(f"serving at {address}; Ctrl-C ends it")
     say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
     with suppress(KeyboardInterrupt), terminable():  # uvicorn ends in order, and then raises the signal again

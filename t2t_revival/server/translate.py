@@ -15,7 +15,7 @@ MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
 
 class Options(BaseModel):
-    """Settings of the search, by default those of the export; where one is given, the others are the usual."""
+    """Settings of the search: by default the export's; where one is given, the others are the usual ones."""
 
     model_config = ConfigDict(extra="forbid")
 
