@@ -30,6 +30,7 @@ demo: $(DEMO)/.trained
 	@echo "learning curve          $(DEMO)/model/learning_curve.png"
 	@echo "translations            $(DEMO)/test.de"
 	@echo "try it yourself         $(BIN)/t2t-decoder $(RUN) --decode_interactive"
+	@echo "or serve it             $(BIN)/pip install '.[server]' && $(BIN)/t2t-server --output_dir=$(DEMO)/model"
 
 $(DEMO)/.trained: $(VENV)/.installed
 	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200

@@ -90,7 +90,9 @@ def _serve(values: flags.FlagValues) -> None:
 def _check_flags(values: flags.FlagValues) -> None:
     """Rejects missing packages, and flags that are missing or have no effect beside others."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise T2TError(f'the package {missing[0]} is not installed: pip install "t2t_revival[server]"')
+        raise T2TError(
+            f"the package {missing[0]} is not installed: pip install fastapi uvicorn prometheus-client"
+        )
     given = [name for name in MODELS if values[name].present]
     if len(given) > 1:
         raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
