@@ -155,6 +155,8 @@ async def _show_invalid(_: Request, error: Exception) -> JSONResponse:
     """Names the first field of a request that is wrong."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"error": f"JSON Parse error: {first['ctx']['error']}"}, 400)
     where = ".".join(str(part) for part in first["loc"] if part != "body")
     return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, 400)
 

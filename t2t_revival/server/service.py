@@ -129,7 +129,9 @@ class Service:
 
     def status(self, name: str, asked: AskedVersion) -> dict[str, Any]:
         """Describes the state of a model's versions, or of one."""
-        return self.find(name).status(*asked)
+        if name not in self.models:
+            raise RequestError(f"Could not find any versions of model {name}", 404)
+        return self.models[name].status(*asked)
 
     def metadata(self, name: str, asked: AskedVersion) -> dict[str, Any]:
         """Describes the signatures of a version."""

@@ -107,6 +107,8 @@ def test_status(client):
     assert client.get("/v1/models/capitals/versions/2").json()["model_version_status"] == versions[1:]
     assert client.get("/v1/models/capitals/labels/stable").json()["model_version_status"] == versions[1:]
     assert "version 9" in error_of(client.get("/v1/models/capitals/versions/9"), 404)
+    unknown = error_of(client.get("/v1/models/other"), 404)
+    assert unknown == "Could not find any versions of model other"
 
 
 def test_metadata(client):
@@ -165,7 +167,7 @@ def test_any_content_type_is_json(client):
 
 
 def test_bodies_that_are_no_json(client):
-    assert "JSON" in error_of(client.post("/translate", content=b"{"), 400)
+    assert error_of(client.post("/translate", content=b"{"), 400).startswith("JSON Parse error: Expecting")
     assert "JSON" in error_of(client.post(PREDICT, content=b"\xff"), 400)
 
 
