@@ -98,7 +98,7 @@ setup(
             "ctranslate2>=4.8",
             "datasets>=5.2,<6",
             "fastapi>=0.115",
-            "httpx>=0.27",
+            "httpx2>=2",
             "hypothesis>=6.100",
             "mypy>=1.15",
             "pre-commit>=4.0",
