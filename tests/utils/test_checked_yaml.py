@@ -16,7 +16,7 @@ def test_a_file(tmp_path):
     ("content", "message"),
     [
         (b"a: 1\nb: {c: 1, c: 2}\n", "line 2: 'c' is given twice"),
-        (b"a: 1\n  b\n", "line 2: not valid YAML"),
+        (b"a: 1\n  b: 2\n", "line 2: not valid YAML"),
         (b"\xff", "cannot be read (it is not UTF-8)"),
         (b"a: " + b"[" * 10_000, "not valid YAML"),
     ],
