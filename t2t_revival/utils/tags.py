@@ -31,7 +31,9 @@ def known_tags(vocabularies: Vocabularies, problem: Text2TextProblem | None) -> 
 
 def check_tag(tag: str, vocabularies: Vocabularies, problem: Text2TextProblem | None) -> None:
     """Raises T2TError if lines cannot begin with a tag; "" is none."""
+    if not tag:
+        return
     known = known_tags(vocabularies, problem)
-    if tag and tag not in known:
+    if tag not in known:
         listed = ", ".join(known) or "none"
         raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {listed}")
