@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -24,6 +24,7 @@ from t2t_revival.training.run import Run
 from t2t_revival.utils.signals import terminable
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.versions import ServedModel
 
 USAGE = """
@@ -96,10 +97,10 @@ def _check_flags(values: flags.FlagValues) -> None:
     given = [name for name in MODELS if values[name].present]
     if len(given) > 1:
         raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
-    if given not in ([], ["output_dir"]) and (values.problem or values.hparams_set or values.checkpoint):
-        raise T2TError(f"--problem, --hparams_set and --checkpoint have no effect with --{given[0]}")
-    if given == ["config"] and values.servable_name:
-        raise T2TError("--servable_name has no effect with --config, which has the names")
+    if given not in ([], ["output_dir"]) and (values.hparams_set or values.checkpoint):
+        raise T2TError(f"--hparams_set and --checkpoint have no effect with --{given[0]}")
+    if given == ["config"] and (values.servable_name or values.problem):
+        raise T2TError("--servable_name and --problem have no effect with --config, which has the names")
     if values.max_queue < values.max_lines:
         raise T2TError(f"--max_queue={values.max_queue} must be at least --max_lines={values.max_lines}")
 
@@ -110,7 +111,8 @@ def _configs(values: flags.FlagValues) -> list[ModelConfig]:
         return load_config(Path(values.config).expanduser())
     if values.saved_model:
         folder = Path(values.saved_model).expanduser()
-        return [ModelConfig(check_name(values.servable_name or exported_name(folder)), saved_model=folder)]
+        name = check_name(values.servable_name or exported_name(folder))
+        return [ModelConfig(name, saved_model=folder, problem=values.problem)]
     folder, run = run_flags.open_run(values)
     return [ModelConfig(check_name(values.servable_name or run.problem), None, folder, values.checkpoint)]
 
@@ -146,17 +148,21 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> ServedModel:
     """Returns a model that is not loaded yet; that of an output_dir is exported into a temporary folder."""
+    from t2t_revival.server.inspection import Inspector
     from t2t_revival.server.versions import ServedModel
 
-    folder = config.saved_model
-    if folder is None:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
-        _export(config, folder)
-    return ServedModel(config.name, folder, config.labels, config.keep, say)
+    if config.saved_model:
+        problem = problem_flags.text_problem(values, config.problem) if config.problem else None
+        return ServedModel(config.name, config.saved_model, config.labels, config.keep, say, problem)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
+    translator = _export(config, folder)
+    assert config.output_dir
+    inspector = Inspector(translator, config.output_dir)
+    return ServedModel(config.name, folder, say=say, problem=translator.problem, inspector=inspector)
 
 
-def _export(config: ModelConfig, folder: Path) -> None:
-    """Exports the checkpoint of an output_dir; the version is its step."""
+def _export(config: ModelConfig, folder: Path) -> Translator:
+    """Exports the checkpoint of an output_dir and returns its model; the version is its step."""
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.serving.export import export
 
@@ -169,6 +175,7 @@ def _export(config: ModelConfig, folder: Path) -> None:
     assert translator.checkpoint
     say(f"{config.name}: {translator.checkpoint.path}")
     export(translator, folder, config.name).rename(folder / str(translator.checkpoint.step))
+    return translator
 
 
 async def _load(models: list[ServedModel]) -> None:

@@ -1,4 +1,4 @@
-"""The web application: TensorFlow Serving's REST API, `/translate`, health and metrics.
+"""The web application: TensorFlow Serving's REST API, `/translate`, the page, health and metrics.
 
 Annotations are not postponed here: FastAPI reads them, and some are those of one route.
 """
@@ -17,6 +17,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import BatchLimits
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelInfo
+from t2t_revival.server.page import add_page
 from t2t_revival.server.predict import RequestError
 from t2t_revival.server.protection import Protection
 from t2t_revival.server.service import AskedVersion, Limits, Service, failure
@@ -78,6 +80,7 @@ def create_app(
     for kind, version_of in KINDS.items():
         _add_model_routes(app, service, "/v1/models/{name}" + kind, version_of)
     _add_other_routes(app, service)
+    add_page(app)
     for kind_of_error, handler in (
         (RequestError, _show_error),
         (T2TError, _show_error),
@@ -116,10 +119,19 @@ def _add_model_routes(
 
 
 def _add_other_routes(app: FastAPI, service: Service) -> None:
-    """Adds /translate, health and metrics."""
+    """Adds /translate, what the page asks for, health and metrics."""
 
     async def translate(request: Request, asked: TranslateRequest) -> Any:
         return await service.translate(request, asked)
+
+    async def explain(request: Request, asked: ExplainRequest) -> Any:
+        return await service.explain(request, asked)
+
+    async def attention(request: Request, asked: ExplainRequest) -> Any:
+        return await service.attention(request, asked)
+
+    async def models() -> Any:
+        return service.describe()
 
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
@@ -139,6 +151,9 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
         response_model=TranslateAnswer,
         response_model_exclude_none=True,
     )
+    app.add_api_route("/explain", explain, methods=["POST"], response_model=ExplainAnswer)
+    app.add_api_route("/attention", attention, methods=["POST"])
+    app.add_api_route("/models", models, response_model=dict[str, list[ModelInfo]])
     app.add_api_route("/healthz", healthz)
     app.add_api_route("/readyz", readyz)
     app.add_api_route("/metrics", metrics, response_class=Response)

@@ -14,7 +14,15 @@ from t2t_revival.utils.checked_yaml import check_keys
 
 MODEL_NAME = re.compile(r"\w[\w.-]*")
 NAME_IN_CONFIG = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)  # as t2t-exporter writes models.config
-KEYS = {"name": str, "saved_model": str, "output_dir": str, "checkpoint": str, "keep": int, "labels": dict}
+KEYS = {
+    "name": str,
+    "saved_model": str,
+    "output_dir": str,
+    "checkpoint": str,
+    "problem": str,
+    "keep": int,
+    "labels": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class ModelConfig:
         checkpoint: which; see `select_checkpoint`.
         keep: number of the newest versions that are served.
         labels: versions by label.
+        problem: name of the problem of a saved_model, whose lines and outputs it converts.
     """
 
     name: str
@@ -36,6 +45,7 @@ class ModelConfig:
     checkpoint: str | None = None
     keep: int = 1
     labels: Mapping[str, int] = field(default_factory=dict)
+    problem: str | None = None
 
 
 def load_config(path: Path) -> list[ModelConfig]:
@@ -86,6 +96,8 @@ def _model(where: str, entry: Any, folder: Path) -> ModelConfig:
         raise T2TError(f"{where}: checkpoint is for an output_dir")
     if "output_dir" in paths and ("keep" in entry or "labels" in entry):
         raise T2TError(f"{where}: keep and labels are for a saved_model: an output_dir has one version")
+    if "problem" in entry and "saved_model" not in paths:
+        raise T2TError(f"{where}: problem is for a saved_model: an output_dir names its own")
     if entry.get("keep", 1) < 1:
         raise T2TError(f"{where}: keep={entry['keep']} must be at least 1")
     labels = entry.get("labels", {})
@@ -95,7 +107,12 @@ def _model(where: str, entry: Any, folder: Path) -> ModelConfig:
         raise T2TError(f"{where}: name is missing")
     name = check_name(entry["name"])
     return ModelConfig(
-        name, **paths, checkpoint=entry.get("checkpoint"), keep=entry.get("keep", 1), labels=labels
+        name,
+        **paths,
+        checkpoint=entry.get("checkpoint"),
+        keep=entry.get("keep", 1),
+        labels=labels,
+        problem=entry.get("problem"),
     )
 
 

@@ -8,6 +8,8 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
+from t2t_revival.server.page import FILES, content_policy
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -16,16 +18,13 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 JSON = {b"content-type": b"application/json"}  # whatever a client calls its body, as curl -d does
 CLOSE = {"Connection": "close"}
 BODY_SECS = 15  # for the next part of a body
-OPEN_PATHS = ("/healthz", "/readyz")  # need no key: probes have none
+OPEN_PATHS = ("/healthz", "/readyz", *FILES)  # need no key: probes and a page that asks for one have none
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    ),
+    (b"content-security-policy", content_policy().encode()),
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ from google.protobuf.json_format import MessageToDict
 
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFullError
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, translations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CLIENT_GONE = 499  # as web servers log it; nobody sees it
+MAX_INSPECTIONS = 32  # requests for explanations that wait or are answered
 STREAM_LINES, STREAM_CHUNKS = 64, 3  # of a streamed request, three chunks of 64 lines are in the queue
 
 
@@ -83,6 +86,7 @@ class Service:
         self.models, self.limits = models, limits
         self.metrics = Metrics()
         self.batcher = Batcher(batch_limits, self.metrics)
+        self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -93,6 +97,7 @@ class Service:
             for watch in watches:
                 watch.cancel()
             await asyncio.gather(*watches, return_exceptions=True)
+            self._inspecting.shutdown(wait=False, cancel_futures=True)
 
     def _is_used(self, model: FolderModel) -> bool:
         return self.batcher.requests(model) > 0
@@ -150,14 +155,47 @@ class Service:
             has_tags = "tag" in model.signature_defs[WITH_OPTIONS].inputs
             if asked.options and asked.options.tag and not has_tags:
                 raise RequestError(f"{served.name} has no tags: leave tag out")
-            lines = asked.lines
+            lines = asked.lines(served.problem)
             signature, columns = asked.call(lines, has_tags)
             self.limits.check(columns, asked.stream)
             if asked.stream:
-                chunks = self._stream(served.name, model, asked, has_tags)
+                chunks = self._stream(served, model, asked, lines, has_tags)
                 return StreamingResponse(chunks, media_type="application/x-ndjson")
             found = await self._answer(request, self._translate(served.name, model, signature, columns))
-            return TranslateAnswer(model=served.name, version=number, translations=[*translations(found)])
+            finished = [*translations(lines, found, served.problem)]
+            return TranslateAnswer(model=served.name, version=number, translations=finished)
+
+    async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
+        """Explains an output, word by word."""
+        return await self._inspect(request, asked, Inspector.explain)
+
+    async def attention(self, request: Request, asked: ExplainRequest) -> dict[str, str]:
+        """Draws the attention of a model, as a page."""
+        return {"page": await self._inspect(request, asked, Inspector.attention_page)}
+
+    async def _inspect(
+        self, request: Request, asked: ExplainRequest, method: Callable[[Inspector, ExplainRequest], Result]
+    ) -> Result:
+        """Calls a method of a model's inspector, one at a time."""
+        served = self.find(asked.model)
+        with self._measured(served.name, "explain"):
+            if served.inspector is None:
+                raise RequestError(f"{served.name} is an exported model: only an output_dir can be explained")
+            self.limits.check({"inputs": [asked.text, asked.output or asked.prefix]})
+            if self._inspections >= MAX_INSPECTIONS:
+                raise QueueFullError(f"{MAX_INSPECTIONS} requests for explanations wait: try again later")
+            loop = asyncio.get_running_loop()
+            self._inspections += 1
+            try:
+                work = loop.run_in_executor(self._inspecting, method, served.inspector, asked)
+                return await self._answer(request, work)
+            finally:
+                self._inspections -= 1
+
+    def describe(self) -> dict[str, list[ModelInfo]]:
+        """Describes the models that answer."""
+        ready = [model for model in self.models.values() if model.is_ready]
+        return {"models": [ModelInfo.of(model, self.limits.max_beam_size) for model in ready]}
 
     async def _translate(
         self, name: str, model: FolderModel, signature: str, columns: Mapping[str, Sequence[Any]]
@@ -167,14 +205,17 @@ class Service:
         return found
 
     async def _stream(
-        self, name: str, model: FolderModel, asked: TranslateRequest, has_tags: bool
+        self,
+        served: ServedModel,
+        model: FolderModel,
+        asked: TranslateRequest,
+        lines: Sequence[str],
+        has_tags: bool,
     ) -> AsyncIterator[str]:
         """Yields a line of JSON for each line of the request; after an error, a last one with it."""
-        lines = asked.lines
-        calls = [
-            asked.call(lines[start : start + STREAM_LINES], has_tags)
-            for start in range(0, len(lines), STREAM_LINES)
-        ]
+        name = served.name
+        chunks = [lines[start : start + STREAM_LINES] for start in range(0, len(lines), STREAM_LINES)]
+        calls = [asked.call(chunk, has_tags) for chunk in chunks]
         tasks: list[asyncio.Task[Columns]] = []
         with self._measured(name, "stream"):
             try:
@@ -182,7 +223,7 @@ class Service:
                     for call in calls[len(tasks) : place + STREAM_CHUNKS]:
                         tasks.append(asyncio.create_task(self._translate(name, model, *call)))
                     found = await asyncio.wait_for(tasks[place], self.limits.timeout)
-                    for translation in translations(found):
+                    for translation in translations(chunks[place], found, served.problem):
                         yield translation.model_dump_json(exclude_none=True) + "\n"
             except (T2TError, asyncio.TimeoutError) as error:
                 yield json.dumps({"error": failure(error)[1]}) + "\n"
@@ -190,9 +231,9 @@ class Service:
                 for task in tasks:
                     task.cancel()
 
-    async def _answer(self, request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    async def _answer(self, request: Request, work: Awaitable[Result]) -> Result:
         """Returns the result of a request's work; drops it at the deadline, or if the client is gone."""
-        task = asyncio.create_task(work)
+        task = asyncio.ensure_future(work)
         gone = asyncio.create_task(_disconnected(request))
         try:
             await asyncio.wait({task, gone}, timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, DecodeHParams
 from t2t_revival.server.batching import Columns
 from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.text_problems import Text2TextProblem
 
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
@@ -41,11 +44,11 @@ class TranslateRequest(BaseModel):
     options: Options | None = None
     stream: Annotated[bool, Field(description="Whether to answer line by line, as NDJSON.")] = False
 
-    @property
-    def lines(self) -> list[str]:
-        """The texts, in UTF-8: what has none becomes a question mark."""
+    def lines(self, problem: Text2TextProblem | None = None) -> list[str]:
+        """Returns the model's inputs, in UTF-8: what has none becomes a question mark."""
         texts = [self.text] if isinstance(self.text, str) else self.text
-        return [text.encode("utf-8", "replace").decode() for text in texts]
+        texts = [text.encode("utf-8", "replace").decode() for text in texts]
+        return [problem.preprocess(text, tokenized=False) for text in texts] if problem else texts
 
     def call(self, lines: Sequence[str], has_tags: bool) -> tuple[str, dict[str, list[Any]]]:
         """Returns the signature and its inputs for some of the lines."""
@@ -75,13 +78,19 @@ class TranslateAnswer(BaseModel):
     translations: list[Translation]
 
 
-def translations(found: Columns) -> Iterator[Translation]:
-    """Yields the translation of each line."""
-    for texts, scores in zip(found["outputs"], found["scores"], strict=True):
+def translations(
+    lines: Sequence[str], found: Columns, problem: Text2TextProblem | None = None
+) -> Iterator[Translation]:
+    """Yields the translation of each line; of a parser, trees over the line's words."""
+    for line, texts, scores in zip(lines, found["outputs"], found["scores"], strict=True):
         outputs = [
-            Output(text=text.decode("utf-8", "replace"), score=round(score, 6))
+            Output(text=_finished(line, text.decode("utf-8", "replace"), problem), score=round(score, 6))
             for text, score in zip(texts, scores, strict=True)
             if score > NO_OUTPUT
         ]
         best = outputs[0] if outputs else Output(text="", score=NO_OUTPUT)
         yield Translation(text=best.text, score=best.score, nbest=outputs if len(texts) > 1 else None)
+
+
+def _finished(line: str, output: str, problem: Text2TextProblem | None) -> str:
+    return problem.postprocess(line, output).text if problem and line.strip() else output

@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from t2t_revival.server.predict import RequestError
 from t2t_revival.serving.client import DEFAULT
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.server.inspection import Inspector
 
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
@@ -50,6 +55,8 @@ class ServedModel:
         labels: versions by label, such as "stable".
         keep: number of the newest versions that are served.
         say: called with a line for people when a version is loaded, refused or dropped.
+        problem: converts lines to inputs and outputs to texts, of /translate. `None` leaves them as they are.
+        inspector: explains outputs; `None` of a model whose training is not here.
         versions: all that were found, by number.
     """
 
@@ -58,6 +65,8 @@ class ServedModel:
     labels: Mapping[str, int] = field(default_factory=dict)
     keep: int = 1
     say: Callable[[str], None] = print
+    problem: Text2TextProblem | None = None
+    inspector: Inspector | None = None
     versions: dict[int, Version] = field(default_factory=dict)
     _refused: dict[int, float] = field(default_factory=dict)  # time of change of each that is damaged
 

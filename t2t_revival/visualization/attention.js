@@ -207,6 +207,7 @@ function fromHash() {
 
 /** Stores the selection in the address, delayed, since browsers limit how often an address may change. */
 function updateHash() {
+  if (location.protocol === "about:") return; // in a frame of t2t-server's page, which has no address
   clearTimeout(timer);
   timer = setTimeout(() => history.replaceState(null, "", toHash()), 150);
 }

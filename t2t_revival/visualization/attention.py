@@ -127,9 +127,7 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     """
     if not line.strip():
         raise T2TError("the input is empty: give a sentence")
-    kind = translator.model.hparams.decoder_self_attention
-    if kind != "attention":
-        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
+    check_has_attention(translator)
     source = translator.encode(line)
     _check_length("input", source, min(MAX_TOKENS, translator.max_length))
     if target is None:
@@ -138,7 +136,7 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     else:
         targets = translator.encode(target, is_output=True)
         _check_length("target", targets, min(MAX_TOKENS, translator.max_length))
-    by_kind = translator.model.attention_weights({"inputs": _row(source), "targets": _row(targets)})
+    by_kind = translator.model.attention_weights({"inputs": row(source), "targets": row(targets)})
     arrays = [np.asarray(batch)[0] for batch in by_kind]  # each [layers, heads, query, memory]
     if not targets or not all(np.isfinite(weights).all() for weights in arrays):
         raise T2TError("the model's weights contain NaN: use an earlier checkpoint")
@@ -148,6 +146,13 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     kinds = (_with_labels(kind, *side, w) for kind, side, w in zip(KINDS, sides, arrays, strict=True))
     texts = vocabularies.inputs.decode(source), vocabularies.targets.decode(targets)
     return Attention(*texts, tuple(kinds))
+
+
+def check_has_attention(translator: Translator) -> None:
+    """Raises T2TError if the decoder has no self-attention."""
+    kind = translator.model.hparams.decoder_self_attention
+    if kind != "attention":
+        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
 
 
 def labels(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:
@@ -161,7 +166,7 @@ def _with_labels(kind: str, queries: list[str], memory: list[str], weights: np.n
     return AttentionWeights(kind, queries, memory, layers, heads, weights)
 
 
-def _row(ids: list[int]) -> np.ndarray:
+def row(ids: list[int]) -> np.ndarray:
     """Returns a batch of one sentence, int32 [1, length]."""
     return np.array([ids or [EOS]], np.int32)
 

@@ -36,17 +36,20 @@ def page(attention: Attention, about: str) -> str:
 
     Weights are rounded to multiples of 1/255; `about` is one line that names the model.
     """
-    style, script = (
-        FOLDER.joinpath(f"attention.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
-    )
-    return Template(FOLDER.joinpath("attention.html").read_text(encoding="utf-8")).substitute(
+    style_hash, script_hash = hashes()
+    return Template(_file("html")).substitute(
         about=html.escape(about),
         data=_as_script(data(attention)),
-        script=script,
-        script_hash=_hash(script),
-        style=style,
-        style_hash=_hash(style),
+        script=_file("js"),
+        script_hash=script_hash,
+        style=_file("css"),
+        style_hash=style_hash,
     )
+
+
+def hashes() -> tuple[str, str]:
+    """Returns the hashes that name the page's style and script in a content security policy."""
+    return _hash(_file("css")), _hash(_file("js"))
 
 
 def data(attention: Attention) -> dict[str, Any]:
@@ -80,6 +83,9 @@ def _as_script(value: Any) -> str:
     return json.dumps(value).replace("<", "\\u003c")
 
 
+def _file(kind: str) -> str:
+    return FOLDER.joinpath(f"attention.{kind}").read_text(encoding="utf-8")
+
+
 def _hash(text: str) -> str:
-    """Returns the hash that names a script or style in a content security policy."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -136,11 +136,11 @@ def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> 
     )
 
 
-def text_problem(values: flags.FlagValues) -> Text2TextProblem:
-    """Returns the text-to-text problem that `--problem` names, for a command that reads none of its data."""
+def text_problem(values: flags.FlagValues, name: str | None = None) -> Text2TextProblem:
+    """Returns the text-to-text problem of a name, by default `--problem`, without any of its data."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    name = t2t_names.registered_name(values.problem, registry.list_problems())
+    name = t2t_names.registered_name(name or values.problem, registry.list_problems())
     return require_text(registry.problem(name))
 
 

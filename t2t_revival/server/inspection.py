@@ -1,0 +1,200 @@
+"""`Inspector`: what a server knows of a model that it serves from its training's folder."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from t2t_revival.serving.client import WITH_OPTIONS
+from t2t_revival.training.curve_files import DEV, best_row, read_curve
+from t2t_revival.training.run import Run
+from t2t_revival.utils.tags import check_tag, known_tags, tagged
+from t2t_revival.visualization.attention import compute_attention
+from t2t_revival.visualization.attention_page import page
+from t2t_revival.visualization.explanation import Explanation, Span, explain
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.server.versions import ServedModel
+
+SCORES = {"bleu": "BLEU", "f1": "F1"}
+MAX_POINTS = 300  # of a curve
+
+
+class ExplainRequest(BaseModel):
+    """A line, and an output of it or its beginning; without either, the best output is decoded."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    model: Annotated[str | None, Field(description="Needed where the server has several.")] = None
+    output: Annotated[str | None, Field(description="As /translate returned it.")] = None
+    prefix: Annotated[str, Field(description="Beginning of the output that is decoded.")] = ""
+    tag: str = ""
+
+
+class Place(BaseModel):
+    """A word by its first character and the one after its last."""
+
+    start: int
+    end: int
+
+
+class Alternative(BaseModel):
+    """A token that could have begun a word."""
+
+    text: str
+    probability: float
+
+
+class OutputWord(Place):
+    """A word of an output, with the attention to each word of the text."""
+
+    probability: float
+    alternatives: list[Alternative]
+    attention: list[float]
+
+
+class ExplainAnswer(BaseModel):
+    """Words of a text and of an output; places count characters (Unicode code points)."""
+
+    text: str
+    words: list[Place]
+    output: str
+    output_words: list[OutputWord]
+
+    @classmethod
+    def of(cls, found: Explanation) -> ExplainAnswer:
+        """Formats an explanation; probabilities and weights have 4 digits."""
+        words = [
+            OutputWord(
+                **_place(word.span),
+                probability=round(math.exp(word.log_prob), 4),
+                alternatives=[
+                    Alternative(text=text, probability=round(p, 4)) for text, p in word.alternatives
+                ],
+                attention=[round(weight, 4) for weight in word.attention],
+            )
+            for word in found.words
+        ]
+        source_words = [Place(**_place(span)) for span in found.source_words]
+        return cls(text=found.source, words=source_words, output=found.output, output_words=words)
+
+
+class Score(BaseModel):
+    """The best score on dev."""
+
+    name: str
+    value: float
+    step: int
+
+
+class Training(BaseModel):
+    """A model's training; curves are of dev, as pairs of target tokens and a value."""
+
+    problem: str
+    hparams_set: str
+    step: int
+    parameters: int
+    score: Score | None
+    curves: dict[str, list[tuple[float, float]]]
+
+
+class ModelInfo(BaseModel):
+    """A model that answers.
+
+    `has_tags` tells whether texts may begin with a tag, `tags` which, where they are known; `trees` whether
+    outputs are trees, and `explains` whether /explain and /attention know the model.
+    """
+
+    name: str
+    version: int
+    has_tags: bool
+    tags: list[str]
+    trees: bool
+    explains: bool
+    max_beam_size: int
+    training: Training | None
+
+    @classmethod
+    def of(cls, served: ServedModel, max_beam_size: int) -> ModelInfo:
+        """Describes the newest version."""
+        version, model = served.find()
+        inspector = served.inspector
+        return cls(
+            name=served.name,
+            version=version,
+            has_tags="tag" in model.signature_defs[WITH_OPTIONS].inputs,
+            tags=inspector.tags if inspector else [],
+            trees=served.problem is not None and not served.problem.targets_are_text,
+            explains=inspector is not None and inspector.explains,
+            max_beam_size=max_beam_size,
+            training=inspector.training if inspector else None,
+        )
+
+
+class Inspector:
+    """Explains outputs of a model, draws its attention and describes its training.
+
+    Args:
+        translator: the model, which stays in memory beside its export.
+        output_dir: the training's folder.
+    """
+
+    def __init__(self, translator: Translator, output_dir: Path) -> None:
+        self._translator, self._output_dir = translator, output_dir
+        self._run = Run.load(output_dir)
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags that a text may have."""
+        return known_tags(self._translator.vocabularies, self._translator.problem)
+
+    @property
+    def explains(self) -> bool:
+        """Whether the model has the attention that explanations show."""
+        return self._translator.model.hparams.decoder_self_attention == "attention"
+
+    def explain(self, asked: ExplainRequest) -> ExplainAnswer:
+        """Explains an output; see `explain` for errors."""
+        return ExplainAnswer.of(explain(self._translator, self._tagged(asked), asked.output, asked.prefix))
+
+    def attention_page(self, asked: ExplainRequest) -> str:
+        """Returns the page of t2t-attention for an output in the model's form."""
+        problem, output = self._translator.problem, asked.output
+        target = problem.encode_target(output) if problem and output is not None else output
+        title = f"{self._run.problem}, {self._run.hparams_set}, step {self.training.step:,}"
+        return page(compute_attention(self._translator, self._tagged(asked), target), title)
+
+    @cached_property
+    def training(self) -> Training:
+        """The training, as its folder describes it when first asked."""
+        assert self._translator.checkpoint
+        rows = read_curve(self._output_dir, DEV)
+        metric = next((name for name in SCORES if any(name in row for row in rows)), "")
+        best = best_row(self._output_dir, metric) if metric else None
+        return Training(
+            problem=self._run.problem,
+            hparams_set=self._run.hparams_set,
+            step=self._translator.checkpoint.step,
+            parameters=self._translator.model.count_params(),
+            score=Score(name=SCORES[metric], value=best[metric], step=int(best["step"])) if best else None,
+            curves={"loss": _curve(rows, "loss"), "score": _curve(rows, metric)},
+        )
+
+    def _tagged(self, asked: ExplainRequest) -> str:
+        check_tag(asked.tag, self._translator.vocabularies, self._translator.problem)
+        return tagged([asked.text], asked.tag)[0]
+
+
+def _place(span: Span) -> dict[str, int]:
+    return {"start": span.start, "end": span.end}
+
+
+def _curve(rows: list[dict[str, float]], column: str) -> list[tuple[float, float]]:
+    points = [(row["target_tokens"], row[column]) for row in rows if math.isfinite(row.get(column, math.nan))]
+    return points[:: max(1, math.ceil(len(points) / MAX_POINTS))]

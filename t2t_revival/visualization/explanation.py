@@ -1,0 +1,162 @@
+"""Words of an output: how likely each is, what else stood to choose, and the source words it attends to."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.errors import T2TError
+from t2t_revival.visualization.attention import check_has_attention, labels, row
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.translator import Translator
+
+MAX_TOKENS = 256  # of a source or an output
+ALTERNATIVES = 5
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese. Their pieces count as words.
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+
+
+class Span(NamedTuple):
+    """A word of a text by its first character and the one after its last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of an output.
+
+    Attributes:
+        span: its place in the output.
+        log_prob: sum of the log-probabilities of its tokens.
+        alternatives: the most probable tokens where its first token stands, as text, with probabilities.
+        attention: weight of each source word, mean of its tokens, of all layers and all heads; the weights
+            sum to at most 1, since the end of the source has the rest.
+    """
+
+    span: Span
+    log_prob: float
+    alternatives: list[tuple[str, float]]
+    attention: list[float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Words of a source and of an output.
+
+    Attributes:
+        source: the source as the model reads it.
+        source_words: its words.
+        output: the output.
+        words: its words.
+        end: log-probability of its end.
+    """
+
+    source: str
+    source_words: list[Span]
+    output: str
+    words: list[Word]
+    end: float
+
+
+def explain(translator: Translator, line: str, output: str | None = None, prefix: str = "") -> Explanation:
+    """Explains an output by one pass of the model, teacher-forced.
+
+    Args:
+        translator: the model, its vocabularies and its decoding options.
+        line: the source.
+        output: the output, as `Translator.translate` returns it. `None` decodes the best one.
+        prefix: beginning of the output to be decoded; see `Translator.nbest`.
+
+    Raises:
+        T2TError: source or output is empty or has more than `MAX_TOKENS` tokens; the output is no tree of a
+            parser; the decoder has no self-attention; or the model's weights contain NaN.
+    """
+    check_has_attention(translator)
+    if not line.strip():
+        raise T2TError("the source is empty: give a sentence")
+    source = translator.encode(line)
+    _check_length("source", source, min(MAX_TOKENS, translator.max_length))
+    if output is None:
+        output = translator.nbest([line], n=1, prefixes=[prefix] if prefix else None)[0][0].text
+    problem, vocabularies = translator.problem, translator.vocabularies
+    target = translator.encode(problem.encode_target(output) if problem else output, is_output=True)
+    _check_length("output", target, MAX_TOKENS)
+    log_probs, attention = _pass(translator, source, target)
+    source_text, source_tokens, source_words = _words(vocabularies.inputs, source[:-1])
+    text, tokens, words = _words(vocabularies.targets, target[:-1])
+    members = [[n for n, word in enumerate(tokens) if word == place] for place in range(len(words))]
+    by_word = np.zeros((len(target), len(source_words)))
+    for place, word in enumerate(source_tokens):
+        by_word[:, word] += attention[:, place]
+    found = [
+        Word(
+            span,
+            float(log_probs[at, [target[n] for n in at]].sum()),
+            _alternatives(vocabularies.targets, log_probs[at[0]]),
+            by_word[at].mean(0).tolist(),
+        )
+        for span, at in zip(words, members, strict=True)
+    ]
+    return Explanation(source_text, source_words, text, found, float(log_probs[-1, EOS]))
+
+
+def _pass(translator: Translator, source: list[int], target: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns log-probabilities, [target, vocabulary], and the mean cross-attention, [target, source]."""
+    model, source_ids, target_ids = translator.model, row(source), row(target)
+    encoded = model.encode(source_ids)
+    hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
+    logits = np.asarray(model.softmax_embedding(hidden, reverse=True), np.float32)[0]
+    attention = np.asarray(weights[-1], np.float32)[0]  # [layers, heads, target, source]
+    if not np.isfinite(logits).all():
+        raise T2TError("the model's weights contain NaN: use an earlier checkpoint")
+    return log_softmax(logits, axis=-1), attention.mean((0, 1))
+
+
+def _words(vocabulary: TextEncoder, ids: Sequence[int]) -> tuple[str, list[int], list[Span]]:
+    """Returns the text of ids, the number of the word that each id is part of, and the words.
+
+    An id belongs to the word in which its text ends; one without text of its own, to the next word. Words
+    that one id stands for are one.
+    """
+    text = vocabulary.decode(ids)
+    if not text.strip():
+        raise T2TError("the source or the output is empty: there is nothing to explain")
+    ends = [min(len(vocabulary.decode(ids[: n + 1])), len(text)) for n in range(len(ids))]
+    bounds = np.maximum.accumulate([0, *ends]).tolist()
+    pieces = [Span(*pair) for pair in pairwise(bounds)]
+    words = [piece for piece in pieces if piece.end > piece.start]
+    if not UNSPACED.search(text):
+        words = [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)]
+    last_characters = [max(piece.end - 1, piece.start) for piece in pieces]
+    ends_of_words = [word.end for word in words]
+    found = [min(bisect_right(ends_of_words, at), len(words) - 1) for at in last_characters]
+    named = sorted(set(found))
+    firsts = [0, *(number + 1 for number in named[:-1])]
+    merged = [Span(words[first].start, words[last].end) for first, last in zip(firsts, named, strict=True)]
+    return text, [named.index(number) for number in found], merged
+
+
+def _alternatives(vocabulary: TextEncoder, log_probs: np.ndarray) -> list[tuple[str, float]]:
+    best = np.argsort(-log_probs, kind="stable")[:ALTERNATIVES].tolist()
+    names = labels(vocabulary, best)
+    texts = [vocabulary.decode([token]).strip() or name for token, name in zip(best, names, strict=True)]
+    return [(text, float(np.exp(log_probs[token]))) for text, token in zip(texts, best, strict=True)]
+
+
+def _check_length(side: str, ids: list[int], limit: int) -> None:
+    if len(ids) > limit:
+        raise T2TError(f"the {side} has {len(ids)} tokens, the limit is {limit}: give a shorter sentence")
