@@ -99,8 +99,9 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
     if given not in ([], ["output_dir"]) and (values.hparams_set or values.checkpoint):
         raise T2TError(f"--hparams_set and --checkpoint have no effect with --{given[0]}")
-    if given == ["config"] and (values.servable_name or values.problem):
-        raise T2TError("--servable_name and --problem have no effect with --config, which has the names")
+    for name in ("servable_name", "problem"):
+        if given == ["config"] and values[name].value:
+            raise T2TError(f"--{name} has no effect with --config, whose models have their own")
     if values.max_queue < values.max_lines:
         raise T2TError(f"--max_queue={values.max_queue} must be at least --max_lines={values.max_lines}")
 

@@ -1,4 +1,4 @@
-"""`Inspector`: what a server knows of a model that it serves from its training's folder."""
+"""`Inspector`: explains outputs of a model that is served from its training's folder, and describes it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Inspector:
 
     @property
     def explains(self) -> bool:
-        """Whether the model has the attention that explanations show."""
+        """True if the model has the attention that explanations show."""
         return self._translator.model.hparams.decoder_self_attention == "attention"
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:

@@ -167,14 +167,16 @@ class Service:
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""
-        return await self._inspect(request, asked, Inspector.explain)
+        return await self._inspect(request, asked, lambda inspector: inspector.explain(asked))
 
     async def attention(self, request: Request, asked: ExplainRequest) -> dict[str, str]:
         """Draws the attention of a model, as a page."""
-        return {"page": await self._inspect(request, asked, Inspector.attention_page)}
+        return {
+            "page": await self._inspect(request, asked, lambda inspector: inspector.attention_page(asked))
+        }
 
     async def _inspect(
-        self, request: Request, asked: ExplainRequest, method: Callable[[Inspector, ExplainRequest], Result]
+        self, request: Request, asked: ExplainRequest, method: Callable[[Inspector], Result]
     ) -> Result:
         """Calls a method of a model's inspector, one at a time."""
         served = self.find(asked.model)
@@ -187,7 +189,7 @@ class Service:
             loop = asyncio.get_running_loop()
             self._inspections += 1
             try:
-                work = loop.run_in_executor(self._inspecting, method, served.inspector, asked)
+                work = loop.run_in_executor(self._inspecting, method, served.inspector)
                 return await self._answer(request, work)
             finally:
                 self._inspections -= 1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 256  # of a source or an output
 ALTERNATIVES = 5
+SPACE = "\u2581"  # SentencePiece's piece of a space alone
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese. Their pieces count as words.
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
@@ -129,25 +130,42 @@ def _pass(translator: Translator, source: list[int], target: list[int]) -> tuple
 def _words(vocabulary: TextEncoder, ids: Sequence[int]) -> tuple[str, list[int], list[Span]]:
     """Returns the text of ids, the number of the word that each id is part of, and the words.
 
-    An id belongs to the word in which its text ends; one without text of its own, to the next word. Words
-    that one id stands for are one.
+    An id belongs to the word in which its text ends; one without text of its own to the word before, or, as
+    SentencePiece's mark of a space, to the next. Words that one id stands for are one.
     """
     text = vocabulary.decode(ids)
     if not text.strip():
         raise T2TError("the source or the output is empty: there is nothing to explain")
-    ends = [min(len(vocabulary.decode(ids[: n + 1])), len(text)) for n in range(len(ids))]
+    ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
     bounds = np.maximum.accumulate([0, *ends]).tolist()
-    pieces = [Span(*pair) for pair in pairwise(bounds)]
-    words = [piece for piece in pieces if piece.end > piece.start]
-    if not UNSPACED.search(text):
+    if UNSPACED.search(text):
+        words = [_stripped(text, *piece) for piece in pairwise(bounds) if text[slice(*piece)].strip()]
+    else:
         words = [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)]
-    last_characters = [max(piece.end - 1, piece.start) for piece in pieces]
     ends_of_words = [word.end for word in words]
-    found = [min(bisect_right(ends_of_words, at), len(words) - 1) for at in last_characters]
+    opens_word = [vocabulary.pieces[token] == SPACE for token in ids]
+    last = [
+        end if opens else len(text[:end].rstrip()) - 1
+        for end, opens in zip(bounds[1:], opens_word, strict=True)
+    ]
+    found = [min(bisect_right(ends_of_words, max(character, 0)), len(words) - 1) for character in last]
+    found = np.maximum.accumulate(found).tolist()
     named = sorted(set(found))
     firsts = [0, *(number + 1 for number in named[:-1])]
     merged = [Span(words[first].start, words[last].end) for first, last in zip(firsts, named, strict=True)]
     return text, [named.index(number) for number in found], merged
+
+
+def _common_length(one: str, other: str) -> int:
+    """Returns the number of characters in which two texts begin alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    """Returns the span without the whitespace at its ends."""
+    inside = text[start:end]
+    return Span(end - len(inside.lstrip()), start + len(inside.rstrip()))
 
 
 def _alternatives(vocabulary: TextEncoder, log_probs: np.ndarray) -> list[tuple[str, float]]:

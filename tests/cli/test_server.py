@@ -183,6 +183,8 @@ def test_a_port_that_is_taken(tmp_path, capsys):
         (["--saved_model=x", "--config=y"], "--saved_model and --config cannot be combined"),
         (["--saved_model=x", "--checkpoint=best"], "have no effect with --saved_model"),
         (["--config=x", "--servable_name=y"], "--servable_name has no effect with --config"),
+        (["--config=x", "--problem=parse_wsj"], "--problem has no effect with --config"),
+        (["--saved_model=x", "--problem=parse_wjs"], "parse_wsj"),
         (["--saved_model=x", "--servable_name=a/b"], "'a/b' is not a valid name of a model"),
         (["--saved_model=x", "--max_queue=5"], "--max_queue=5 must be at least --max_lines=1024"),
         ([], "--problem is missing; give it with --hparams_set, or give --output_dir"),

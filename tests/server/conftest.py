@@ -1,12 +1,15 @@
 """An exported model that needs no weights: it writes in capital letters."""
 
+import re
 import threading
 
 import pytest
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from t2t_revival.errors import T2TError
+from t2t_revival.server.inspection import Alternative, ExplainAnswer, OutputWord, Place, Score, Training
 from t2t_revival.serving.client import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS
+from t2t_revival.visualization.attention_page import page
 
 NUMBERS = {"float32": 1, "int32": 3, "string": 7}  # of `DataType`
 
@@ -54,3 +57,59 @@ class CapitalLetters:
 @pytest.fixture
 def capitals():
     return CapitalLetters()
+
+
+class Parser(CapitalLetters):
+    """Returns, for a sentence of n words, the model's form of a tree of them all."""
+
+    def predict(self, signature, inputs):
+        trees = [f"(S {'XX ' * len(line.split())})S".encode() for line in inputs["inputs"]]
+        return {"outputs": [[tree] for tree in trees], "scores": [[-0.5] for _ in trees]}
+
+
+class CapitalsInspector:
+    """Explains capital letters: each word is attended to by its own, and the third is unlikely.
+
+    Attributes:
+        asked: the requests.
+    """
+
+    tags, explains = (), True
+    training = Training(
+        problem="translate_capitals",
+        hparams_set="tiny",
+        step=2000,
+        parameters=1234,
+        score=Score(name="BLEU", value=31.25, step=1500),
+        curves={"loss": [(1e6, 4.5), (2e6, 2.5)], "score": [(1e6, 11.0), (2e6, 31.25)]},
+    )
+
+    def __init__(self, attention=None):
+        self.asked, self._attention = [], attention
+
+    def explain(self, asked):
+        self.asked.append(asked)
+        if "unexplained" in asked.text:
+            raise T2TError("nothing to explain")
+        output = asked.output or f"{asked.prefix} and more"
+        source, words = (
+            [match.span() for match in re.finditer(r"\S+", text)] for text in (asked.text, output)
+        )
+        explained = [
+            OutputWord(
+                start=start,
+                end=end,
+                probability=0.1 if place == 2 else 0.99,
+                alternatives=[
+                    Alternative(text=text, probability=p) for text, p in (("OTHER", 0.6), ("NONE", 0.1))
+                ],
+                attention=[0.8 if place == other else 0.1 for other in range(len(source))],
+            )
+            for place, (start, end) in enumerate(words)
+        ]
+        places = [Place(start=start, end=end) for start, end in source]
+        return ExplainAnswer(text=asked.text, words=places, output=output, output_words=explained)
+
+    def attention_page(self, asked):
+        self.asked.append(asked)
+        return page(self._attention, "about")

@@ -7,11 +7,12 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
+from t2t_revival import registry
 from t2t_revival.server.app import create_app
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.service import Limits
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
-from tests.server.conftest import CapitalLetters
+from tests.server.conftest import CapitalLetters, CapitalsInspector, Parser
 
 OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1}
 PREDICT = "/v1/models/capitals:predict"
@@ -282,3 +283,60 @@ def test_many_clients_at_once(make_client, capitals):
         thread.join()
     assert answers == {n: f"LINE {n}" for n in range(20)}
     assert len(capitals.batches) < 20
+
+
+def test_the_page_and_its_files(client):
+    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript")):
+        response = client.get(path)
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith(kind)
+    policy = client.get("/").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_page_needs_no_key_but_what_it_asks_for_does(make_client):
+    client = make_client(api_keys=["secret"])
+    assert client.get("/").status_code == client.get("/page.js").status_code == 200
+    assert client.get("/models").status_code == 401
+    assert client.get("/models", headers={"X-API-Key": "secret"}).status_code == 200
+
+
+def test_models_of_the_page(make_client, served, tmp_path):
+    parser = ServedModel("parser", tmp_path, problem=registry.problem("parse_wsj"))
+    parser.versions = {1: Version(1, Parser(), AVAILABLE)}
+    served.inspector = CapitalsInspector()
+    loading = ServedModel("loading", tmp_path)
+    capitals, trees = make_client(parser, loading).get("/models").json()["models"]
+    assert (capitals["name"], capitals["version"], capitals["max_beam_size"]) == ("capitals", 2, 16)
+    assert (capitals["explains"], capitals["trees"], capitals["has_tags"]) == (True, False, False)
+    assert capitals["training"]["score"] == {"name": "BLEU", "value": 31.25, "step": 1500}
+    assert (trees["explains"], trees["trees"], trees["training"]) == (False, True, None)
+
+
+def test_an_explanation(make_client, served):
+    served.inspector = CapitalsInspector()
+    answer = make_client().post("/explain", json={"text": "a dog", "output": "A DOG"}).json()
+    assert answer["words"] == [{"start": 0, "end": 1}, {"start": 2, "end": 5}]
+    assert [word["probability"] for word in answer["output_words"]] == [0.99, 0.99]
+
+
+def test_what_is_not_explained(make_client, served):
+    client = make_client()
+    assert "is an exported model" in error_of(client.post("/explain", json={"text": "a"}), 400)
+    served.inspector = CapitalsInspector()
+    assert error_of(client.post("/explain", json={"text": "unexplained"}), 400) == "nothing to explain"
+    assert "characters: split it" in error_of(client.post("/explain", json={"text": "a" * 20_001}), 413)
+    assert "output" in error_of(client.post("/explain", json={"text": "a", "output": 1}), 400)
+    assert "text" in error_of(client.post("/attention", json={}), 400)
+
+
+def test_trees_have_the_words_of_the_line(make_client, tmp_path):
+    parser = ServedModel("parser", tmp_path, problem=registry.problem("parse_wsj"))
+    parser.versions = {1: Version(1, Parser(), AVAILABLE)}
+    client = make_client(parser)
+    request = {"text": ["Dogs bark.", ""], "model": "parser"}
+    answers = client.post("/translate", json=request).json()["translations"]
+    assert answers[0]["text"] == "(S (XX Dogs) (XX bark) (XX .))"
+    streamed = client.post("/translate", json=request | {"stream": True}).text.splitlines()
+    assert [json.loads(line) for line in streamed] == answers

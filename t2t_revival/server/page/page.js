@@ -8,6 +8,7 @@ const FILE_CHARACTERS = 400_000;
 const SURE = 0.9; // words as likely as this are not shaded
 const LIT = 0.35; // of the strongest link; weaker ones are not shown
 const DEPTH = 46; // pixels between two levels of a tree
+const UNKNOWN_TAG = "XX"; // stands for a part of speech that the parser does not tell
 const SVG = "http://www.w3.org/2000/svg";
 const THEMES = ["auto", "light", "dark"];
 
@@ -321,6 +322,7 @@ function drawTree(text) {
     return x;
   };
   const place = (node, level) => {
+    if (node.label === UNKNOWN_TAG && node.children.length === 1) return place(node.children[0], level);
     if (typeof node === "string" || !node.children.length) {
       const label = typeof node === "string" ? node : node.label;
       const half = context.measureText(label).width / 2 + 9;
@@ -494,7 +496,7 @@ const training_score = () => `dev ${model().training?.score?.name ?? ""}`;
 
 async function openAttention() {
   const line = state.lines[state.active];
-  const { page } = await ask("/attention", aboutLine(line, { output: line.explained.output }));
+  const { page } = await ask("/attention", aboutLine(line, { output: shown(line).text }));
   byId("attention-frame").srcdoc = page;
   byId("attention").showModal();
 }
