@@ -135,7 +135,8 @@ def _api_keys(values: flags.FlagValues) -> list[str]:
 def _listen(host: str, port: int) -> socket.socket:
     """Opens the port before models are loaded, which takes longer."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
