@@ -12,6 +12,7 @@ from fastapi import Depends, FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -30,6 +31,12 @@ MAX_BODY = 4 * 2**20
 PREDICT_BODY = {
     "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
 }
+
+
+class ErrorAnswer(BaseModel):
+    """What is wrong with a request, or with the server."""
+
+    error: str
 
 
 def _newest() -> AskedVersion:
@@ -75,6 +82,10 @@ def create_app(
         version=version("t2t_revival"),
         docs_url=None,
         redoc_url=None,
+        responses={
+            "4XX": {"model": ErrorAnswer, "description": "A request that is wrong."},
+            "5XX": {"model": ErrorAnswer, "description": "Too many requests, no answer in time, or a fault."},
+        },
         lifespan=service.lifespan,
     )
     for kind, version_of in KINDS.items():
