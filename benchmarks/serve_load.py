@@ -8,7 +8,8 @@ turns, round by round, so that other work on the machine affects them alike; cli
 the server. Then, at half of the throughput that 64 clients saw, requests come at random times (a Poisson
 process), whose 99th percentile is set beside the time of a single request. Latency over the bare model is the
 difference for one line of one client, in turns, line by line. With --soak_minutes, requests come at 80% of
-that throughput, and the server's memory is read once a second.
+that throughput, and the server's memory is read once a second. With --swaps, copies of the export become new
+versions, one after the other, while requests come at a quarter of that throughput.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -93,6 +100,14 @@ class Server:
         assert resident
         return int(resident[1]) / 1024
 
+    def state(self, name: str, version: int) -> str:
+        """Returns the state of a model's version, as the server names it; "" if it knows none."""
+        with suppress(urllib.error.HTTPError):
+            url = f"http://{HOST}:{self.port}/v1/models/{name}/versions/{version}"
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                return str(json.load(answer)["model_version_status"][0]["state"])
+        return ""
+
     def end(self) -> None:
         self._process.terminate()
         self._process.communicate()
@@ -131,8 +146,9 @@ def open_loop(
     port: int,
     rate: float,
     lines: Sequence[str],
-    seconds: float,
+    seconds: float = math.inf,
     each_second: Callable[[], None] = lambda: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[float]:
     """Returns the times of requests that come at random, `rate` each second, whatever is answered."""
 
@@ -150,7 +166,7 @@ def open_loop(
 
         started = due = time.monotonic()
         said = 0
-        while due < started + seconds:
+        while due < started + seconds and not stop():
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             tasks.append(asyncio.ensure_future(send(next(texts), due)))
             due += draw.expovariate(rate)
@@ -234,6 +250,8 @@ def measure(values: argparse.Namespace) -> None:
         most = median(rates[str(max(values.clients))])
         show_latency(server, bare, lines)
         show_half_load(server, lines, most / 2, values.seconds * values.rounds)
+        if values.swaps:
+            swap(values.saved_model, lines, most / 4, values.swaps)
         if values.soak_minutes:
             soak(server, lines, 0.8 * most, 60 * values.soak_minutes)
 
@@ -262,6 +280,30 @@ def show_half_load(server: Server, lines: Sequence[str], rate: float, seconds: f
     print(f"{rate:.1f} requests/s: ms {percentiles(times)}; p99 / single median {ratio:.2f}")
 
 
+def swap(saved_model: Path, lines: Sequence[str], rate: float, swaps: int) -> None:
+    """Prints errors and memory of a server whose versions change under load."""
+    first = max(
+        (path for path in saved_model.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)
+    )
+    memory: list[float] = []
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(1) as threads:
+        shutil.copytree(first, Path(folder, "1"))
+        with serving(Path(folder)) as server:
+            name, stop = Path(folder).name, threading.Event()
+            load = threads.submit(open_loop, server.port, rate, lines, stop=stop.is_set)
+            for version in range(2, swaps + 2):
+                shutil.copytree(first, Path(folder, f"{version}.new"))
+                Path(folder, f"{version}.new").rename(Path(folder, str(version)))
+                while server.state(name, version) != "AVAILABLE":
+                    time.sleep(0.05)
+                shutil.rmtree(Path(folder, str(version - 1)))
+                memory.append(server.memory)
+            stop.set()
+            times = load.result()
+    shown = ", ".join(f"{memory[place]:.0f}" for place in (0, len(memory) // 2, -1))
+    print(f"{swaps} swaps, {len(times):,} requests, no error, ms: {percentiles(times)}; memory, MiB: {shown}")
+
+
 def soak(server: Server, lines: Sequence[str], rate: float, seconds: float) -> None:
     """Prints errors and memory of a long run."""
     memory: list[float] = []
@@ -280,6 +322,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--clients", type=lambda text: [int(n) for n in text.split(",")], default=[1, 8, 64])
     found.add_argument("--rounds", type=int, default=3)
     found.add_argument("--seconds", type=float, default=10, help="of each measurement")
+    found.add_argument("--swaps", type=int, default=0, help="of versions")
     found.add_argument("--soak_minutes", type=float, default=0)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,12 @@ from t2t_revival.serving.client import DEFAULT, DTYPES, WITH_OPTIONS, Inputs, pl
 from t2t_revival.utils.native_log import quiet
 
 if TYPE_CHECKING:
+    import numpy as np
+    from tensorflow.compat.v1 import Session
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 SAVED_MODEL = "saved_model.pb"
+INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature
 UNSAFE = re.compile(  # operations that call Python, or read or write files
     r"(Eager)?PyFunc(Stateless)?|(Read|Write)File|Print(V2)?|.*Summary.*|.*(Reader|Dataset|Iterator|Debug|Dump).*"
 )
@@ -45,28 +48,45 @@ class FolderModel:
         self.where = str(folder)
         self._called = False
         self.signature_defs = _check_operations(folder)
-        self._signatures = _load(folder)
+        self._session = _load(folder)
+        self._functions = {name: self._function(name) for name in self.signature_defs if name != INITIALIZE}
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
         import tensorflow as tf
 
-        if signature not in self._signatures:
+        if signature not in self._functions:
             raise T2TError(
                 f"{self.where}: exported without a shortlist; export it again with "
                 "--decode_hparams=shortlist=by_line, or ask without one"
             )
-        function = self._signatures[signature]
-        tensors = {name: tf.constant(values, DTYPES[name]) for name, values in inputs.items()}
-        if "tag" in function.structured_input_signature[1]:
-            tensors.setdefault("tag", tf.constant(""))  # as servers have it from the signature
+        definition = self.signature_defs[signature]
+        given = [self._array(name, inputs, definition.defaults) for name in definition.inputs]
         called_before, self._called = self._called, True
         try:
             with nullcontext() if called_before else quiet():  # oneDNN logs at the first call
-                found = function(**tensors)
+                found = self._functions[signature](*given)
         except tf.errors.OpError as error:
             raise T2TError(f"{self.where}: {plain(error.message)}") from error
-        return {name: tensor.numpy().tolist() for name, tensor in found.items()}
+        return {name: array.tolist() for name, array in zip(definition.outputs, found, strict=True)}
+
+    def _function(self, name: str) -> Callable[..., list[np.ndarray]]:
+        definition = self.signature_defs[name]
+        inputs, outputs = (
+            [tensor.name for tensor in tensors.values()]
+            for tensors in (definition.inputs, definition.outputs)
+        )
+        return self._session.make_callable(outputs, feed_list=inputs)
+
+    def _array(self, name: str, inputs: Inputs, defaults: Mapping[str, Any]) -> np.ndarray:
+        """Returns the values of an input; of one that is not given, its default."""
+        import numpy as np
+        import tensorflow as tf
+
+        if name not in inputs and name in defaults:
+            return tf.make_ndarray(defaults[name])
+        values = inputs[name]
+        return np.array(values, object if DTYPES[name] == "string" else DTYPES[name])
 
 
 def _check_operations(folder: Path) -> dict[str, SignatureDef]:
@@ -88,21 +108,26 @@ def _check_operations(folder: Path) -> dict[str, SignatureDef]:
     return {name: signature for meta in model.meta_graphs for name, signature in meta.signature_def.items()}
 
 
-def _load(folder: Path) -> Mapping[str, Any]:
-    """Loads a SavedModel; returns its signatures."""
+def _load(folder: Path) -> Session:
+    """Loads a SavedModel into a session of its own, with which all of its memory goes.
+
+    `tf.saved_model.load` keeps the functions of a model as long as the process lives.
+    """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the ops of the model
 
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads)
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     try:
-        with quiet():
-            signatures = tf.saved_model.load(str(folder)).signatures
+        with quiet(), session.graph.as_default():
+            loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], str(folder))
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
         raise T2TError(f"{folder}: cannot be loaded ({plain(str(error))}); export it again") from error
     for name in (DEFAULT, WITH_OPTIONS):
-        function = signatures.get(name)
-        if function is None or "inputs" not in function.structured_input_signature[1]:
+        if "inputs" not in loaded.signature_def[name].inputs:
             raise T2TError(f"{folder}: not a SavedModel that t2t-exporter wrote")
-    return signatures
+    return session
 
 
 def _version(path: Path) -> Path:

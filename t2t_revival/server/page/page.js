@@ -51,7 +51,9 @@ async function send(path, body, signal) {
   const key = sessionStorage.getItem("t2t.key");
   if (key) headers.Authorization = `Bearer ${key}`;
   const method = body ? "POST" : "GET";
-  const response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
+  const response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) }).catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer: is it still running?");
+  });
   if (response.status === 401) {
     await askForKey();
     return send(path, body, signal);
@@ -101,6 +103,7 @@ function aboutLine(line, more) {
   return { model: model().name, text: line.text, ...(tag && { tag }), ...more };
 }
 
+/** Shows an error, or none. */
 function showError(error) {
   if (error?.name === "AbortError") return;
   byId("error").hidden = !error;
@@ -407,9 +410,12 @@ async function* objects(response) {
 }
 
 async function translateFile(file) {
+  showError(null);
   state.file?.abort();
   const work = (state.file = new AbortController());
-  const lines = (await file.text()).replace(/\r?\n$/, "").split(/\r?\n/);
+  const text = await file.text();
+  if (!text || /[\0\ufffd]/.test(text)) throw new Error(`${file.name} is ${text ? "not a text file in UTF-8" : "empty"}.`);
+  const lines = text.replace(/\r?\n$/, "").split(/\r?\n/);
   const outputs = [];
   const started = performance.now();
   byId("file-card").hidden = byId("cancel").hidden = false;
