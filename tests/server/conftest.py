@@ -9,7 +9,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from t2t_revival.errors import T2TError
 from t2t_revival.server.inspection import Alternative, ExplainAnswer, OutputWord, Place, Score, Training
 from t2t_revival.serving.client import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS
-from t2t_revival.visualization.attention_page import page
+from t2t_revival.visualization import attention_page
 
 NUMBERS = {"float32": 1, "int32": 3, "string": 7}  # of `DataType`
 
@@ -112,4 +112,56 @@ class CapitalsInspector:
 
     def attention_page(self, asked):
         self.asked.append(asked)
-        return page(self._attention, "about")
+        return attention_page.page(self._attention, "about")
+
+
+@pytest.fixture(scope="module")
+def server():
+    from tests.server.page_server import Running
+
+    running = Running()
+    yield running
+    running.end()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    from tests.server.page_server import BROWSER
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium, server):
+    """Opens the page in a new browser profile; it must have asked no one else, and no script have failed."""
+    server.capitals.gate.set()
+    contexts, faults, addresses = [], [], []
+
+    def opened(url=server.url, width=1280, **settings):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(8000)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: addresses.append((request.url, url)))
+        page.goto(url)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    expected = ("status of 400", "status of 401", "ERR_CONNECTION_REFUSED")
+    assert not [fault for fault in faults if not any(known in fault for known in expected)]
+    own = ("data:", "blob:", "about:")
+    assert not [asked for asked, url in addresses if not asked.startswith((url, *own))]
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page()

@@ -1,0 +1,73 @@
+"""A server without weights for tests of its page, and what they do on it."""
+
+import shutil
+import socket
+import threading
+
+import numpy as np
+import uvicorn
+
+from t2t_revival import registry
+from t2t_revival.server.app import create_app
+from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
+from t2t_revival.visualization.attention import CROSS, Attention, AttentionWeights
+from tests.server.conftest import CapitalLetters, CapitalsInspector, Parser
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def served(name, model, problem=None, inspector=None):
+    found = ServedModel(name, None, problem=problem, inspector=inspector)
+    found.versions = {5: Version(5, model, AVAILABLE)}
+
+    async def watch(_):
+        pass
+
+    found.watch = watch
+    return found
+
+
+class Running:
+    """A server in a thread: capital letters, with tags, and a parser.
+
+    Attributes:
+        url: its address.
+        capitals: the model of capital letters.
+        inspector: explains it.
+    """
+
+    def __init__(self, **settings):
+        weights = np.full((1, 2, 2, 2), 0.5, "float32")
+        cross = AttentionWeights(CROSS, ["QUERY", "<EOS>"], ["memory", "<EOS>"], (1,), (1, 2), weights)
+        self.capitals = CapitalLetters()
+        self.inspector = CapitalsInspector(Attention("memory", "QUERY", (cross,)))
+        parser = served("parser", Parser(), registry.problem("parse_wsj"))
+        tagged = served("tagged", CapitalLetters(tags=True))
+        models = [served("capitals", self.capitals, inspector=self.inspector), parser, tagged]
+        app = create_app({model.name: model for model in models}, **settings)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://localhost:{listener.getsockname()[1]}/"
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
+        self._thread.start()
+
+    def end(self):
+        self._server.should_exit = True
+        self._thread.join()
+
+
+def type_text(page, text):
+    page.fill("#source", text)
+    expected = text.upper().split("\n")
+    page.wait_for_function(
+        "text => document.getElementById('output').innerText.startsWith(text)", arg=expected[0]
+    )
+
+
+def explained(page, text):
+    type_text(page, text)
+    page.wait_for_selector("#output .word")
+
+
+def lit(page, panel):
+    return page.eval_on_selector_all(f"{panel} .word.lit", "nodes => nodes.map(node => node.textContent)")

@@ -1,0 +1,190 @@
+"""The page's views in a browser: attention, trees, files, about; themes, widths, readers, keys of the API."""
+
+import pytest
+
+from tests.server.page_server import BROWSER, Running, explained, lit, type_text
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
+]
+HOSTILE = "<img src=x onerror=\"document.title='ran'\"> & \U0001f600 </script> end"
+WIDTHS = (320, 768, 1280, 2560)
+
+
+def test_the_attention_of_the_sentence(page):
+    explained(page, "one two")
+    page.click("#open-attention")
+    frame = page.frame_locator("#attention-frame")
+    playwright.expect(frame.locator("#queries .token")).to_have_text(["QUERY", "<EOS>"])
+    frame.locator("#queries .token").first.click()
+    playwright.expect(frame.locator("#lines line")).to_have_count(4)
+    page.wait_for_timeout(300)
+
+
+def test_a_tree_is_drawn(open_page):
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    page.select_option("#model", "parser")
+    page.fill("#source", "dogs bark loudly")
+    page.wait_for_selector("#tree svg")
+    assert page.inner_text("h1") == "Parse"
+    texts = page.eval_on_selector_all("#tree text", "nodes => nodes.map(node => node.textContent)")
+    assert texts == ["dogs", "bark", "loudly", "S"]
+    assert page.locator("#tree path").count() == 3
+    width = page.eval_on_selector("#tree svg", "node => node.getBoundingClientRect().width")
+    page.click("#larger")
+    larger = page.eval_on_selector("#tree svg", "node => node.getBoundingClientRect().width")
+    assert larger == pytest.approx(1.25 * width, rel=0.01)
+    page.click("#copy-tree")
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "(S (XX dogs) (XX bark) (XX loudly))"
+
+
+def test_a_tag_is_sent(page):
+    page.select_option("#model", "tagged")
+    page.wait_for_selector("#tags:not([hidden])")
+    type_text(page, "a")
+
+
+def test_a_file_comes_back_translated(page, tmp_path):
+    lines = [f"line {number}" for number in range(1100)]
+    (tmp_path / "news.txt").write_text("\r\n".join(lines) + "\r\n")
+    page.set_input_files("#file", tmp_path / "news.txt")
+    page.wait_for_selector("#save:not([hidden])", timeout=60_000)
+    assert page.inner_text("#file-state") == "1,100 of 1,100 lines, done"
+    with page.expect_download() as saved:
+        page.click("#save")
+    assert saved.value.suggested_filename == "news.output.txt"
+    assert saved.value.path().read_text() == "".join(f"LINE {number}\n" for number in range(1100))
+
+
+def test_a_dropped_file_can_be_cancelled(page, server):
+    server.capitals.gate.clear()
+    drop = """() => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File(["a\\nb\\n"], "two.txt", {type: "text/plain"}));
+      const how = {dataTransfer, bubbles: true, cancelable: true};
+      document.body.dispatchEvent(new DragEvent("dragover", how));
+      const seen = !document.getElementById("drop").hidden;
+      document.body.dispatchEvent(new DragEvent("drop", how));
+      return seen;
+    }"""
+    assert page.evaluate(drop)
+    page.wait_for_selector("#file-card:not([hidden])")
+    page.click("#cancel")
+    page.wait_for_selector("text=0 of 2 lines, cancelled")
+    server.capitals.gate.set()
+    assert not page.is_visible("#save")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"), [(b"", "empty"), (b"PNG\x00\xc3(", "not a text file in UTF-8")]
+)
+def test_files_without_text(page, tmp_path, content, fault):
+    (tmp_path / "f.txt").write_bytes(content)
+    page.set_input_files("#file", tmp_path / "f.txt")
+    playwright.expect(page.locator("#error")).to_have_text(f"f.txt is {fault}.")
+
+
+def test_a_server_that_is_gone(open_page):
+    running = Running()
+    page = open_page(running.url)
+    type_text(page, "a dog")
+    running.end()
+    page.fill("#source", "another")
+    playwright.expect(page.locator("#error")).to_have_text("The server does not answer: is it still running?")
+
+
+def test_recent_texts_stay_in_the_browser(page):
+    type_text(page, "one")
+    type_text(page, "two")
+    page.reload()
+    page.click("#recent-card summary")
+    playwright.expect(page.locator("#recent button")).to_have_text(["two", "one"])
+    page.click("#recent button >> nth=1")
+    page.wait_for_selector("text=ONE")
+    page.click("#forget")
+    playwright.expect(page.locator("#recent-card")).to_be_hidden()
+
+
+def test_about_the_model(page):
+    page.click("#open-about")
+    facts = page.inner_text("#facts")
+    for text in ("capitals", "translate_capitals", "1,234", "2,000", "31.25 at step 1,500"):
+        assert text in facts
+    assert page.locator("#curve polyline").count() == 2
+    caption = "dev loss from 4.50 to 2.50 (grey), dev BLEU from 11.00 to 31.25 (colour)."
+    assert page.inner_text("#curve figcaption") == caption
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#about")
+
+
+def test_hostile_text_is_text(page):
+    explained(page, HOSTILE)
+    assert page.inner_text("#output") == HOSTILE.upper()
+    assert page.title() == "Translate: capitals"
+
+
+def test_text_from_right_to_left(page):
+    explained(page, "שלום עולם טוב")
+    assert page.eval_on_selector("#output p", "node => getComputedStyle(node).direction") == "rtl"
+    page.focus("#output .word")
+    page.keyboard.press("ArrowLeft")  # the next word
+    assert lit(page, "#source-words") == ["עולם"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wrong_for_readers_and_low_contrast_is_nowhere(open_page, scheme):
+    page = open_page(color_scheme=scheme)
+    page.click("#options-card summary")
+    page.fill("#n", "2")
+    explained(page, "one two three")
+    page.click("#output .word >> nth=2")
+    page.click("#recent-card summary")
+    for opened in ("", "#open-about", "#open-attention"):
+        if opened:
+            page.click(opened)
+            page.wait_for_timeout(300)
+        found = axe.Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_all_widths(open_page, width):
+    page = open_page(width=width)
+    explained(page, "one two three " * 12 + "x" * 200)
+    page.click("#options-card summary")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for name in ("#source", "#output"):
+        assert page.locator(name).bounding_box()["width"] > min(250, 0.3 * width)
+
+
+def test_the_theme_can_be_chosen(page):
+    page.click("#theme")
+    page.click("#theme")
+    assert page.inner_text("#theme") == "◐ dark"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+def test_a_key_is_asked_for(open_page):
+    running = Running(api_keys=["secret"])
+    try:
+        page = open_page(running.url)
+        page.fill("#key", "wrong")
+        page.click("text=Continue")
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key", "secret")
+        page.click("text=Continue")
+        type_text(page, "a dog")
+        page.reload()
+        type_text(page, "again")
+    finally:
+        running.end()
