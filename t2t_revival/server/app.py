@@ -34,7 +34,7 @@ PREDICT_BODY = {
 
 
 class ErrorAnswer(BaseModel):
-    """What is wrong with a request, or with the server."""
+    """A fault of a request or of the server."""
 
     error: str
 

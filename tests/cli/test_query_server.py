@@ -2,24 +2,18 @@
 
 import io
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-import requests
 import tensorflow as tf
 
 from t2t_revival.cli import decoder, exporter, query_server
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 
-BINARY = shutil.which("tensorflow_model_server")
 WITHOUT = """
 import sys
 from t2t_revival.cli import query_server
@@ -309,49 +303,6 @@ def test_a_folder_is_answered_as_the_decoder_does(out, tmp_path, capsys):
         done.stderr
     )
     assert "E0000" not in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not BINARY, reason="tensorflow_model_server is not on PATH")
-def test_the_real_server_answers_as_the_decoder_does(out, tmp_path):
-    (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\na\0b \u202e\n" + "x " * 5000)
-    options = "--decode_hparams=beam_size=3,extra_length=3,return_beams=True"
-    flags = [options, f"--decode_from_file={tmp_path / 'in'}"]
-    decoder.main(["t2t-decoder", f"--output_dir={out}", *flags, f"--decode_to_file={tmp_path / 'decoded'}"])
-    exporter.main(["t2t-exporter", f"--output_dir={out}"])
-    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
-        grpc_port, rest_port = one.getsockname()[1], other.getsockname()[1]
-    folder = out / "export"
-    command = [BINARY, f"--port={grpc_port}", f"--rest_api_port={rest_port}", "--model_name=translate_ende"]
-    command += [f"--model_base_path={folder}", "--enable_batching"]
-    command += [f"--batching_parameters_file={folder}/batching_parameters.txt"]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        wait_until_ready(f"http://{HOST}:{rest_port}/v1/models/translate_ende", process, tmp_path / "log")
-        for server in (f"{HOST}:{grpc_port}", f"http://{HOST}:{rest_port}"):
-            asked = [
-                f"--server={server}",
-                "--servable_name=translate_ende",
-                f"--decode_to_file={tmp_path / 'o'}",
-            ]
-            assert run(*asked, *flags) == 0
-            assert (tmp_path / "o").read_text() == (tmp_path / "decoded").read_text()
-            assert run(*asked, *flags, "--servable_name=other") == 1
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def wait_until_ready(url, process, log, seconds=120):
-    """Waits until a model's state is AVAILABLE."""
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends and process.poll() is None:
-        with suppress(requests.RequestException):
-            if "AVAILABLE" in requests.get(url, timeout=5).text:
-                return
-        time.sleep(0.2)
-    pytest.fail(f"tensorflow_model_server is not ready: {log.read_text(errors='replace')[-2000:]}")
 
 
 def test_a_batch_size_without_effect_is_refused(capsys):

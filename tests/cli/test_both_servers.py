@@ -1,0 +1,204 @@
+"""t2t-server, and TensorFlow Serving where it is installed, answer alike, as its documentation says."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+import requests
+
+from t2t_revival.cli import decoder, exporter, query_server
+
+HOST = "127.0.0.1"
+BINARY = shutil.which("tensorflow_model_server")
+NAME = "translate_ende"
+LINES = "the dog\n\nder Hund sieht 3 Häuser 🦓\na\0b \u202e\n" + "x " * 5000
+OPTIONS = {"beam_size": 3, "alpha": 0.6, "extra_length": 3, "n": 2}
+START_SECS = 120
+SERVERS = [
+    "t2t-server",
+    pytest.param(
+        "tensorflow_model_server",
+        marks=pytest.mark.skipif(not BINARY, reason="tensorflow_model_server is not on PATH"),
+    ),
+]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def export_dir(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    assert exporter.main(["t2t-exporter", f"--output_dir={trained / 'out'}", f"--export_dir={folder}"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def addresses(request, export_dir, tmp_path_factory):
+    """The server's addresses, that of REST first."""
+    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
+        rest, grpc = one.getsockname()[1], other.getsockname()[1]
+    url = f"http://{HOST}:{rest}"
+    if request.param == "t2t-server":
+        command = [
+            sys.executable,
+            "-m",
+            "t2t_revival.cli.server",
+            f"--saved_model={export_dir}",
+            f"--port={rest}",
+        ]
+        found = [url]
+    else:
+        command = [
+            BINARY,
+            f"--port={grpc}",
+            f"--rest_api_port={rest}",
+            f"--model_name={NAME}",
+            "--enable_batching",
+        ]
+        command += [f"--model_base_path={export_dir}"]
+        command += [f"--batching_parameters_file={export_dir}/batching_parameters.txt"]
+        found = [url, f"{HOST}:{grpc}"]
+    log = tmp_path_factory.mktemp("log") / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        wait_until_ready(f"{url}/v1/models/{NAME}", process, log)
+        yield found
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.fixture
+def rest(addresses):
+    return f"{addresses[0]}/v1/models/{NAME}"
+
+
+def wait_until_ready(url, process, log):
+    """Waits until a model's state is AVAILABLE."""
+    ends = time.monotonic() + START_SECS
+    while time.monotonic() < ends and process.poll() is None:
+        with suppress(requests.RequestException):
+            if "AVAILABLE" in requests.get(url, timeout=5).text:
+                return
+        time.sleep(0.2)
+    pytest.fail(f"the server is not ready: {log.read_text(errors='replace')[-2000:]}")
+
+
+def predict(rest, **request):
+    response = requests.post(f"{rest}:predict", json=request, timeout=60)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_answers_are_those_of_the_decoder(addresses, trained, tmp_path):
+    (tmp_path / "in").write_text(LINES)
+    flags = [
+        "--decode_hparams=beam_size=3,extra_length=3,return_beams=True",
+        f"--decode_from_file={tmp_path / 'in'}",
+    ]
+    decoder.main(
+        ["t2t-decoder", f"--output_dir={trained / 'out'}", *flags, f"--decode_to_file={tmp_path / 'd'}"]
+    )
+    for address in addresses:
+        asked = ["t2t-query-server", f"--server={address}", f"--decode_to_file={tmp_path / 'o'}", *flags]
+        assert query_server.main([*asked, f"--servable_name={NAME}"]) == 0
+        assert (tmp_path / "o").read_text() == (tmp_path / "d").read_text()
+        assert query_server.main([*asked, "--servable_name=other"]) == 1
+
+
+def test_rows_and_columns(rest):
+    rows = predict(rest, instances=["the dog", "houses"])["predictions"]
+    columns = predict(rest, inputs={"inputs": ["the dog", "houses"]})["outputs"]
+    assert [row["outputs"] for row in rows] == columns["outputs"]
+    assert [row["scores"] for row in rows] == [pytest.approx(scores) for scores in columns["scores"]]
+    named = predict(rest, instances=[{"inputs": "the dog"}, {"inputs": "houses"}])["predictions"]
+    assert [row["outputs"] for row in named] == columns["outputs"]
+
+
+def test_options(rest):
+    signature = {"signature_name": "translate_with_options"}
+    columns = predict(rest, **signature, inputs={"inputs": ["the dog", "houses"], **OPTIONS})["outputs"]
+    rows = predict(
+        rest, **signature, instances=[{"inputs": line, **OPTIONS} for line in ("the dog", "houses")]
+    )
+    assert [row["outputs"] for row in rows["predictions"]] == columns["outputs"]
+    assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
+
+
+def test_a_version(rest, export_dir):
+    (number,) = (path.name for path in export_dir.iterdir() if path.name.isdecimal())
+    expected = predict(rest, instances=["the dog"])
+    assert (
+        predict(f"{rest}/versions/{number}", instances=["the dog"])["predictions"][0]["outputs"]
+        == (expected["predictions"][0]["outputs"])
+    )
+    (status,) = requests.get(rest, timeout=60).json()["model_version_status"]
+    assert status == {
+        "version": number,
+        "state": "AVAILABLE",
+        "status": {"error_code": "OK", "error_message": ""},
+    }
+    assert requests.get(f"{rest}/versions/{number}", timeout=60).json() == {"model_version_status": [status]}
+
+
+def test_metadata(rest):
+    answer = requests.get(f"{rest}/metadata", timeout=60).json()
+    assert answer["model_spec"]["name"] == NAME
+    signatures = answer["metadata"]["signature_def"]["signature_def"]
+    assert set(signatures) >= {"serving_default", "translate_with_options"}
+    inputs = signatures["translate_with_options"]["inputs"]
+    assert {name: entry["dtype"] for name, entry in inputs.items()} == {
+        "inputs": "DT_STRING",
+        "beam_size": "DT_INT32",
+        "alpha": "DT_FLOAT",
+        "extra_length": "DT_INT32",
+        "n": "DT_INT32",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        (":predict", "{", 400),
+        (":predict", "[]", 400),
+        (":predict", "{}", 400),
+        (":predict", '{"instances": [], "inputs": []}', 400),
+        (":predict", '{"instances": [1]}', 400),
+        (":predict", '{"instances": ["a"], "signature_name": "none"}', 400),
+        (":predict", '{"instances": ["a"], "signature_name": "translate_with_options"}', 400),
+        ("/versions/1:predict", '{"instances": ["a"]}', 404),
+        ("/labels/none:predict", '{"instances": ["a"]}', 400),
+    ],
+)
+def test_errors(rest, path, body, status):
+    response = requests.post(rest + path, data=body, timeout=60)
+    assert response.status_code == status
+    assert re.search(r"\w", response.json()["error"])
+
+
+def test_an_unknown_model(addresses):
+    url = f"{addresses[0]}/v1/models/other"
+    assert requests.get(url, timeout=60).status_code == 404
+    assert requests.post(f"{url}:predict", json={"instances": ["a"]}, timeout=60).status_code == 404
+
+
+def test_many_requests_at_once(rest):
+    lines = [f"the dog sees {number} houses" for number in range(24)]
+    expected = [row["outputs"] for row in predict(rest, instances=lines)["predictions"]]
+    found = {}
+
+    def ask(line):
+        found[line] = predict(rest, instances=[line])["predictions"][0]["outputs"]
+
+    threads = [threading.Thread(target=ask, args=(line,)) for line in lines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[line] for line in lines] == expected
