@@ -6,6 +6,7 @@ const MAX_EXPLAINED = 8; // lines of a text whose words are explained unasked
 const FILE_LINES = 500; // of a file in one request
 const FILE_CHARACTERS = 400_000;
 const SURE = 0.9; // words as likely as this are not shaded
+const MIN_SHOWN = 0.005; // probability of an alternative that is shown
 const LIT = 0.35; // of the strongest link; weaker ones are not shown
 const DEPTH = 46; // pixels between two levels of a tree
 const UNKNOWN_TAG = "XX"; // stands for a part of speech that the parser does not tell
@@ -264,7 +265,8 @@ function openWord(node) {
   for (const chosen of document.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
   own.classList.add("chosen");
   light(own);
-  const buttons = one.alternatives.map(({ text, probability }) => {
+  const likely = one.alternatives.filter(({ probability }, rank) => !rank || probability >= MIN_SHOWN);
+  const buttons = likely.map(({ text, probability }) => {
     const label = [element("bdi", {}, text), element("span", { class: "number" }, `\u00a0${percent(probability)}`)];
     const button = element("button", { type: "button" }, ...label);
     button.addEventListener("click", () => continueWith(line, one, text).catch(showError));
