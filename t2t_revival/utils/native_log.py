@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -61,7 +61,7 @@ def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
     os.close(stderr)
     written.seek(0)
     lines = [line for line in written if everything or not CHATTER.match(line)]
-    with open(2, "wb", buffering=0, closefd=False) as file:
+    with suppress(OSError), open(2, "wb", buffering=0, closefd=False) as file:  # such as a full disk
         file.write(b"".join(lines))
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 import requests
@@ -139,6 +140,27 @@ def test_requests_are_answered_before_the_server_ends(trained):
     thread.join()
     assert len(answers[0].json()["translations"]) == len(request["text"])
     assert status == 0
+
+
+@pytest.mark.slow
+def test_a_log_whose_disk_is_full(out):
+    assert exporter.main(["t2t-exporter", f"--output_dir={out}"]) == 0
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "t2t_revival.cli.server", f"--saved_model={out / 'export'}"]
+    with open("/dev/full", "w") as full:
+        process = subprocess.Popen([*command, f"--port={port}", "--access_log"], stderr=full, stdout=full)
+    try:
+        ends = time.monotonic() + START_SECS
+        while time.monotonic() < ends and process.poll() is None:
+            with suppress(requests.ConnectionError):
+                answer = requests.post(f"http://localhost:{port}/translate", json={"text": LINES}, timeout=60)
+                break
+            time.sleep(0.1)
+        assert len(answer.json()["translations"]) == len(LINES)
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def test_two_models_need_names(tmp_path, capsys):

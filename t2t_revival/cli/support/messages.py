@@ -22,8 +22,13 @@ tqdm.monitor_interval = 0  # no thread of tqdm beside worker processes that are 
 
 
 def say(message: str) -> None:
-    """Prints a line on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    """Prints a line on stderr; where its disk is full, the line is lost and the work goes on."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass
 
 
 def warn_of_corruption(error: CorruptCheckpointError) -> None:
