@@ -57,8 +57,10 @@ class Client:
             try:
                 await self._ask(line, *self._streams)
                 return time.perf_counter() - started
-            except (asyncio.IncompleteReadError, ConnectionError):  # the server has closed an idle connection
-                self.close()
+            except (asyncio.IncompleteReadError, ConnectionError) as error:
+                if getattr(error, "partial", b""):
+                    raise
+                self.close()  # no byte came: the server had closed the idle connection
         self._streams = await asyncio.open_connection(HOST, self._port)
         await self._ask(line, *self._streams)
         return time.perf_counter() - started
@@ -123,12 +125,13 @@ def serving(saved_model: Path) -> Iterator[Server]:
         server.end()
 
 
-def closed_loop(port: int, clients: int, lines: Sequence[str], seconds: float) -> list[float]:
-    """Returns the times of requests of clients that send the next one when they have the answer."""
+def closed_loop(port: int, clients: int, lines: Sequence[str], seconds: float) -> tuple[list[float], float]:
+    """Returns times and rate of requests of clients that send the next one when they have the answer."""
 
-    async def run() -> list[float]:
+    async def run() -> tuple[list[float], float]:
         times: list[float] = []
-        texts, ends = cycle(lines), time.monotonic() + seconds
+        started = time.monotonic()
+        texts, ends = cycle(lines), started + seconds
 
         async def work() -> None:
             client = Client(port)
@@ -137,7 +140,7 @@ def closed_loop(port: int, clients: int, lines: Sequence[str], seconds: float) -
             client.close()
 
         await asyncio.gather(*(work() for _ in range(clients)))
-        return times
+        return times, len(times) / (time.monotonic() - started)
 
     return asyncio.run(run())
 
@@ -236,9 +239,8 @@ def measure(values: argparse.Namespace) -> None:
         for number in range(values.rounds):
             rates["bare"].append(bare.rate(lines, values.seconds))
             for clients in values.clients:
-                times = closed_loop(server.port, clients, lines, values.seconds)
-                rates.setdefault(str(clients), []).append(len(times) / values.seconds)
-                rate = rates[str(clients)][-1]
+                times, rate = closed_loop(server.port, clients, lines, values.seconds)
+                rates.setdefault(str(clients), []).append(rate)
                 print(
                     f"round {number + 1}: {clients:3} clients {rate:6.1f} lines/s, ms: {percentiles(times)}",
                     flush=True,
@@ -274,10 +276,11 @@ def show_latency(server: Server, bare: BareModel, lines: Sequence[str]) -> None:
 
 def show_half_load(server: Server, lines: Sequence[str], rate: float, seconds: float) -> None:
     """Prints latencies at random arrivals beside that of single requests."""
-    alone = closed_loop(server.port, 1, lines, seconds / 2)
+    alone, _ = closed_loop(server.port, 1, lines, seconds / 2)
     times = open_loop(server.port, rate, lines, seconds)
-    ratio = np.percentile(times, 99) / median(alone)
-    print(f"{rate:.1f} requests/s: ms {percentiles(times)}; p99 / single median {ratio:.2f}")
+    p99 = np.percentile(times, 99)
+    ratios = f"{p99 / median(alone):.2f} times the median, {p99 / np.percentile(alone, 99):.2f} times the p99"
+    print(f"{rate:.1f} requests/s: ms {percentiles(times)}; p99 is {ratios} of single requests")
 
 
 def swap(saved_model: Path, lines: Sequence[str], rate: float, swaps: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from t2t_revival.server.translate import Options
 from t2t_revival.serving.client import WITH_OPTIONS
 from t2t_revival.training.curve_files import DEV, best_row, read_curve
 from t2t_revival.training.run import Run
@@ -19,6 +20,7 @@ from t2t_revival.visualization.explanation import Explanation, Span, explain
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.server.service import Limits
     from t2t_revival.server.versions import ServedModel
 
 SCORES = {"bleu": "BLEU", "f1": "F1"}
@@ -44,10 +46,11 @@ class Place(BaseModel):
     end: int
 
 
-class Alternative(BaseModel):
-    """A token that could have begun a word."""
+class OtherToken(BaseModel):
+    """A token that could have begun a word; `prefix` is the output before it, and it."""
 
     text: str
+    prefix: str
     probability: float
 
 
@@ -55,7 +58,7 @@ class OutputWord(Place):
     """A word of an output, with the attention to each word of the text."""
 
     probability: float
-    alternatives: list[Alternative]
+    alternatives: list[OtherToken]
     attention: list[float]
 
 
@@ -75,7 +78,8 @@ class ExplainAnswer(BaseModel):
                 **_place(word.span),
                 probability=round(math.exp(word.log_prob), 4),
                 alternatives=[
-                    Alternative(text=text, probability=round(p, 4)) for text, p in word.alternatives
+                    OtherToken(text=text, prefix=prefix, probability=round(probability, 4))
+                    for text, prefix, probability in word.alternatives
                 ],
                 attention=[round(weight, 4) for weight in word.attention],
             )
@@ -108,7 +112,8 @@ class ModelInfo(BaseModel):
     """A model that answers.
 
     `has_tags` tells whether texts may begin with a tag, `tags` which, where they are known; `trees` whether
-    outputs are trees, and `explains` whether /explain and /attention know the model.
+    outputs are trees, and `explains` whether /explain and /attention know the model. `options` are those of
+    the export, where they are known.
     """
 
     name: str
@@ -117,14 +122,18 @@ class ModelInfo(BaseModel):
     tags: list[str]
     trees: bool
     explains: bool
+    options: Options
     max_beam_size: int
+    max_characters: int
     training: Training | None
 
     @classmethod
-    def of(cls, served: ServedModel, max_beam_size: int) -> ModelInfo:
+    def of(cls, served: ServedModel, limits: Limits) -> ModelInfo:
         """Describes the newest version."""
         version, model = served.find()
         inspector = served.inspector
+        options = inspector.options if inspector else Options()
+        options.beam_size = min(options.beam_size, limits.max_beam_size)
         return cls(
             name=served.name,
             version=version,
@@ -132,7 +141,9 @@ class ModelInfo(BaseModel):
             tags=inspector.tags if inspector else [],
             trees=served.problem is not None and not served.problem.targets_are_text,
             explains=inspector is not None and inspector.explains,
-            max_beam_size=max_beam_size,
+            options=options,
+            max_beam_size=limits.max_beam_size,
+            max_characters=limits.max_characters,
             training=inspector.training if inspector else None,
         )
 
@@ -153,6 +164,13 @@ class Inspector:
     def tags(self) -> list[str]:
         """The tags that a text may have."""
         return known_tags(self._translator.vocabularies, self._translator.problem)
+
+    @property
+    def options(self) -> Options:
+        """Settings of the search that the export has."""
+        own = self._translator.options
+        search = Options(beam_size=own.beam_size, alpha=own.alpha, extra_length=own.extra_length)
+        return search.model_copy(update={"n": own.outputs, "tag": own.tag})
 
     @property
     def explains(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFull
 from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
-from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, translations
+from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, translations
 from t2t_revival.serving.client import WITH_OPTIONS
 
 if TYPE_CHECKING:
@@ -66,8 +66,10 @@ class Limits:
         lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
         if len(lines) > most:
             raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
-        if any(len(line) > self.max_characters for line in lines):
-            raise RequestError(f"a line has more than {self.max_characters:,} characters: split it", 413)
+        for number, line in enumerate(lines, 1):
+            if len(line) > self.max_characters:
+                fault = f"line {number} has more than {self.max_characters:,} characters: split it"
+                raise RequestError(fault, 413)
         for name, maximum in (("beam_size", self.max_beam_size), ("extra_length", self.max_extra_length)):
             if max(columns.get(name, ()), default=0) > maximum:
                 raise RequestError(f"{name} must be at most {maximum} on this server")
@@ -155,15 +157,34 @@ class Service:
             has_tags = "tag" in model.signature_defs[WITH_OPTIONS].inputs
             if asked.options and asked.options.tag and not has_tags:
                 raise RequestError(f"{served.name} has no tags: leave tag out")
-            lines = asked.lines(served.problem)
-            signature, columns = asked.call(lines, has_tags)
-            self.limits.check(columns, asked.stream)
+            lines = asked.lines
+            self.limits.check(asked.call(lines, has_tags)[1], asked.stream)
+
+            async def translate(some: Sequence[str]) -> list[Translation]:
+                return await self._translations(served, model, asked, some, has_tags)
+
             if asked.stream:
-                chunks = self._stream(served, model, asked, lines, has_tags)
-                return StreamingResponse(chunks, media_type="application/x-ndjson")
-            found = await self._answer(request, self._translate(served.name, model, signature, columns))
-            finished = [*translations(lines, found, served.problem)]
+                return StreamingResponse(
+                    self._stream(served.name, lines, translate), media_type="application/x-ndjson"
+                )
+            finished = await self._answer(request, translate(lines))
             return TranslateAnswer(model=served.name, version=number, translations=finished)
+
+    async def _translations(
+        self,
+        served: ServedModel,
+        model: FolderModel,
+        asked: TranslateRequest,
+        lines: Sequence[str],
+        has_tags: bool,
+    ) -> list[Translation]:
+        """Translates lines; a problem's tokeniser, which may take long, runs in a thread."""
+        if problem := served.problem:
+            lines = await asyncio.to_thread(lambda: [problem.preprocess(line, False) for line in lines])
+        found = await self._translate(served.name, model, *asked.call(lines, has_tags))
+        if problem:
+            return await asyncio.to_thread(lambda: [*translations(lines, found, problem)])
+        return [*translations(lines, found)]
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""
@@ -197,7 +218,7 @@ class Service:
     def describe(self) -> dict[str, list[ModelInfo]]:
         """Describes the models that answer."""
         ready = [model for model in self.models.values() if model.is_ready]
-        return {"models": [ModelInfo.of(model, self.limits.max_beam_size) for model in ready]}
+        return {"models": [ModelInfo.of(model, self.limits) for model in ready]}
 
     async def _translate(
         self, name: str, model: FolderModel, signature: str, columns: Mapping[str, Sequence[Any]]
@@ -208,24 +229,20 @@ class Service:
 
     async def _stream(
         self,
-        served: ServedModel,
-        model: FolderModel,
-        asked: TranslateRequest,
+        name: str,
         lines: Sequence[str],
-        has_tags: bool,
+        translate: Callable[[Sequence[str]], Coroutine[Any, Any, list[Translation]]],
     ) -> AsyncIterator[str]:
         """Yields a line of JSON for each line of the request; after an error, a last one with it."""
-        name = served.name
         chunks = [lines[start : start + STREAM_LINES] for start in range(0, len(lines), STREAM_LINES)]
-        calls = [asked.call(chunk, has_tags) for chunk in chunks]
-        tasks: list[asyncio.Task[Columns]] = []
+        tasks: list[asyncio.Task[list[Translation]]] = []
         with self._measured(name, "stream"):
             try:
-                for place in range(len(calls)):
-                    for call in calls[len(tasks) : place + STREAM_CHUNKS]:
-                        tasks.append(asyncio.create_task(self._translate(name, model, *call)))
+                for place in range(len(chunks)):
+                    for chunk in chunks[len(tasks) : place + STREAM_CHUNKS]:
+                        tasks.append(asyncio.create_task(translate(chunk)))
                     found = await asyncio.wait_for(tasks[place], self.limits.timeout)
-                    for translation in translations(chunks[place], found, served.problem):
+                    for translation in found:
                         yield translation.model_dump_json(exclude_none=True) + "\n"
             except (T2TError, asyncio.TimeoutError) as error:
                 yield json.dumps({"error": failure(error)[1]}) + "\n"
@@ -269,7 +286,10 @@ def failure(error: Exception) -> tuple[int, str]:
     if isinstance(error, QueueFullError):
         return 503, str(error)
     if isinstance(error, asyncio.TimeoutError):
-        return 504, "no translation in the time that the server gives a request: send fewer lines"
+        return (
+            504,
+            "no answer in the time that the server gives a request: send fewer lines, or try again later",
+        )
     if isinstance(error, T2TError):
         return 400, str(error)
     return 500, "the server failed; its log has the reason"

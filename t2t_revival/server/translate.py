@@ -44,11 +44,11 @@ class TranslateRequest(BaseModel):
     options: Options | None = None
     stream: Annotated[bool, Field(description="Whether to answer line by line, as NDJSON.")] = False
 
-    def lines(self, problem: Text2TextProblem | None = None) -> list[str]:
-        """Returns the model's inputs, in UTF-8: what has none becomes a question mark."""
+    @property
+    def lines(self) -> list[str]:
+        """The texts, in UTF-8: what has none becomes a question mark."""
         texts = [self.text] if isinstance(self.text, str) else self.text
-        texts = [text.encode("utf-8", "replace").decode() for text in texts]
-        return [problem.preprocess(text, tokenized=False) for text in texts] if problem else texts
+        return [text.encode("utf-8", "replace").decode() for text in texts]
 
     def call(self, lines: Sequence[str], has_tags: bool) -> tuple[str, dict[str, list[Any]]]:
         """Returns the signature and its inputs for some of the lines."""

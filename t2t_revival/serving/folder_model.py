@@ -49,7 +49,7 @@ class FolderModel:
         self._called = False
         self.signature_defs = _check_operations(folder)
         self._session = _load(folder)
-        self._functions = {name: self._function(name) for name in self.signature_defs if name != INITIALIZE}
+        self._functions = {name: self._function(name) for name in self.signature_defs}
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
@@ -61,6 +61,8 @@ class FolderModel:
                 "--decode_hparams=shortlist=by_line, or ask without one"
             )
         definition = self.signature_defs[signature]
+        if unknown := [name for name in inputs if name not in definition.inputs]:
+            raise T2TError(f"{self.where}: {signature} has no input {unknown[0]}")
         given = [self._array(name, inputs, definition.defaults) for name in definition.inputs]
         called_before, self._called = self._called, True
         try:
@@ -83,10 +85,11 @@ class FolderModel:
         import numpy as np
         import tensorflow as tf
 
-        if name not in inputs and name in defaults:
-            return tf.make_ndarray(defaults[name])
-        values = inputs[name]
-        return np.array(values, object if DTYPES[name] == "string" else DTYPES[name])
+        if name in inputs:
+            return np.array(inputs[name], object if DTYPES[name] == "string" else DTYPES[name])
+        if name not in defaults:
+            raise T2TError(f"{self.where}: the input {name} is missing")
+        return tf.make_ndarray(defaults[name])
 
 
 def _check_operations(folder: Path) -> dict[str, SignatureDef]:
@@ -105,7 +108,8 @@ def _check_operations(folder: Path) -> dict[str, SignatureDef]:
                 raise T2TError(
                     f"{folder}: contains the unsafe operation {operation}, which t2t-exporter never writes"
                 )
-    return {name: signature for meta in model.meta_graphs for name, signature in meta.signature_def.items()}
+    signatures = (meta.signature_def.items() for meta in model.meta_graphs)
+    return {name: signature for found in signatures for name, signature in found if name != INITIALIZE}
 
 
 def _load(folder: Path) -> Session:
@@ -116,9 +120,7 @@ def _load(folder: Path) -> Session:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the ops of the model
 
-    threads = tf.config.threading.get_intra_op_parallelism_threads()
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads)
-    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
+    session = tf.compat.v1.Session(graph=tf.Graph())  # with TensorFlow's threads and devices as they are set
     try:
         with quiet(), session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], str(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +13,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
-from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
-from t2t_revival.visualization.attention import check_has_attention, labels, row
+from t2t_revival.visualization.attention import check_has_attention, row
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.translator import Translator
 
 MAX_TOKENS = 256  # of a source or an output
-ALTERNATIVES = 5
+ALTERNATIVES, CANDIDATES = 5, 10  # the most probable tokens, of which those that are text are kept
+REPLACEMENT = "\ufffd"  # text of a byte that is no character alone
+# Words, as in Unicode's annex 29: letters with their marks, and apostrophes between letters.
+LETTER_KIND, APOSTROPHE_KIND, OTHER_KIND, SPACE_KIND = "w'. "
+WORD = re.compile(r"w+(?:'w+)*|[.']+")
+APOSTROPHES = "'\u2019"
 SPACE = "\u2581"  # SentencePiece's piece of a space alone
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese. Their pieces count as words.
 UNSPACED = re.compile(
@@ -36,6 +42,20 @@ class Span(NamedTuple):
     end: int
 
 
+class Alternative(NamedTuple):
+    """A token that could have stood where a word begins.
+
+    Attributes:
+        text: its text.
+        prefix: the output before it, and it.
+        probability: its probability there.
+    """
+
+    text: str
+    prefix: str
+    probability: float
+
+
 @dataclass(frozen=True)
 class Word:
     """A word of an output.
@@ -43,14 +63,14 @@ class Word:
     Attributes:
         span: its place in the output.
         log_prob: sum of the log-probabilities of its tokens.
-        alternatives: the most probable tokens where its first token stands, as text, with probabilities.
+        alternatives: those of the most probable tokens, where its first token stands, that are text.
         attention: weight of each source word, mean of its tokens, of all layers and all heads; the weights
             sum to at most 1, since the end of the source has the rest.
     """
 
     span: Span
     log_prob: float
-    alternatives: list[tuple[str, float]]
+    alternatives: list[Alternative]
     attention: list[float]
 
 
@@ -63,14 +83,12 @@ class Explanation:
         source_words: its words.
         output: the output.
         words: its words.
-        end: log-probability of its end.
     """
 
     source: str
     source_words: list[Span]
     output: str
     words: list[Word]
-    end: float
 
 
 def explain(translator: Translator, line: str, output: str | None = None, prefix: str = "") -> Explanation:
@@ -107,12 +125,12 @@ def explain(translator: Translator, line: str, output: str | None = None, prefix
         Word(
             span,
             float(log_probs[at, [target[n] for n in at]].sum()),
-            _alternatives(vocabularies.targets, log_probs[at[0]]),
+            _alternatives(vocabularies.targets, target[: at[0]], log_probs[at[0]]),
             by_word[at].mean(0).tolist(),
         )
         for span, at in zip(words, members, strict=True)
     ]
-    return Explanation(source_text, source_words, text, found, float(log_probs[-1, EOS]))
+    return Explanation(source_text, source_words, text, found)
 
 
 def _pass(translator: Translator, source: list[int], target: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +159,7 @@ def _words(vocabulary: TextEncoder, ids: Sequence[int]) -> tuple[str, list[int],
     if UNSPACED.search(text):
         words = [_stripped(text, *piece) for piece in pairwise(bounds) if text[slice(*piece)].strip()]
     else:
-        words = [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)]
+        words = [Span(*match.span()) for match in WORD.finditer("".join(map(_kind, text)))]
     ends_of_words = [word.end for word in words]
     opens_word = [vocabulary.pieces[token] == SPACE for token in ids]
     last = [
@@ -168,11 +186,25 @@ def _stripped(text: str, start: int, end: int) -> Span:
     return Span(end - len(inside.lstrip()), start + len(inside.rstrip()))
 
 
-def _alternatives(vocabulary: TextEncoder, log_probs: np.ndarray) -> list[tuple[str, float]]:
-    best = np.argsort(-log_probs, kind="stable")[:ALTERNATIVES].tolist()
-    names = labels(vocabulary, best)
-    texts = [vocabulary.decode([token]).strip() or name for token, name in zip(best, names, strict=True)]
-    return [(text, float(np.exp(log_probs[token]))) for text, token in zip(texts, best, strict=True)]
+def _kind(character: str) -> str:
+    """Returns a letter that stands for the kind of a character, as `WORD` knows them."""
+    if character.isspace():
+        return SPACE_KIND
+    if character in APOSTROPHES:
+        return APOSTROPHE_KIND
+    is_letter = character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+    return LETTER_KIND if is_letter else OTHER_KIND
+
+
+def _alternatives(vocabulary: TextEncoder, before: list[int], log_probs: np.ndarray) -> list[Alternative]:
+    found = []
+    for token in np.argsort(-log_probs, kind="stable")[:CANDIDATES].tolist():
+        text = vocabulary.decode([token]).strip()
+        if text and REPLACEMENT not in text and token not in (PAD, EOS, vocabulary.unknown):
+            found.append(
+                Alternative(text, vocabulary.decode([*before, token]), float(np.exp(log_probs[token])))
+            )
+    return found[:ALTERNATIVES]
 
 
 def _check_length(side: str, ids: list[int], limit: int) -> None:

@@ -90,5 +90,10 @@ def test_metrics_exist():
 
 def test_panels_do_not_overlap():
     panels = json.loads((DEPLOY / "grafana.json").read_text())["panels"]
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
-    assert len(set(places)) == len(panels)
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(cells)) == len(cells)

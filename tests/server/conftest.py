@@ -7,7 +7,8 @@ import pytest
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from t2t_revival.errors import T2TError
-from t2t_revival.server.inspection import Alternative, ExplainAnswer, OutputWord, Place, Score, Training
+from t2t_revival.server.inspection import ExplainAnswer, OtherToken, OutputWord, Place, Score, Training
+from t2t_revival.server.translate import Options
 from t2t_revival.serving.client import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS
 from t2t_revival.visualization import attention_page
 
@@ -19,6 +20,7 @@ class CapitalLetters:
 
     Attributes:
         batches: the lines of each call.
+        tags: those of the last call.
         gate: calls wait until it is set.
     """
 
@@ -34,6 +36,7 @@ class CapitalLetters:
 
     def predict(self, signature, inputs):
         self.batches.append([*inputs["inputs"]])
+        self.tags = inputs.get("tag")
         assert self.gate.wait(10)
         if "fault" in inputs["inputs"]:
             raise T2TError("capitals: a fault")
@@ -72,9 +75,10 @@ class CapitalsInspector:
 
     Attributes:
         asked: the requests.
+        gate: explanations wait until it is set.
     """
 
-    tags, explains = (), True
+    explains = True
     training = Training(
         problem="translate_capitals",
         hparams_set="tiny",
@@ -84,11 +88,18 @@ class CapitalsInspector:
         curves={"loss": [(1e6, 4.5), (2e6, 2.5)], "score": [(1e6, 11.0), (2e6, 31.25)]},
     )
 
-    def __init__(self, attention=None):
-        self.asked, self._attention = [], attention
+    def __init__(self, attention=None, tags=()):
+        self.asked, self._attention, self.tags = [], attention, tags
+        self.gate = threading.Event()
+        self.gate.set()
+
+    @property
+    def options(self):
+        return Options()
 
     def explain(self, asked):
         self.asked.append(asked)
+        assert self.gate.wait(10)
         if "unexplained" in asked.text:
             raise T2TError("nothing to explain")
         output = asked.output or f"{asked.prefix} and more"
@@ -101,7 +112,8 @@ class CapitalsInspector:
                 end=end,
                 probability=0.1 if place == 2 else 0.99,
                 alternatives=[
-                    Alternative(text=text, probability=p) for text, p in (("OTHER", 0.6), ("NONE", 0.1))
+                    OtherToken(text=other, prefix=f"{output[:start]}{other}", probability=p)
+                    for other, p in (("OTHER", 0.6), ("NONE", 0.1))
                 ],
                 attention=[0.8 if place == other else 0.1 for other in range(len(source))],
             )
@@ -140,6 +152,7 @@ def chromium():
 def open_page(chromium, server):
     """Opens the page in a new browser profile; it must have asked no one else, and no script have failed."""
     server.capitals.gate.set()
+    server.inspector.gate.set()
     contexts, faults, addresses = [], [], []
 
     def opened(url=server.url, width=1280, **settings):

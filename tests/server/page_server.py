@@ -34,6 +34,7 @@ class Running:
         url: its address.
         capitals: the model of capital letters.
         inspector: explains it.
+        tagged: another model, which takes tags.
     """
 
     def __init__(self, **settings):
@@ -42,7 +43,8 @@ class Running:
         self.capitals = CapitalLetters()
         self.inspector = CapitalsInspector(Attention("memory", "QUERY", (cross,)))
         parser = served("parser", Parser(), registry.problem("parse_wsj"))
-        tagged = served("tagged", CapitalLetters(tags=True))
+        self.tagged = CapitalLetters(tags=True)
+        tagged = served("tagged", self.tagged, inspector=CapitalsInspector(tags=["<2de>", "<2fr>"]))
         models = [served("capitals", self.capitals, inspector=self.inspector), parser, tagged]
         app = create_app({model.name: model for model in models}, **settings)
         listener = socket.create_server(("127.0.0.1", 0))

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from t2t_revival import registry
+from t2t_revival.server import service
 from t2t_revival.server.app import create_app
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.service import Limits
@@ -203,7 +204,7 @@ def test_a_deadline(make_client, capitals):
     client = make_client(limits=Limits(timeout=0.05), batch_limits=BatchLimits(parallel=1))
     capitals.gate.clear()
     try:
-        assert "no translation in the time" in error_of(client.post("/translate", json={"text": "a"}), 504)
+        assert "no answer in the time" in error_of(client.post("/translate", json={"text": "a"}), 504)
     finally:
         capitals.gate.set()
 
@@ -329,6 +330,43 @@ def test_what_is_not_explained(make_client, served):
     assert "characters: split it" in error_of(client.post("/explain", json={"text": "a" * 20_001}), 413)
     assert "output" in error_of(client.post("/explain", json={"text": "a", "output": 1}), 400)
     assert "text" in error_of(client.post("/attention", json={}), 400)
+
+
+def test_explanations_wait_in_a_queue_of_their_own(make_client, served, monkeypatch):
+    monkeypatch.setattr(service, "MAX_INSPECTIONS", 1)
+    served.inspector = CapitalsInspector()
+    served.inspector.gate.clear()
+    client = make_client(limits=Limits(timeout=1))
+    answers = []
+    asked = {"text": "a", "output": "A"}
+    waiting = threading.Thread(target=lambda: answers.append(client.post("/explain", json=asked)))
+    waiting.start()
+    while not served.inspector.asked:
+        time.sleep(0.01)
+    full = client.post("/explain", json=asked)
+    assert "requests for explanations wait" in error_of(full, 503)
+    assert full.headers["retry-after"]
+    assert client.post("/translate", json={"text": "a"}).status_code == 200
+    waiting.join()
+    assert "no answer in the time" in error_of(answers[0], 504)
+    served.inspector.gate.set()
+    assert client.post("/explain", json=asked).status_code == 200
+
+
+def test_a_parsers_tokeniser_does_not_keep_others_waiting(make_client, tmp_path, monkeypatch):
+    problem = registry.problem("parse_wsj")
+    gate = threading.Event()
+    monkeypatch.setattr(type(problem), "preprocess", lambda self, line, tokenized: gate.wait(10) and line)
+    parser = ServedModel("parser", tmp_path, problem=problem)
+    parser.versions = {1: Version(1, Parser(), AVAILABLE)}
+    client = make_client(parser)
+    waiting = threading.Thread(
+        target=client.post, args=("/translate",), kwargs={"json": {"text": "a", "model": "parser"}}
+    )
+    waiting.start()
+    assert client.get("/healthz").status_code == 200
+    gate.set()
+    waiting.join()
 
 
 def test_trees_have_the_words_of_the_line(make_client, tmp_path):

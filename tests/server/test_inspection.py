@@ -41,8 +41,10 @@ def test_an_explanation_in_numbers_of_json(inspector, translator):
     assert words == ["do", ",", "the", "dog"]
     for word, known in zip(answer.output_words, expected.words, strict=True):
         assert word.attention == pytest.approx(known.attention, abs=1e-4)
-        shown = [(one.text, one.probability) for one in word.alternatives]
-        assert shown == [(text, pytest.approx(p, abs=1e-4)) for text, p in known.alternatives]
+        shown = [(one.text, one.prefix, one.probability) for one in word.alternatives]
+        assert shown == [
+            (one.text, one.prefix, pytest.approx(one.probability, abs=1e-4)) for one in known.alternatives
+        ]
 
 
 def test_the_page_of_attention(inspector):

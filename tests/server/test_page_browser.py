@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tests.server.page_server import BROWSER, explained, lit, type_text
+from t2t_revival.server.service import Limits
+from tests.server.page_server import BROWSER, Running, explained, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [
@@ -46,6 +47,50 @@ def test_a_fault_is_shown_and_goes_away(page):
     assert page.inner_text("#error") == "capitals: a fault"
     type_text(page, "well")
     assert not page.is_visible("#error")
+
+
+def test_a_fault_leaves_no_old_output(page):
+    explained(page, "one")
+    page.fill("#source", "fault")
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#output") == ""
+    assert not page.is_visible("#open-attention")
+
+
+def test_a_late_explanation_does_not_replace_a_newer_choice(page, server):
+    page.click("#options-card summary")
+    page.fill("#n", "2")
+    server.inspector.gate.clear()
+    type_text(page, "a dog")
+    page.click("#nbest li:nth-child(2) button")
+    server.inspector.gate.set()
+    page.wait_for_selector("#output .word")
+    playwright.expect(page.locator("#output")).to_have_text("?")
+    focused = page.evaluate("document.activeElement.innerText")
+    assert focused.endswith("?")
+
+
+def test_escape_in_a_dialog_cancels_nothing(page, server):
+    server.capitals.gate.clear()
+    page.fill("#source", "two")
+    page.wait_for_selector("#result[aria-busy=true]")
+    page.click("#open-about")
+    page.keyboard.press("Escape")
+    server.capitals.gate.set()
+    page.wait_for_selector("text=TWO")
+
+
+def test_a_server_with_a_small_beam(open_page):
+    running = Running(limits=Limits(max_beam_size=2))
+    try:
+        page = open_page(running.url)
+        type_text(page, "a dog")
+        page.click("#options-card summary")
+        assert page.input_value("#beam_size") == "2"
+        page.fill("#alpha", "0.65")
+        type_text(page, "another")
+    finally:
+        running.end()
 
 
 def test_outputs_can_be_chosen(page):

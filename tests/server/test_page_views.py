@@ -43,10 +43,45 @@ def test_a_tree_is_drawn(open_page):
     assert copied == "(S (XX dogs) (XX bark) (XX loudly))"
 
 
-def test_a_tag_is_sent(page):
+def test_a_tag_is_sent(page, server):
     page.select_option("#model", "tagged")
     page.wait_for_selector("#tags:not([hidden])")
     type_text(page, "a")
+    assert server.tagged.tags == ["<2de>"]
+    page.select_option("#tag", "<2fr>")
+    type_text(page, "b")
+    assert server.tagged.tags == ["<2fr>"]
+
+
+def test_a_file_keeps_the_model_it_began_with(page, server, tmp_path):
+    server.capitals.gate.clear()
+    (tmp_path / "news.txt").write_text("line\n" * 501)
+    page.set_input_files("#file", tmp_path / "news.txt")
+    page.wait_for_selector("text=0 of 501 lines")
+    server.tagged.batches.clear()
+    page.select_option("#model", "tagged")
+    server.capitals.gate.set()
+    page.wait_for_selector("text=501 of 501 lines, done")
+    assert server.tagged.batches == []
+
+
+def test_a_file_that_cannot_be_read_leaves_the_one_before(page, server, tmp_path):
+    server.capitals.gate.clear()
+    (tmp_path / "good.txt").write_text("a\n")
+    (tmp_path / "empty.txt").write_text("")
+    page.set_input_files("#file", tmp_path / "good.txt")
+    page.wait_for_selector("text=0 of 1 lines")
+    page.set_input_files("#file", tmp_path / "empty.txt")
+    page.wait_for_selector("text=empty.txt is empty.")
+    server.capitals.gate.set()
+    page.wait_for_selector("text=1 of 1 lines, done")
+
+
+def test_a_long_line_of_a_file_is_named(page, tmp_path):
+    (tmp_path / "f.txt").write_text("a\n" + "b" * 20_001 + "\n")
+    page.set_input_files("#file", tmp_path / "f.txt")
+    fault = "f.txt, line 2 has more than 20,000 characters: split it."
+    playwright.expect(page.locator("#error")).to_have_text(fault)
 
 
 def test_a_file_comes_back_translated(page, tmp_path):
@@ -178,9 +213,16 @@ def test_a_key_is_asked_for(open_page):
     running = Running(api_keys=["secret"])
     try:
         page = open_page(running.url)
+        page.wait_for_selector("#key-dialog[open]")
+        page.keyboard.press("Escape")
+        playwright.expect(page.locator("#error")).to_have_text("The server needs an API key.")
+        page.fill("#source", "a")
+        page.fill("#key", "ключ")
+        page.click("text=Continue")
+        assert page.is_visible("#key-dialog")
         page.fill("#key", "wrong")
         page.click("text=Continue")
-        page.wait_for_selector("#key-dialog[open]")
+        playwright.expect(page.locator("#key-error")).to_have_text("This key is not valid.")
         page.fill("#key", "secret")
         page.click("text=Continue")
         type_text(page, "a dog")

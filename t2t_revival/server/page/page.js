@@ -19,7 +19,8 @@ const signed = (score) => score.toFixed(3).replace("-", "\u2212");
 const grouped = (value) => value?.toLocaleString("en");
 const characters = (text) => Array.from(text); // places in answers count characters, not UTF-16 units
 
-// A line is {text, outputs: [{text, score}], shown: index, explained: an answer of /explain or null}.
+// A line is {text, origin: {model, tag}, outputs: [{text, score}], shown: index, asked: number of requests for its
+// words, explained: the answer to the last of them or null}.
 const state = { models: [], lines: [], active: 0, work: null, timer: 0, tree: 1, file: null };
 const model = () => state.models.find((one) => one.name === byId("model").value) ?? state.models[0];
 const shown = (line) => line.outputs[line.shown];
@@ -38,25 +39,28 @@ function drawn(name, attributes = {}, ...children) {
   return node;
 }
 
-function stored(name, value) {
+/** Reads or writes a value that the browser keeps: until the tab is closed, or for good. */
+function stored(name, value, where = "localStorage") {
   try {
-    if (value === undefined) return localStorage.getItem(`t2t.${name}`);
-    localStorage.setItem(`t2t.${name}`, value);
+    if (value === undefined) return window[where].getItem(`t2t.${name}`);
+    window[where].setItem(`t2t.${name}`, value);
   } catch {} // the browser keeps nothing, and the page works without
   return null;
 }
 
+const apiKey = (value) => stored("key", value, "sessionStorage");
+
 /** Sends a request; returns the response, or throws an Error with the server's message. */
 async function send(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
-  const key = sessionStorage.getItem("t2t.key");
+  const key = apiKey();
   if (key) headers.Authorization = `Bearer ${key}`;
   const method = body ? "POST" : "GET";
   const response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) }).catch((error) => {
     throw error.name === "AbortError" ? error : new Error("The server does not answer: is it still running?");
   });
   if (response.status === 401) {
-    await askForKey();
+    await askForKey(Boolean(key) && key === apiKey());
     return send(path, body, signal);
   }
   if (response.ok) return response;
@@ -68,15 +72,17 @@ const ask = async (...request) => (await send(...request)).json();
 
 let keyAsked = null;
 
-function askForKey() {
-  keyAsked ??= new Promise((done) => {
-    byId("key-dialog").showModal();
-    byId("key-form").onsubmit = (event) => {
-      event.preventDefault();
-      sessionStorage.setItem("t2t.key", byId("key").value.trim());
-      byId("key").value = "";
-      byId("key-dialog").close();
+function askForKey(isWrong) {
+  const dialog = byId("key-dialog");
+  keyAsked ??= new Promise((done, fail) => {
+    byId("key-error").textContent = isWrong ? "This key is not valid." : "";
+    dialog.returnValue = "";
+    dialog.showModal();
+    dialog.onclose = () => {
       keyAsked = null;
+      if (dialog.returnValue !== "given") return fail(new Error("The server needs an API key."));
+      apiKey(byId("key").value);
+      byId("key").value = "";
       done();
     };
   });
@@ -89,6 +95,7 @@ function options() {
   const tag = byId("tag").value;
   const changed = fields.some((field) => field.value !== field.defaultValue);
   if (!changed && !tag) return undefined;
+  if (!form.checkValidity()) throw new Error("An option is out of bounds.");
   const numbers = Object.fromEntries(fields.map((field) => [field.id, field.valueAsNumber]));
   return { ...numbers, ...(tag && { tag }) };
 }
@@ -98,11 +105,7 @@ function request(more) {
   return { model: model().name, ...(chosen && { options: chosen }), ...more };
 }
 
-/** Explanations and attention take the tag alone of the options. */
-function aboutLine(line, more) {
-  const tag = byId("tag").value;
-  return { model: model().name, text: line.text, ...(tag && { tag }), ...more };
-}
+const aboutLine = ({ text, origin }, more) => ({ ...origin, text, ...more });
 
 /** Shows an error, or none. */
 function showError(error) {
@@ -122,20 +125,23 @@ async function translate() {
   showError(null);
   const text = byId("source").value.trimEnd();
   if (!text.trim()) return show([]);
-  if (!byId("options").checkValidity()) return showError(new Error("An option is out of bounds."));
+  if (!state.models.length) return load();
   const work = (state.work = new AbortController());
   byId("result").setAttribute("aria-busy", "true");
   try {
     const lines = text.split("\n");
-    const { translations } = await ask("/translate", request({ text: lines }), work.signal);
+    const origin = { model: model().name, tag: byId("tag").value };
+    const { translations } = await ask("translate", request({ text: lines }), work.signal);
     show(translations.map(({ text, score, nbest }, place) => {
-      return { text: lines[place], outputs: nbest ?? [{ text, score }], shown: 0, explained: null };
+      const outputs = nbest ?? [{ text, score }];
+      return { text: lines[place], origin, outputs, shown: 0, asked: 0, explained: null };
     }));
     byId("status").textContent = "Translated.";
     remember(text);
     byId("result").setAttribute("aria-busy", "false");
     await explainLines(work.signal);
   } catch (error) {
+    if (error.name !== "AbortError") show([]);
     showError(error);
   } finally {
     if (state.work === work) byId("result").setAttribute("aria-busy", "false");
@@ -148,14 +154,23 @@ async function explainLines(signal) {
   for (const line of state.lines.slice(0, MAX_EXPLAINED)) await explain(line, signal);
 }
 
-async function explain(line, signal) {
+async function explain(line, signal = state.work?.signal) {
   if (!line.text.trim() || !shown(line)?.text) return;
   try {
-    line.explained = await ask("/explain", aboutLine(line, { output: shown(line).text }), signal);
+    await askForWords(line, { output: shown(line).text }, signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
   }
   drawLine(line);
+}
+
+/** Sets a line's words; returns false if others were asked for in the meantime. */
+async function askForWords(line, more, signal) {
+  const number = (line.asked += 1);
+  const found = await ask("explain", aboutLine(line, more), signal);
+  if (number !== line.asked || !state.lines.includes(line)) return false;
+  line.explained = found;
+  return true;
 }
 
 function show(lines) {
@@ -215,6 +230,7 @@ function drawActive() {
   const score = line && shown(line)?.score;
   byId("score").textContent = score == null ? "" : `score ${signed(score)}`;
   byId("nbest-card").hidden = !line || line.outputs.length < 2;
+  const focused = [...byId("nbest").children].findIndex((item) => item.contains(document.activeElement));
   byId("nbest").replaceChildren(...(line?.outputs ?? []).map((output, place) => {
     const number = output.score == null ? "yours" : signed(output.score);
     const parts = [element("span", { class: "number" }, number), element("bdi", { dir: "auto" }, output.text)];
@@ -222,13 +238,13 @@ function drawActive() {
     button.addEventListener("click", () => choose(line, place));
     return element("li", {}, button);
   }));
+  byId("nbest").children[focused]?.firstElementChild.focus();
   drawTree(model()?.trees ? shown(line ?? { outputs: [] })?.text : "");
 }
 
 async function choose(line, place) {
   Object.assign(line, { shown: place, explained: null });
   drawLine(line);
-  byId("nbest").querySelectorAll("button")[place]?.focus();
   if (model().explains) await explain(line).catch(showError);
 }
 
@@ -266,23 +282,25 @@ function openWord(node) {
   own.classList.add("chosen");
   light(own);
   const likely = one.alternatives.filter(({ probability }, rank) => !rank || probability >= MIN_SHOWN);
-  const buttons = likely.map(({ text, probability }) => {
+  const buttons = likely.map(({ text, prefix, probability }) => {
     const label = [element("bdi", {}, text), element("span", { class: "number" }, `\u00a0${percent(probability)}`)];
     const button = element("button", { type: "button" }, ...label);
-    button.addEventListener("click", () => continueWith(line, one, text).catch(showError));
+    button.addEventListener("click", () => continueWith(line, prefix, node.dataset.place).catch(showError));
     return button;
   });
   byId("details").replaceChildren(element("b", { dir: "auto" }, own.textContent), percent(one.probability), ...buttons);
   byId("details").hidden = false;
 }
 
-/** Decodes again from a beginning that ends with another choice. */
-async function continueWith(line, one, text) {
-  const before = characters(line.explained.output).slice(0, one.start).join("");
-  line.explained = await ask("/explain", aboutLine(line, { prefix: before + text }));
-  line.outputs = [{ text: line.explained.output, score: null }, ...line.outputs.filter((output) => output.score != null)];
+/** Decodes again from a beginning that ends with another choice of the word at a place. */
+async function continueWith(line, prefix, place) {
+  showError(null);
+  if (!(await askForWords(line, { prefix }, state.work?.signal))) return;
+  const own = { text: line.explained.output, score: null };
+  line.outputs = [own, ...line.outputs.filter(({ score }) => score != null)];
   line.shown = 0;
   drawLine(line);
+  byId("output").children[state.lines.indexOf(line)].querySelectorAll(".word")[place]?.focus();
 }
 
 function activate(place) {
@@ -354,14 +372,18 @@ function zoom(factor) {
 }
 
 async function copy(text, button) {
+  if (!navigator.clipboard) throw new Error("The browser lets pages copy only over HTTPS, or from this machine.");
   await navigator.clipboard.writeText(text);
-  const label = button.textContent;
+  button.dataset.label ??= button.textContent;
   button.textContent = "Copied";
-  setTimeout(() => (button.textContent = label), 1200);
+  setTimeout(() => (button.textContent = button.dataset.label), 1200);
 }
 
+/** Adds a text to the recent ones, in place of the last if that is its beginning. */
 function remember(text) {
-  const texts = [text, ...recent().filter((one) => one !== text)].slice(0, RECENT);
+  const [last, ...before] = recent();
+  const others = last !== undefined && !text.startsWith(last) ? [last, ...before] : before;
+  const texts = [text, ...others.filter((one) => one !== text)].slice(0, RECENT);
   stored("recent", JSON.stringify(texts));
   drawRecent();
 }
@@ -411,13 +433,25 @@ async function* objects(response) {
   }
 }
 
-async function translateFile(file) {
-  showError(null);
-  state.file?.abort();
-  const work = (state.file = new AbortController());
+/** Returns the lines of a text file; throws an Error if they cannot be translated. */
+async function linesOf(file) {
   const text = await file.text();
   if (!text || /[\0\ufffd]/.test(text)) throw new Error(`${file.name} is ${text ? "not a text file in UTF-8" : "empty"}.`);
   const lines = text.replace(/\r?\n$/, "").split(/\r?\n/);
+  const { max_characters } = model();
+  const long = lines.findIndex((line) => characters(line).length > max_characters);
+  if (long < 0) return lines;
+  throw new Error(`${file.name}, line ${long + 1} has more than ${grouped(max_characters)} characters: split it.`);
+}
+
+async function translateFile(file) {
+  showError(null);
+  if (!state.models.length) await load();
+  if (!state.models.length) return;
+  const asked = request({ stream: true });
+  const lines = await linesOf(file);
+  state.file?.abort();
+  const work = (state.file = new AbortController());
   const outputs = [];
   const started = performance.now();
   byId("file-card").hidden = byId("cancel").hidden = false;
@@ -432,19 +466,22 @@ async function translateFile(file) {
   let end = ", done";
   try {
     for (const chunk of chunks(lines)) {
-      const response = await send("/translate", request({ text: chunk, stream: true }), work.signal);
+      const expected = outputs.length + chunk.length;
+      const response = await send("translate", { ...asked, text: chunk }, work.signal);
       for await (const { text, error } of objects(response)) {
         if (error) throw new Error(error);
         outputs.push(text);
         const left = ((performance.now() - started) / 1000 / outputs.length) * (lines.length - outputs.length);
         say(`, ${Math.floor(left / 60)}:${String(Math.floor(left % 60)).padStart(2, "0")} left`);
       }
+      if (outputs.length < expected) throw new Error("the server ended its answer early");
     }
   } catch (error) {
     end = error.name === "AbortError" ? ", cancelled" : `, stopped: ${error.message}`;
   }
   if (state.file !== work) return;
   say(end);
+  byId("status").textContent = `${file.name}: ${byId("file-state").textContent}`;
   byId("cancel").hidden = true;
   if (!outputs.length) return;
   URL.revokeObjectURL(byId("save").href);
@@ -503,8 +540,9 @@ function drawCurve(curves) {
 const training_score = () => `dev ${model().training?.score?.name ?? ""}`;
 
 async function openAttention() {
+  showError(null);
   const line = state.lines[state.active];
-  const { page } = await ask("/attention", aboutLine(line, { output: shown(line).text }));
+  const { page } = await ask("attention", aboutLine(line, { output: shown(line).text }));
   byId("attention-frame").srcdoc = page;
   byId("attention").showModal();
 }
@@ -518,7 +556,7 @@ function setTheme(theme) {
 
 /** Adapts the page to the chosen model. */
 function setModel() {
-  const { name, has_tags, tags, trees, max_beam_size, training } = model();
+  const { name, has_tags, tags, trees, options, max_beam_size, training } = model();
   byId("title").textContent = trees ? "Parse" : "Translate";
   document.title = `${byId("title").textContent}: ${name}`;
   const score = training?.score;
@@ -526,9 +564,10 @@ function setModel() {
   byId("subtitle").textContent = described.filter(Boolean).join(" · ");
   byId("tags").hidden = !has_tags;
   byId("tag").replaceChildren(element("option", { value: "" }, "in the text"), ...tags.map((tag) => element("option", {}, tag)));
-  if (tags.length) byId("tag").value = tags[0];
+  if (tags.length) byId("tag").value = options.tag || tags[0];
   byId("beam_size").max = byId("n").max = max_beam_size;
-  translate();
+  for (const field of byId("options").querySelectorAll("input")) field.defaultValue = options[field.id];
+  byId("options").reset();
 }
 
 async function start() {
@@ -536,10 +575,20 @@ async function start() {
   byId("shade").checked = stored("shade") !== "false";
   byId("output").classList.toggle("shaded", byId("shade").checked);
   drawRecent();
-  ({ models: state.models } = await ask("/models"));
-  byId("model").replaceChildren(...state.models.map(({ name }) => element("option", {}, name)));
-  byId("models").hidden = state.models.length < 2;
-  setModel();
+  await load();
+}
+
+/** Asks for the models, and translates the text that is there. */
+async function load() {
+  try {
+    ({ models: state.models } = await ask("models"));
+    if (!state.models.length) throw new Error("The server has no model yet: try again soon.");
+    byId("model").replaceChildren(...state.models.map(({ name }) => element("option", {}, name)));
+    byId("models").hidden = state.models.length < 2;
+    setModel();
+  } catch (error) {
+    showError(error);
+  }
 }
 
 /** Moves from word to word with arrow keys. */
@@ -587,8 +636,11 @@ byId("options").addEventListener("input", () => {
   state.timer = setTimeout(translate, TYPING_MS);
 });
 byId("options").addEventListener("submit", (event) => event.preventDefault());
-byId("options").addEventListener("reset", () => setTimeout(translate));
-byId("model").addEventListener("change", setModel);
+byId("options").addEventListener("reset", () => setTimeout(translate)); // once the fields have their defaults
+byId("model").addEventListener("change", () => {
+  show([]);
+  setModel();
+});
 byId("tag").addEventListener("change", translate);
 byId("clear").addEventListener("click", () => setSource(""));
 byId("copy").addEventListener("click", (event) => copy(state.lines.map((line) => shown(line).text).join("\n"), event.target).catch(showError));
@@ -618,7 +670,7 @@ byId("file").addEventListener("change", ({ target }) => {
 byId("cancel").addEventListener("click", () => state.file?.abort());
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translate();
-  if (event.key === "Escape") stop();
+  if (event.key === "Escape" && !document.querySelector("dialog[open]")) stop();
 });
 document.addEventListener("dragover", (event) => {
   event.preventDefault();
@@ -633,4 +685,4 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   translateFile(event.dataTransfer.files[0]).catch(showError);
 });
-start().catch(showError);
+start();
