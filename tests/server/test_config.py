@@ -10,11 +10,12 @@ def test_models_of_a_file(tmp_path):
     path = tmp_path / "models.yaml"
     path.write_text(
         "models:\n"
-        "  - {name: ende, saved_model: ende/export, keep: 2, labels: {stable: 3}}\n"
+        "  - {name: ende, saved_model: ende/export, keep: 2, labels: {stable: 3}, problem: parse_wsj}\n"
         "  - {name: enfr, output_dir: /runs/enfr, checkpoint: best}\n"
     )
     ende, enfr = load_config(path)
-    assert ende == ModelConfig("ende", tmp_path / "ende/export", keep=2, labels={"stable": 3})
+    folder = tmp_path / "ende/export"
+    assert ende == ModelConfig("ende", folder, keep=2, labels={"stable": 3}, problem="parse_wsj")
     assert str(enfr.output_dir) == "/runs/enfr"
     assert enfr.checkpoint == "best"
 
@@ -33,6 +34,7 @@ def test_models_of_a_file(tmp_path):
         ("[{name: a, saved_model: x, labels: {stable: x}}]", "model 1: labels must be texts with the number"),
         ("[{name: a, saved_model: x, labels: 3}]", "model 1: labels is 3"),
         ("[{name: a, saved_model: x, checkpoint: best}]", "model 1: checkpoint is for an output_dir"),
+        ("[{name: a, output_dir: x, problem: parse_wsj}]", "model 1: problem is for a saved_model"),
         ("[{name: a, output_dir: x, keep: 2}]", "model 1: keep and labels are for a saved_model"),
         ("[x]", "model 1: not a mapping of name, saved_model"),
     ],

@@ -1,7 +1,9 @@
 """Exported models return the translator's outputs over gRPC, over REST and in this process."""
 
+import gc
 import re
 import shutil
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -175,3 +177,33 @@ def test_a_model_without_a_shortlist_says_so(folder):
         T2TError, match="exported without a shortlist; export it again with --decode_hparams="
     ):
         client.query(FolderModel(folder), ["the"], DecodeHParams(shortlist="on"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "the input inputs is missing"),
+        ({"inputs": ["the"], "input": ["the"]}, "serving_default has no input input"),
+    ],
+)
+def test_wrong_inputs(folder, inputs, message):
+    with pytest.raises(T2TError, match=message):
+        FolderModel(folder).predict(client.DEFAULT, inputs)
+
+
+@pytest.mark.slow
+def test_a_model_that_is_dropped_leaves_nothing(folder):
+    """TensorFlow keeps the functions of models that `tf.saved_model.load` has loaded, 57 and more of each."""
+
+    def graphs():
+        gc.collect()
+        return sum(type(one).__name__ == "FuncGraph" for one in gc.get_objects())
+
+    before = graphs()
+    model = FolderModel(folder)
+    assert model.predict(client.DEFAULT, {"inputs": ["the"]})["outputs"]
+    session = weakref.ref(model._session)
+    del model
+    assert graphs() <= before
+    assert session() is None
