@@ -71,7 +71,7 @@ class Client:
             b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         )
         head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", head)
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
         answer = await reader.readexactly(int(length[1]) if length else 0)
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())

@@ -1,0 +1,108 @@
+"""Load on a server: what is counted, and what is an error."""
+
+import asyncio
+import re
+import shutil
+import socket
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import serve_load
+
+OLD_MODEL = Path(__file__).parents[1] / "compatibility" / "translate_ende_0.1" / "saved_model"
+ANSWER = b'{"translations": []}'
+
+
+@contextmanager
+def answering(*answers):
+    """A server that gives its answers in turn, the last again and again, and closes after one without end."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    left = list(answers)
+
+    def serve(connection):
+        with connection:
+            while connection.recv(65536):
+                answer = left.pop(0) if len(left) > 1 else left[0]
+                connection.sendall(answer)
+                if not answer.endswith(ANSWER):
+                    return
+
+    def accept():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+def http(status, body=ANSWER):
+    return b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body
+
+
+def translate(port, times=1):
+    async def run():
+        client = serve_load.Client(port)
+        return [await client.translate("a dog") for _ in range(times)]
+
+    return asyncio.run(run())
+
+
+def test_each_answer_has_a_time():
+    with answering(http(200)) as port:
+        assert all(seconds > 0 for seconds in translate(port, 3))
+        times, rate = serve_load.closed_loop(port, 2, ["a", "b"], 0.2)
+        assert rate == pytest.approx(len(times) / 0.2, rel=0.5)
+
+
+def test_an_error_is_no_answer():
+    with answering(http(503, b"full")) as port, pytest.raises(RuntimeError, match="full"):
+        translate(port)
+
+
+def test_a_connection_that_was_closed_while_idle_is_opened_again():
+    with answering(http(200), b"", http(200)) as port:
+        assert len(translate(port, 2)) == 2
+
+
+def test_half_an_answer_is_an_error():
+    with answering(http(200), http(200)[:10], http(200)) as port, pytest.raises(asyncio.IncompleteReadError):
+        translate(port, 2)
+
+
+def test_requests_come_at_the_rate_that_is_asked_for():
+    seen = []
+    with answering(http(200)) as port:
+        times = serve_load.open_loop(port, 100, ["a"], 1, lambda: seen.append(1))
+        stopped = serve_load.open_loop(port, 100, ["a"], stop=lambda: True)
+    assert len(times) == pytest.approx(100, abs=40)
+    assert seen
+    assert stopped == []
+
+
+@pytest.mark.slow
+def test_all_measurements(tmp_path, capsys):
+    shutil.copytree(OLD_MODEL, tmp_path / "export" / "1")
+    (tmp_path / "lines").write_text("the dog sleeps\n" * 64)
+    flags = [f"--saved_model={tmp_path / 'export'}", f"--inputs={tmp_path / 'lines'}", "--clients=1,4"]
+    flags += ["--rounds=1", "--seconds=0.5", "--swaps=2", "--soak_minutes=0.05"]
+    serve_load.measure(serve_load.parser().parse_args(flags))
+    said = capsys.readouterr().out
+    for line in (
+        r"round 1: bare model +\d",
+        r"    4: lines/s \d.*, of the bare model \d",
+        r"one line, ms: model p50 .*; server p50 .*; added -?\d",
+        r"requests/s: ms p50 .*; p99 is .* times the median",
+        r"2 swaps, \d+ requests, no error",
+        r"soak: \d+ requests",
+        r"memory by thirds, MiB: \d+, \d+, \d+; third / second \d",
+    ):
+        assert re.search(line, said), (line, said)
