@@ -60,7 +60,7 @@ def command_flags() -> flags.FlagValues:
     for name, default, lower, upper, text in (
         ("port", 8501, 0, 65535, "Port to listen at; 0 takes a free one."),
         ("batch_size", 32, 1, 4096, "Lines that are translated at once."),
-        ("batch_wait_ms", 5, 0, 1000, "Milliseconds that a line waits for others while the model is busy."),
+        ("batch_wait_ms", 5, 0, 1000, "Milliseconds, or 5% of a batch's time, that a line waits for others."),
         ("max_queue", 10_000, 1, None, "Lines that may wait; with more, requests get status 503."),
         ("max_lines", 1024, 1, None, "Lines of a request."),
         ("max_beam_size", 16, 1, 100, "Largest beam_size of a request."),

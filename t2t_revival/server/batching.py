@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from t2t_revival.server.metrics import Metrics
     from t2t_revival.serving.client import Inputs, Model
 
+WAIT_SHARE = 0.05  # of the time of the last batch that a line may wait for others
 CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
 Columns = dict[str, list[Any]]  # outputs by name, a row for each line
 
@@ -32,7 +33,8 @@ class BatchLimits:
     Attributes:
         max_lines: lines of a batch.
         max_characters: characters of a batch, padding to the longest line included; a longer line is alone.
-        max_wait: seconds that a line waits for others while another batch is translated.
+        max_wait: seconds that a line waits for others, when a thread is free for it, while another batch is
+            translated; at least, for it may be `WAIT_SHARE` of the time that the last batch took.
         max_queue: lines that wait or are translated.
         parallel: batches that are translated at the same time.
     """
@@ -110,6 +112,7 @@ class Batcher:
         self.limits, self._metrics = limits, metrics
         self._waiting: list[_Line] = []
         self._in_flight = 0
+        self._wait = limits.max_wait
         self._models: Counter[Model] = Counter()  # requests of each
         self._changed = asyncio.Condition()
         self._threads = ThreadPoolExecutor(limits.parallel, "translate")
@@ -185,12 +188,13 @@ class Batcher:
                     self._changed.notify_all()
 
     async def _next_batch(self) -> list[_Line]:
+        free_since = time.monotonic()
         async with self._changed:
             while True:
                 await self._changed.wait_for(lambda: self._waiting)
-                waited = time.monotonic() - self._waiting[0].job.arrived
+                began = max(self._waiting[0].job.arrived, free_since)
                 batch = self._choose()
-                left = self.limits.max_wait - waited
+                left = self._wait - (time.monotonic() - began)
                 if (
                     not self._in_flight
                     or left <= 0
@@ -243,7 +247,9 @@ class Batcher:
         started = time.monotonic()
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, job.model.predict, job.signature, columns)
-        self._metrics.batch(len(batch), time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._metrics.batch(len(batch), seconds)
+        self._wait = max(self.limits.max_wait, seconds * WAIT_SHARE)
         for row, line in enumerate(batch):
             line.job.rows[line.place] = {name: values[row] for name, values in found.items()}
             line.job.finish()
