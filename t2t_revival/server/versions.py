@@ -131,6 +131,7 @@ class ServedModel:
                     self.versions[number].state = UNLOADING
         for version in self.versions.values():
             if version.state == UNLOADING and version.model and not in_use(version.model):
+                version.model.close()
                 version.model, version.state = None, END
                 self.say(f"{self.name}: version {version.number} is no longer served")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -71,6 +72,11 @@ class FolderModel:
         except tf.errors.OpError as error:
             raise T2TError(f"{self.where}: {plain(error.message)}") from error
         return {name: array.tolist() for name, array in zip(definition.outputs, found, strict=True)}
+
+    def close(self) -> None:
+        """Frees the memory of the model, which cannot be called again."""
+        self._session.close()
+        gc.collect()  # the graph refers to itself
 
     def _function(self, name: str) -> Callable[..., list[np.ndarray]]:
         definition = self.signature_defs[name]

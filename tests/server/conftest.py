@@ -25,6 +25,7 @@ class CapitalLetters:
     """
 
     where = "capitals"
+    is_closed = False
 
     def __init__(self, tags=False):
         self.batches, self.gate = [], threading.Event()
@@ -33,6 +34,9 @@ class CapitalLetters:
         self.signature_defs[WITH_OPTIONS] = self._signature([*DTYPES][: None if tags else -1])
         if tags:
             self.signature_defs[WITH_OPTIONS].defaults["tag"].string_val.append(b"")
+
+    def close(self):
+        self.is_closed = True
 
     def predict(self, signature, inputs):
         self.batches.append([*inputs["inputs"]])

@@ -11,6 +11,15 @@ from t2t_revival.server.predict import RequestError
 from t2t_revival.server.versions import ServedModel
 
 
+class Loaded(str):
+    """Stands for a model."""
+
+    is_closed = False
+
+    def close(self):
+        self.is_closed = True
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An export_dir, whose versions are models if their file says so."""
@@ -18,7 +27,7 @@ def folder(tmp_path, monkeypatch):
     def load(path):
         if (path / "saved_model.pb").read_text() != "good":
             raise T2TError(f"{path}: damaged")
-        return path.name  # stands for a model
+        return Loaded(path.name)
 
     monkeypatch.setattr(versions, "_open", load)
     return tmp_path
@@ -44,6 +53,7 @@ def test_a_new_version_takes_over_when_it_is_loaded(folder):
     write(folder, 1)
     assert look(model) == {1: "AVAILABLE"}
     assert model.find() == (1, "1")
+    first = model.find()[1]
     write(folder, 2)
     assert look(model, lambda used: used == "1") == {1: "UNLOADING", 2: "AVAILABLE"}
     assert model.find() == (2, "2")
@@ -51,6 +61,7 @@ def test_a_new_version_takes_over_when_it_is_loaded(folder):
         model.find(1)
     assert look(model) == {1: "END", 2: "AVAILABLE"}
     assert model.versions[1].model is None
+    assert first.is_closed
     assert said == ["m: version 1 is served", "m: version 2 is served", "m: version 1 is no longer served"]
     assert look(model) == {1: "END", 2: "AVAILABLE"}
     assert len(said) == 3
