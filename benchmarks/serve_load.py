@@ -191,7 +191,8 @@ class BareModel:
         from t2t_revival.serving.client import DEFAULT
         from t2t_revival.serving.folder_model import FolderModel
 
-        tf.config.threading.set_intra_op_parallelism_threads(1)
+        with suppress(RuntimeError):  # TensorFlow was in use before
+            tf.config.threading.set_intra_op_parallelism_threads(1)
         self._model, self._signature = FolderModel(saved_model), DEFAULT
 
     def translate(self, lines: Sequence[str]) -> float:
