@@ -32,12 +32,11 @@ class RequestError(Exception):
 
     Attributes:
         status: the HTTP status.
-        retry_after: seconds after which it may be tried again; 0 if that is of no use.
     """
 
-    def __init__(self, message: str, status: int = 400, retry_after: int = 0) -> None:
+    def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
-        self.status, self.retry_after = status, retry_after
+        self.status = status
 
 
 class Call(NamedTuple):

@@ -4,11 +4,14 @@ import re
 import threading
 
 import pytest
+from starlette.testclient import TestClient
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from t2t_revival.errors import T2TError
+from t2t_revival.server.app import create_app
 from t2t_revival.server.inspection import ExplainAnswer, OtherToken, OutputWord, Place, Score, Training
 from t2t_revival.server.translate import Options
+from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.client import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS
 from t2t_revival.visualization import attention_page
 
@@ -182,3 +185,38 @@ def open_page(chromium, server):
 @pytest.fixture
 def page(open_page):
     return open_page()
+
+
+@pytest.fixture
+def served(capitals, tmp_path):
+    """A model with the versions 3, which was refused, and 2, which answers and is the stable one."""
+    model = ServedModel("capitals", tmp_path, labels={"stable": 2, "old": 1})
+    model.versions = {3: Version(3, None, END, "damaged"), 2: Version(2, capitals, AVAILABLE)}
+    return model
+
+
+@pytest.fixture
+def make_client(served, tmp_path):
+    """Makes clients of servers with one model, or with several."""
+    clients = []
+
+    def make(*more, limits=None, batch_limits=None, **settings):
+        models = {model.name: model for model in (served, *more)}
+        app = create_app(models, limits, batch_limits, **settings)
+        clients.append(TestClient(app, raise_server_exceptions=False).__enter__())
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.__exit__()
+
+
+@pytest.fixture
+def client(make_client):
+    return make_client()
+
+
+def error_of(response, status):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()["error"]
