@@ -24,6 +24,7 @@ from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Tran
 from t2t_revival.serving.client import WITH_OPTIONS
 
 if TYPE_CHECKING:
+    from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.server.versions import ServedModel
     from t2t_revival.serving.folder_model import FolderModel
 
@@ -178,13 +179,12 @@ class Service:
         lines: Sequence[str],
         has_tags: bool,
     ) -> list[Translation]:
-        """Translates lines; a problem's tokeniser, which may take long, runs in a thread."""
-        if problem := served.problem:
-            lines = await asyncio.to_thread(lambda: [problem.preprocess(line, False) for line in lines])
-        found = await self._translate(served.name, model, *asked.call(lines, has_tags))
+        """Translates lines; a parser's tokeniser and trees, which may take long, have a thread."""
+        problem, inputs = served.problem, lines
         if problem:
-            return await asyncio.to_thread(lambda: [*translations(lines, found, problem)])
-        return [*translations(lines, found)]
+            inputs = await _converted(problem, lambda: [problem.preprocess(line, False) for line in lines])
+        found = await self._translate(served.name, model, *asked.call(inputs, has_tags))
+        return await _converted(problem, lambda: [*translations(inputs, found, problem)])
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""
@@ -277,6 +277,13 @@ class Service:
         finally:
             self.metrics.requests.labels(name, method, status).inc()
             self.metrics.latency.labels(name, method).observe(time.monotonic() - started)
+
+
+async def _converted(problem: Text2TextProblem | None, convert: Callable[[], Result]) -> Result:
+    """Calls a function, for a parser in a thread."""
+    if problem is None or problem.targets_are_text:
+        return convert()
+    return await asyncio.to_thread(convert)
 
 
 def failure(error: Exception) -> tuple[int, str]:
