@@ -188,8 +188,8 @@ class BareModel:
     def __init__(self, saved_model: Path) -> None:
         import tensorflow as tf
 
-        from t2t_revival.serving.client import DEFAULT
         from t2t_revival.serving.folder_model import FolderModel
+        from t2t_revival.serving.signatures import DEFAULT
 
         with suppress(RuntimeError):  # TensorFlow was in use before
             tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -27,6 +27,7 @@ HEAVY = {  # slow to import, or optional
         "grpc",
         "huggingface_hub",
         "jax",
+        "sentencex",
         "torch",
         "uvicorn",
     ),

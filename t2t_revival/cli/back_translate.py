@@ -15,7 +15,7 @@ from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruptio
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.distillation.teachers import TrainedModel, load_translator
+from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.reversed import one_way

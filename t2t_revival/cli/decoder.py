@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations, count, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,7 @@ def command_flags() -> flags.FlagValues:
     run_flags.define_model(values)
     run_flags.define_decode_hparams(values)
     engine_flags.define(values)
+    run_flags.define_ensemble(values)
     run_flags.define_split_dir(values)
     command.define(
         values,
@@ -76,6 +78,7 @@ def command_flags() -> flags.FlagValues:
         values,
         False,
         decode_interactive="Translate typed lines.",
+        split_sentences=run_flags.SPLIT_SENTENCES,
         partial_targets="Each line is source TAB beginning of the output. The tokens of the beginning, as "
         "the vocabulary splits it, are forced.",
         pretty="Parsing: draw trees where they fit, or else indent them.",
@@ -134,6 +137,8 @@ def _check_flags(values: flags.FlagValues) -> None:
         *product(INPUTS, SPLIT_FLAGS),
         ("score_file", "pretty"),
         ("score_file", "partial_targets"),
+        ("score_file", "split_sentences"),
+        ("partial_targets", "split_sentences"),
     ):
         if _is_set(values[one]) and _is_set(values[other]):
             raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
@@ -146,6 +151,10 @@ def _check_flags(values: flags.FlagValues) -> None:
             raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
         if values.pretty:
             raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
+    if values.ensemble and engine_flags.uses_ctranslate2(values):
+        raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
+    if values.ensemble and _of_split(values) and not values.decode_to_file:
+        raise T2TError("--decode_to_file is missing: the outputs of an ensemble belong to no output_dir")
     if values.decode_shards > 1 and (values.decode_interactive or values.score_file):
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
@@ -196,10 +205,13 @@ def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
 
 
 def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
+    options = run_flags.decode_options(values.decode_hparams, run)
+    if values.split_sentences:
+        options = replace(options, split_sentences=True)
     translator, path, step = run_flags.load_translator(
         values,
         output_dir,
-        run_flags.decode_options(values.decode_hparams, run),
+        options,
         num_parallel_batches=engine_flags.num_parallel_batches(values, values.decode_interactive),
         engine=values.engine,
         precision=values.precision,

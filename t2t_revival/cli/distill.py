@@ -22,9 +22,9 @@ from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruptio
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.distillation.teachers import TrainedModel, load_translator, open_teachers
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import TRAIN
@@ -140,7 +140,7 @@ def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     folders = [run_flags.refuse_t2t(Path(name).expanduser(), values, "teacher") for name in values.teacher]
-    teachers, run = open_teachers(folders, values.checkpoint, warn_of_corruption)
+    teachers, run = open_models(folders, "teacher", values.checkpoint, warn_of_corruption)
     if values.problem not in (None, run.problem):
         raise T2TError(
             f"--problem={values.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "

@@ -54,6 +54,7 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-exporter."""
     values = command.new_flags()
     run_flags.define_model(values)
+    run_flags.define_ensemble(values)
     command.define(
         values,
         None,
@@ -92,6 +93,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _export(values: flags.FlagValues) -> None:
     output_dir, run = run_flags.open_run(values)
+    if values.ensemble and values.format != SAVED_MODEL:
+        raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {values.format} has one model")
+    if values.ensemble and not values.export_dir:
+        raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
     options = run_flags.decode_options(values.decode_hparams, run)
     options.check_served()
     _check_format(values.format, values.quantize, options)
@@ -105,6 +110,11 @@ def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
     """Checks that a format has what is asked for, before the model is loaded."""
     if quantize not in FORMATS[name]:
         raise T2TError(f"--format={name} has --quantize={', '.join(FORMATS[name])}, not {quantize}")
+    if name == CTRANSLATE2 and options.guards:
+        raise T2TError(
+            f"decode_hparams: {next(iter(options.guards))} is an argument of each call of CTranslate2's "
+            "translate_batch: leave it out"
+        )
     if name == LITERT:
         options.check_litert()
 

@@ -63,6 +63,7 @@ def command_flags() -> flags.FlagValues:
         values, " By default as exported; where one is given, the others are the problem's.", None
     )
     command.define(values, False, pretty="Parsing: draw trees where they fit, or else indent them.")
+    command.define(values, False, split_sentences=run_flags.SPLIT_SENTENCES)
     timeout = "Seconds to wait for an answer: with all retries (gRPC), or each time (REST)."
     retries = "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds."
     for name, default, lower, upper, text in (
@@ -85,7 +86,8 @@ def _query_server(values: flags.FlagValues) -> None:
         outputs = named_files(values, "decode_to_file") or {"": STANDARD_STREAM}
         check_outputs(named_files(values, "decode_from_file"), outputs)
     problem = problem_flags.text_problem(values) if values.problem else None
-    options = ServedOptions.parse(values.decode_hparams or "", problem)
+    asked = [*filter(None, [values.decode_hparams]), *["split_sentences=True"] * values.split_sentences]
+    options = ServedOptions.parse(",".join(asked), problem)
     draw = drawing(problem) if values.pretty else None
     if values.inputs_once is None and not values.decode_from_file:
         translator = ServedTranslator(_model(values), options)
@@ -126,7 +128,17 @@ def _model(values: flags.FlagValues) -> client.Model:
 def _answer(translator: ServedTranslator, line: str) -> list[Output]:
     outputs = translator.nbest([line])[0]
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
+    _note_truncated(outputs[:1], translator.options)
     return outputs
+
+
+def _note_truncated(best: list[Output], options: ServedOptions) -> None:
+    """Warns of lines, given by their outputs, that are longer than the model's inputs."""
+    numbers = [number for number, output in enumerate(best, start=1) if output.truncated]
+    if numbers:
+        lines = f"line {numbers[0]:,} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
+        hint = "" if options.split_sentences else "; --split_sentences translates each sentence for itself"
+        say(f"warning: {lines} longer than the model's inputs, and cut: the end is not translated{hint}")
 
 
 def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | None) -> None:
@@ -140,7 +152,7 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
         lambda kept: [Output(*output) for output in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar:
-        repaired = ServedTranslator(_model(values), options).translate_lines(
+        best = ServedTranslator(_model(values), options).translate_lines(
             lines,
             values.servable_name,
             values.batch_size,
@@ -149,7 +161,8 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
             filled=not draw,
             on_progress=None if once else bar.update,
         )
-    note_repaired(repaired, len(lines), say)
+    note_repaired(sum(output.repaired for output in best), len(lines), say)
+    _note_truncated(best, options)
     if path:
         say(f"outputs  {path}")
 

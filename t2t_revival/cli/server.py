@@ -7,15 +7,16 @@ import socket
 import sys
 import tempfile
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import command, engine_flags, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import say, warn_of_corruption
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.server.batching import BatchLimits
@@ -25,7 +26,7 @@ from t2t_revival.utils.signals import terminable
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.server.versions import ServedModel, Version
 
 USAGE = """
 t2t-server --output_dir=DIR
@@ -46,6 +47,7 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-server."""
     values = command.new_flags()
     run_flags.define_model(values)
+    engine_flags.define(values)
     command.define(
         values,
         None,
@@ -79,12 +81,12 @@ def main(argv: list[str] | None = None) -> int:
 def _serve(values: flags.FlagValues) -> None:
     _check_flags(values)
     configs, keys = _configs(values), _api_keys(values)
-    with ExitStack() as stack:
-        listener = stack.enter_context(_listen(values.host, values.port))
+    with _listen(values.host, values.port) as listener:
         tensorflow_setup.load_tensorflow(values)
         parallel = tensorflow_setup.num_parallel_batches()
-        models = [_served(config, values, stack) for config in configs]
-        asyncio.run(_load(models))
+        with ExitStack() as stack:  # of exports, which are in memory once they are loaded
+            models = [_served(config, values, parallel, stack) for config in configs]
+            asyncio.run(_load(models))
         _run(values, listener, models, keys, parallel)
 
 
@@ -97,8 +99,9 @@ def _check_flags(values: flags.FlagValues) -> None:
     given = [name for name in MODELS if values[name].present]
     if len(given) > 1:
         raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
-    if given not in ([], ["output_dir"]) and (values.hparams_set or values.checkpoint):
-        raise T2TError(f"--hparams_set and --checkpoint have no effect with --{given[0]}")
+    for name in ("hparams_set", "checkpoint", "engine", "precision"):
+        if given not in ([], ["output_dir"]) and values[name].present:
+            raise T2TError(f"--{name} has no effect with --{given[0]}")
     for name in ("servable_name", "problem"):
         if given == ["config"] and values[name].value:
             raise T2TError(f"--{name} has no effect with --config, whose models have their own")
@@ -115,7 +118,9 @@ def _configs(values: flags.FlagValues) -> list[ModelConfig]:
         name = check_name(values.servable_name or exported_name(folder))
         return [ModelConfig(name, saved_model=folder, problem=values.problem)]
     folder, run = run_flags.open_run(values)
-    return [ModelConfig(check_name(values.servable_name or run.problem), None, folder, values.checkpoint)]
+    name = check_name(values.servable_name or run.problem)
+    engine = {"engine": values.engine, "precision": values.precision}
+    return [ModelConfig(name, output_dir=folder, checkpoint=values.checkpoint, **engine)]
 
 
 def _api_keys(values: flags.FlagValues) -> list[str]:
@@ -148,36 +153,68 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> ServedModel:
-    """Returns a model that is not loaded yet; that of an output_dir is exported into a temporary folder."""
+def _served(config: ModelConfig, values: flags.FlagValues, parallel: int, stack: ExitStack) -> ServedModel:
+    """Returns a model, which is loaded later if it is a SavedModel; `stack` has the folders of exports."""
     from t2t_revival.server.inspection import Inspector
     from t2t_revival.server.versions import ServedModel
 
     if config.saved_model:
         problem = problem_flags.text_problem(values, config.problem) if config.problem else None
         return ServedModel(config.name, config.saved_model, config.labels, config.keep, say, problem)
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
-    translator = _export(config, folder)
     assert config.output_dir
-    inspector = Inspector(translator, config.output_dir)
-    return ServedModel(config.name, folder, say=say, problem=translator.problem, inspector=inspector)
+    translator = _translator(config, parallel)
+    assert translator.checkpoint
+    say(f"{config.name}: {translator.checkpoint.path}")
+    served = ServedModel(config.name, None, say=say, problem=translator.problem)
+    if config.engine == CTRANSLATE2:
+        served.versions = _ready_version(translator)
+        say(f"{config.name}: version {translator.checkpoint.step} is served by {translator.engine}")
+        path = str(translator.checkpoint.path)
+        shown = replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path)
+        translator = _translator(shown, parallel)
+    else:
+        served.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
+        _export(translator, config.name, served.folder)
+    served.inspector = Inspector(translator, config.output_dir)
+    return served
 
 
-def _export(config: ModelConfig, folder: Path) -> Translator:
-    """Exports the checkpoint of an output_dir and returns its model; the version is its step."""
+def _ready_version(translator: Translator) -> dict[int, Version]:
+    """Returns a model as the only version, with the number of its step."""
+    from t2t_revival.server.versions import AVAILABLE, Version
+    from t2t_revival.serving.translator_model import TranslatorModel
+
+    assert translator.checkpoint
+    step = translator.checkpoint.step
+    return {step: Version(step, TranslatorModel(translator), AVAILABLE)}
+
+
+def _translator(config: ModelConfig, parallel: int) -> Translator:
+    """Loads the checkpoint of an output_dir."""
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.serving.export import export
 
     assert config.output_dir
     options = DecodeHParams.parse("", Run.load(config.output_dir).decode_hparams)
     options.check_served()
-    translator = Translator.load(
-        config.output_dir, config.checkpoint, options, constant_weights=False, on_damaged=warn_of_corruption
+    return Translator.load(
+        config.output_dir,
+        config.checkpoint,
+        options,
+        parallel,
+        config.precision,
+        constant_weights=False,
+        on_damaged=warn_of_corruption,
+        engine=config.engine,
+        on_note=say,
     )
+
+
+def _export(translator: Translator, name: str, folder: Path) -> None:
+    """Exports a model into a folder; the version is its step."""
+    from t2t_revival.serving.export import export
+
     assert translator.checkpoint
-    say(f"{config.name}: {translator.checkpoint.path}")
-    export(translator, folder, config.name).rename(folder / str(translator.checkpoint.step))
-    return translator
+    export(translator, folder, name).rename(folder / str(translator.checkpoint.step))
 
 
 async def _load(models: list[ServedModel]) -> None:

@@ -39,6 +39,7 @@ from t2t_revival.decoding.beams import (
 )
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 from t2t_revival.model import Transformer
@@ -60,6 +61,7 @@ class BeamSearch:
             them. `None` allows all. Not with a constraint.
         early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
         weights: see `DecodingLoop`.
+        guards: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
@@ -76,10 +78,11 @@ class BeamSearch:
         shortlist: Shortlist | None = None,
         early_stopping: bool = False,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
+        guards: Guards | None = None,
     ) -> None:
         extend = partial(grow, early_stopping=early_stopping)
-        settings = constant_weights, constraint, weights
-        self.loop = DecodingLoop(model, extend, *settings, shortlist=shortlist, grow_greedy=grow_greedy)
+        settings = constant_weights, constraint, weights, False, shortlist, guards
+        self.loop = DecodingLoop(model, extend, *settings, grow_greedy=grow_greedy)
 
     def __call__(
         self,

@@ -10,6 +10,7 @@ import tensorflow as tf
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
+ALL = -1  # value of keep_top_k
 
 
 class SearchSettings(NamedTuple):
@@ -40,12 +41,29 @@ def search_settings(beam_size: int, alpha: float, extra_length: int, n: int) -> 
     )
 
 
+class Draws(NamedTuple):
+    """Random numbers and settings of sampling.
+
+    The settings are scalars, or [batch, 1] with a value for each sentence.
+
+    Attributes:
+        uniforms: random numbers of [0, 1), float32 [batch, position, n].
+        temperature: divides the logits; the nearer to 0, the more often the most probable token is drawn.
+        keep_top_k: number of most probable tokens to draw from, int32; `ALL` draws from all.
+    """
+
+    uniforms: Any
+    temperature: Any
+    keep_top_k: Any
+
+
 class Sentences(NamedTuple):
     """Sentences of the batch: all that is the same at each position; batch-major.
 
     Attributes:
         indices: rows of the sentences in `Results`, int32 [batch, 1].
         max_lengths: maximum number of tokens of each output, int32 [batch, 1].
+        min_lengths: minimum number of tokens of each output, int32 [batch, 1]; empty without guards.
         num_outputs: outputs returned, int32 [batch, 1].
         settings: see `SearchSettings`.
         encoder_caches: see `DecoderState`.
@@ -54,11 +72,12 @@ class Sentences(NamedTuple):
         constraint_inputs: input of the constraint for each sentence, such as its number of words; else empty.
         shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
             empty if a sentence may use all of them.
-        uniforms: random numbers for sampling, float32 [batch, position, n]; else empty.
+        draws: see `Draws`; empty if nothing is drawn.
     """
 
     indices: Any
     max_lengths: Any
+    min_lengths: Any
     num_outputs: Any
     settings: SearchSettings
     encoder_caches: Any
@@ -66,7 +85,7 @@ class Sentences(NamedTuple):
     source_words: Any
     constraint_inputs: Any
     shortlisted: Any
-    uniforms: Any
+    draws: Any
 
 
 class Beams(NamedTuple):

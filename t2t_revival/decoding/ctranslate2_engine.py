@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ NO_SAMPLING = "CTranslate2 does not support sampling_method=random: use --engine
 NO_SHORTLIST_BY_LINE = (
     "CTranslate2 does not support shortlist=by_line: use shortlist=on, or --engine=tensorflow"
 )
+NO_MINIMUM = "CTranslate2 does not support min_length_ratio: use --engine=tensorflow"
 NO_TREES = "CTranslate2 does not support constrained=True, for trees: use --engine=tensorflow"
 
 
@@ -113,13 +115,11 @@ class CTranslate2Engine:
     ) -> None:
         check_usable(hparams, options, precision)
         self.hparams, self.precision, self._device = hparams, precision, find_device()
-        self._vocabularies, self._source_pieces, self._target_pieces = (
-            vocabularies,
-            vocabularies.inputs.pieces,
-            vocabularies.targets.pieces,
-        )
+        self._vocabularies = vocabularies
+        self._source_pieces, self._target_pieces = vocabularies.inputs.pieces, vocabularies.targets.pieces
         self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
+        self._options = options
         self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
         self._vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
         self._translator: ctranslate2.Translator
@@ -202,7 +202,11 @@ class CTranslate2Engine:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
         pieces = _to_pieces(source, self._source_pieces)
         beginning = _to_pieces(prefix, self._target_pieces)
-        return Sentence(pieces, beginning, max(len(pieces), len(beginning)) + 1 + extra_length)
+        longest = max(len(pieces), len(beginning)) + 1 + extra_length
+        if ratio := self._options.max_length_ratio:
+            share = math.ceil(np.float32(ratio) * np.float32(len(pieces)))  # as `Guards.bounds` rounds
+            longest = max(min(longest, 1 + share), len(beginning) + 1)
+        return Sentence(pieces, beginning, longest)
 
     def _hypotheses(
         self, sentences: Sequence[Sentence], beam_size: int, alpha: float
@@ -238,6 +242,8 @@ class CTranslate2Engine:
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
                 length_penalty=alpha,
+                repetition_penalty=self._options.repetition_penalty,
+                no_repeat_ngram_size=self._options.no_repeat_ngram_size,
                 max_input_length=0,
                 max_decoding_length=max(sentence.max_length for sentence in sentences),
                 return_scores=True,
@@ -281,6 +287,8 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         raise T2TError(NO_SAMPLING)
     if options.constrained:
         raise T2TError(NO_TREES)
+    if options.min_length_ratio:
+        raise T2TError(NO_MINIMUM)
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

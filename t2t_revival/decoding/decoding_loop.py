@@ -19,6 +19,7 @@ from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.beams import (
     NEG_INF,
     Beams,
+    Draws,
     Results,
     SearchSettings,
     Sentences,
@@ -28,6 +29,7 @@ from t2t_revival.decoding.beams import (
     num_active,
 )
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
+from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
@@ -57,6 +59,7 @@ class DecodingLoop:
         weights: returns a scope in which the model has the weights to decode with. `None` is `cast_weights`.
         samples: whether `grow` needs random numbers.
         shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
+        guards: restrict outputs that are text. `None` is for none.
         grow_greedy: does what `grow` does, where beam_size is known to be 1. `None` leaves it to `grow`.
 
     Attributes:
@@ -75,6 +78,7 @@ class DecodingLoop:
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         samples: bool = False,
         shortlist: Shortlist | None = None,
+        guards: Guards | None = None,
         grow_greedy: Grow | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
@@ -91,18 +95,21 @@ class DecodingLoop:
         self._grow_greedy = grow_greedy or grow
         self._constraint = constraint
         self._shortlist = shortlist
+        self._guards = guards
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         if shortlist:
             self.variables = shortlist.variables
         else:
-            kernels = [model.softmax_kernel()] if constant_weights and not constraint else []
+            self._kernels = model.softmax_kernel() if constant_weights and not constraint else ()
+            kernels = tf.nest.flatten(self._kernels)  # one of each model of an ensemble
             self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
         ids, integer, real = (
             tf.TensorSpec(shape, dtype)
             for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
         )
-        uniforms = tf.TensorSpec([None, None, None], tf.float32) if samples else ()
-        signature = [ids, SearchSettings(integer, real, integer, integer), uniforms]
+        uniforms = tf.TensorSpec([None, None, None], tf.float32)
+        draws = Draws(uniforms, real, integer) if samples else ()
+        signature = [ids, SearchSettings(integer, real, integer, integer), draws]
         self._compiled = {
             (each, has_prefixes): tf.function(
                 partial(self._in_model_precision, each),
@@ -114,35 +121,33 @@ class DecodingLoop:
         }
 
     def run(
-        self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, uniforms: Any = ()
+        self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, draws: Any = ()
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the compiled loop; `settings` are scalars. See `BeamSearch.__call__` for the other values."""
         decode = self._compiled[self._grow_of(settings), prefixes is not None]
         inputs = [source_ids] if prefixes is None else [source_ids, prefixes]
         ids, *forced = (tf.cast(x, tf.int32) for x in inputs)
-        return check_result(decode(ids, settings, uniforms, *forced))
+        return check_result(decode(ids, settings, draws, *forced))
 
     def __call__(
-        self, source_ids: Any, settings: SearchSettings, uniforms: Any = (), prefixes: Any = None
+        self, source_ids: Any, settings: SearchSettings, draws: Any = (), prefixes: Any = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Adds the loop's ops to the present graph; see `run`."""
-        return self._in_model_precision(self._grow_of(settings), source_ids, settings, uniforms, prefixes)
+        return self._in_model_precision(self._grow_of(settings), source_ids, settings, draws, prefixes)
 
     def _in_model_precision(
         self,
         grow: Grow,
         source_ids: Any,
         settings: SearchSettings,
-        uniforms: Any,
+        draws: Any,
         prefixes: Any = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         if prefixes is not None and self._constraint:
             raise T2TError(
                 "prefixes are for outputs that are text, and here outputs are trees: leave them out"
             )
-        decode = InModelPrecision(
-            self.model, lambda ids: self._decode(grow, ids, settings, uniforms, prefixes)
-        )
+        decode = InModelPrecision(self.model, lambda ids: self._decode(grow, ids, settings, draws, prefixes))
         return decode(source_ids)
 
     def _grow_of(self, settings: SearchSettings) -> Grow:
@@ -156,10 +161,14 @@ class DecodingLoop:
         grow: Grow,
         source_ids: Any,
         settings: SearchSettings,
-        uniforms: Any,
+        draws: Any,
         prefixes: Any,
     ) -> Results:
         max_lengths = max_output_lengths(source_ids, settings.extra_length, prefixes)  # [batch, 1]
+        min_lengths: Any = ()
+        if self._guards:
+            forced = 0 if prefixes is None else tf.math.count_nonzero(prefixes, 1, True, tf.int32)
+            min_lengths, max_lengths = self._guards.bounds(source_ids, max_lengths, forced)
         num_outputs = tf.zeros_like(max_lengths) + settings.n
         with self._weights():
             state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)
@@ -170,7 +179,8 @@ class DecodingLoop:
                 tokens, shortlisted = self._shortlist.select(source_ids, prefixes)
                 kernel = self.model.softmax_kernel(tokens)
             elif self.variables:
-                kernel = tf.convert_to_tensor(self.variables[0])
+                constants = [tf.convert_to_tensor(variable) for variable in self.variables]
+                kernel = tf.nest.pack_sequence_as(self._kernels, constants)
             constraint: TreeConstraint | PrefixConstraint | None = self._constraint
             constraint_inputs: Any = ()
             if self._constraint:
@@ -184,6 +194,7 @@ class DecodingLoop:
             sentences = Sentences(
                 indices=tf.range(tf.shape(source_ids)[0])[:, None],
                 max_lengths=max_lengths,
+                min_lengths=min_lengths,
                 num_outputs=num_outputs,
                 settings=settings,
                 encoder_caches=state.encoder_caches,
@@ -191,7 +202,7 @@ class DecodingLoop:
                 source_words=state.words,
                 constraint_inputs=constraint_inputs,
                 shortlisted=shortlisted,
-                uniforms=uniforms,
+                draws=draws,
             )
             beams = initial_beams(max_lengths, max_or_one(settings.n), state)
             variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
@@ -240,6 +251,8 @@ class DecodingLoop:
         if constraint:
             inputs = sentences.constraint_inputs, sentences.max_lengths
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
+        if self._guards:
+            logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
         return grow(beams, logits, sentences, allowed)
 
 

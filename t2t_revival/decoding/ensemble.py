@@ -1,4 +1,4 @@
-"""`Ensemble`: several models that are decoded as one."""
+"""`Ensemble`: several models that are decoded as one (Sutskever et al., 2014, section 3.6)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from keras import ops
 
+from t2t_revival.decoding.options import LOGARITHMS, PROBABILITIES
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
 
@@ -16,12 +17,13 @@ from t2t_revival.model import DecoderState, Transformer
 class Ensemble:
     """The mean of several models' probabilities of each next token.
 
-    It has the attributes and methods of a `Transformer` that the search uses, without constant weights. The
-    `DecoderState` holds the caches of all layers of all models, one model after the other, and a tuple of
-    their softmax kernels.
+    It has the attributes and methods of a `Transformer` that search and scoring use. The `DecoderState` holds
+    the caches of all layers of all models, one model after the other, and a tuple of their softmax kernels.
 
     Args:
         models: of the same vocabularies; their sizes may differ.
+        mean: of `PROBABILITIES`, or of their `LOGARITHMS`, which are then those of no distribution but are
+            made one.
 
     Raises:
         T2TError: the models have different vocabularies, attention windows or kinds of decoder
@@ -31,8 +33,8 @@ class Ensemble:
         translator = Translator(Ensemble([one.model, other.model]), one.vocabulary)
     """
 
-    def __init__(self, models: Sequence[Transformer]) -> None:
-        first = models[0]
+    def __init__(self, models: Sequence[Transformer], mean: str = PROBABILITIES) -> None:
+        first, self._mean = models[0], mean
         for model in models:
             for name in ("vocab_size", "target_vocab_size", "compute_dtype"):
                 if getattr(model, name) != getattr(first, name):
@@ -84,5 +86,14 @@ class Ensemble:
             log_probs.append(ops.log_softmax(ops.cast(logits, "float32")))  # [batch, beams, vocab]
             self_caches += own.self_caches
             self_bias = own.self_bias  # which is the same for all
-        mean = ops.logsumexp(ops.stack(log_probs), axis=0) - math.log(len(self.models))
-        return mean, state._replace(self_caches=self_caches, self_bias=self_bias)
+        return self._mean_of(log_probs), state._replace(self_caches=self_caches, self_bias=self_bias)
+
+    def __call__(self, inputs: dict[str, Any], training: bool = False) -> Any:
+        """Implements `Transformer.call`; the logits are log-probabilities, float32."""
+        logits = [model(inputs, training=training) for model in self.models]
+        return self._mean_of([ops.log_softmax(ops.cast(one, "float32")) for one in logits])
+
+    def _mean_of(self, log_probs: list[Any]) -> Any:
+        if self._mean == LOGARITHMS:
+            return ops.log_softmax(sum(log_probs) / len(log_probs))
+        return ops.logsumexp(ops.stack(log_probs), axis=0) - math.log(len(log_probs))

@@ -20,7 +20,15 @@ BOUNDS = (  # minimum and maximum; far beyond the maximum there is not enough me
     ("extra_length", 0, 10_000),
     ("batch_size", 1, math.inf),
 )
+GUARD_BOUNDS = (
+    ("no_repeat_ngram_size", 0, 100),
+    ("repetition_penalty", 0.01, 100),
+    ("min_length_ratio", 0, 10),
+    ("max_length_ratio", 0, 1000),
+)
+GUARDS = tuple(name for name, *_ in GUARD_BOUNDS)
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
+WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
 SAMPLING_METHODS = ("argmax", "random")
@@ -29,6 +37,9 @@ SHORTLISTS = ("off", "on", BY_LINE)
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
 PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
+MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
+UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
+MAX_CANDIDATES = 100
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
@@ -50,6 +61,13 @@ class DecodeHParams:
     random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
     early_stopping: bool = False  # stop a sentence as soon as no better output is likely, not impossible
     tag: str = ""  # before each line, as in the training data; see docs/guides/mixing.md
+    no_repeat_ngram_size: int = 0  # no n-gram of so many tokens occurs twice; 0 is off
+    repetition_penalty: float = 1.0  # makes tokens that the output has already less probable; 1 is off
+    min_length_ratio: float = 0.0  # tokens of an output at least, by those of its input
+    max_length_ratio: float = 0.0  # tokens at most; 0 is off
+    mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
+    candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
+    split_sentences: bool = False  # translate each sentence of a line for itself
     shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
@@ -63,8 +81,47 @@ class DecodeHParams:
         bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
         _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
         _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
+        self._check_guards()
+        self._check_mbr()
+        self._check_splitting()
         self._check_sampling()
         self._check_shortlist()
+
+    def _check_guards(self) -> None:
+        for name, minimum, maximum in GUARD_BOUNDS:
+            value = getattr(self, name)
+            _require(minimum <= value <= maximum, f"{name}={value} must be between {minimum} and {maximum}")
+        least, most = self.min_length_ratio, self.max_length_ratio
+        fits = least <= most or not most
+        _require(fits, f"min_length_ratio={least} must be at most max_length_ratio={most}")
+        given = next(iter(self.guards), None)
+        _require(not (given and self.constrained), f"{given} is for text: leave it out with constrained=True")
+
+    def _check_mbr(self) -> None:
+        utilities = " or ".join(UTILITIES)
+        _require(self.mbr in ("", *UTILITIES), f"mbr={self.mbr} must be {utilities}")
+        is_default = self.candidates == type(self).candidates
+        _require(bool(self.mbr) or is_default, "candidates has no effect without mbr")
+        _require(not (self.mbr and self.constrained), "mbr is for text: leave it out with constrained=True")
+        least = max(self.beam_size, 2) if self.mbr else 2
+        fits = least <= self.candidates <= MAX_CANDIDATES
+        fault = f"candidates={self.candidates} must be between {least} and {MAX_CANDIDATES}"
+        _require(fits, f"{fault}, and at least beam_size={self.beam_size}" if self.mbr else fault)
+
+    def _check_splitting(self) -> None:
+        for name in ("constrained", "return_beams", "samples"):
+            useless = self.split_sentences and getattr(self, name)
+            name = "sampling_method=random" if name == "samples" else f"{name}=True"
+            _require(not useless, f"split_sentences cannot be combined with {name}")
+
+    @property
+    def tokens_at_once(self) -> int:
+        """Input tokens of a batch: fewer with a wide beam."""
+        return self.batch_size // max(self.candidates_of(self.beam_size) ** 2 // WIDE, 1)
+
+    def candidates_of(self, outputs: int) -> int:
+        """Returns how many outputs must be found to return some of them, as many or, with mbr, more."""
+        return self.candidates if self.mbr else outputs
 
     def _check_sampling(self) -> None:
         method, temperature, top_k = self.sampling_method, self.sampling_temp, self.sampling_keep_top_k
@@ -94,6 +151,13 @@ class DecodeHParams:
             )
 
     @property
+    def guards(self) -> dict[str, Any]:
+        """The settings against repeated, too short and too long outputs that are not off, by name."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        settings = {name: getattr(self, name) for name in GUARDS}
+        return {name: value for name, value in settings.items() if value != defaults[name]}
+
+    @property
     def has_shortlist(self) -> bool:
         """True if outputs are made of the tokens of a shortlist."""
         return self.shortlist != SHORTLISTS[0]
@@ -121,26 +185,32 @@ class DecodeHParams:
         return self.sampling_method == "random"
 
     def check_served(self) -> None:
-        """Checks that an exported model supports these settings.
+        """Checks that these settings can be those of an export, with which lines without options are decoded.
 
         Raises:
-            T2TError: they ask for sampling.
+            T2TError: they ask for sampling, or for minimum Bayes risk.
         """
+        if self.mbr:
+            raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
+        if self.split_sentences:
+            raise T2TError("decode_hparams: split_sentences is for t2t-decoder and for clients of exports")
         if self.samples:
             raise T2TError(
-                "decode_hparams: sampling_method=random is for t2t-decoder: exported models do not sample"
+                "decode_hparams: sampling_method=random is for requests, not for an export, whose own "
+                "settings are those of a search: leave it out, and give it to t2t-query-server"
             )
 
     def check_litert(self) -> None:
         """Checks that LiteRT's format supports these settings.
 
         Raises:
-            T2TError: they ask for trees, a shortlist or a tag.
+            T2TError: they ask for trees, a shortlist, a tag or a guard.
         """
         for given, name in (
             (self.constrained, "constrained=True"),
             (self.has_shortlist, "shortlist"),
             (self.tag, "tag"),
+            (self.guards, next(iter(self.guards), "")),
         ):
             if given:
                 raise T2TError(f"decode_hparams: LiteRT's format has no {name}: leave it out")

@@ -144,12 +144,27 @@ class Preprocessor:
         Raises:
             LineError: a text is no valid Unicode.
         """
+        self._check_unicode(texts)
+        return [list(ids) for ids in vocabulary.encode_batch(texts)]
+
+    def check_splittable(self, inputs: Sequence[str], prefixes: Sequence[str] | None, n: int) -> None:
+        """Raises T2TError for trees, prefixes or n > 1, LineError for an input that is no valid Unicode."""
+        if self.problem and self.problem.separates_words:
+            raise T2TError(
+                "split_sentences is for outputs that are text, and here outputs are trees: leave it out"
+            )
+        if n > 1:
+            raise T2TError(f"n={n}: split_sentences has one output for each line")
+        if prefixes is not None and any(prefixes):
+            raise T2TError("split_sentences has no forced beginnings: leave one of them out")
+        self._check_unicode(inputs)
+
+    def _check_unicode(self, texts: Sequence[str]) -> None:
         for number, text in enumerate(texts, start=self.first_line):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
-        return [list(ids) for ids in vocabulary.encode_batch(texts)]
 
     def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
         """Returns the ids, without EOS, of outputs or their prefixes."""

@@ -188,7 +188,10 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
     return {
         "output": kind,
         "input": digest(lines),
-        "checkpoint": f"{checkpoint.path.name} with weights {fingerprint(checkpoint.path)}",
+        "checkpoint": ", ".join(
+            f"{one.path.name} with weights {fingerprint(one.path)}"
+            for one in (checkpoint, *translator.more_checkpoints)
+        ),
         "problem": translator.problem and translator.problem.name,
         "engine": translator.engine,
         "max_length": translator.max_length,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,11 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.beam_search import length_penalty
 from t2t_revival.decoding.beams import (
+    ALL,
     NEG_INF,
     Beams,
+    Draws,
+    SearchSettings,
     Sentences,
     current_length,
     search_settings,
@@ -22,10 +24,9 @@ from t2t_revival.decoding.beams import (
 )
 from t2t_revival.decoding.constraints import TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.tf_workarounds import top_tokens
+from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.tf_workarounds import max_or_one, top_tokens
 from t2t_revival.model import Transformer
-
-ALL = -1  # value of keep_top_k
 
 
 class Sampler:
@@ -33,11 +34,12 @@ class Sampler:
 
     Args:
         model: the model.
-        temperature: divides the logits; the nearer to 0, the more often the most probable token is drawn.
-        keep_top_k: number of most probable tokens to draw from. `ALL` draws from all.
+        temperature: see `Draws`.
+        keep_top_k: see `Draws`.
         constant_weights: see `BeamSearch`.
         constraint: see `BeamSearch`; only allowed tokens are drawn.
         weights: see `DecodingLoop`.
+        guards: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow.
@@ -54,9 +56,11 @@ class Sampler:
         constant_weights: bool = False,
         constraint: TreeConstraint | None = None,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
+        guards: Guards | None = None,
     ) -> None:
-        grow = partial(grow_samples, temperature=temperature, keep_top_k=keep_top_k)
-        self._loop = DecodingLoop(model, grow, constant_weights, constraint, weights, samples=True)
+        self._temperature, self._keep_top_k = temperature, keep_top_k
+        settings = constant_weights, constraint, weights
+        self._loop = DecodingLoop(model, grow_samples, *settings, samples=True, guards=guards)
 
     def __call__(
         self,
@@ -86,7 +90,28 @@ class Sampler:
         """
         longest = int(tf.reduce_max(max_output_lengths(source_ids, extra_length, prefixes)))
         settings = search_settings(n, alpha, extra_length, n)
-        return self._loop.run(source_ids, settings, prefixes, uniform(seed, lines, longest, n))
+        draws = Draws(uniform(seed, lines, longest, n), self._temperature, self._keep_top_k)
+        return self._loop.run(source_ids, settings, prefixes, draws)
+
+    def draw_in_graph(
+        self, source_ids: Any, settings: SearchSettings, seeds: Any, temperature: Any, keep_top_k: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Adds the drawing of `settings.n` outputs of each sentence to the present graph.
+
+        Args:
+            source_ids: see `BeamSearch`.
+            settings: see `SearchSettings`.
+            seeds: int32 [batch, 1], at least 0. A sentence's outputs depend on its own seed, not on the
+                batch. They are others than those that `__call__` draws with this seed.
+            temperature: see `Draws`.
+            keep_top_k: see `Draws`.
+
+        Returns:
+            See `__call__`.
+        """
+        longest = max_or_one(max_output_lengths(source_ids, settings.extra_length, None))
+        uniforms = uniform_in_graph(seeds, longest, max_or_one(settings.n))
+        return self._loop(source_ids, settings, Draws(uniforms, temperature, keep_top_k))
 
 
 def uniform(seed: int, lines: Sequence[int], positions: int, n: int) -> np.ndarray:
@@ -96,27 +121,35 @@ def uniform(seed: int, lines: Sequence[int], positions: int, n: int) -> np.ndarr
     )
 
 
-def grow_samples(
-    beams: Beams,
-    logits: Any,
-    sentences: Sentences,
-    allowed: Any = None,
-    *,
-    temperature: float,
-    keep_top_k: int,
-) -> Beams:
+def uniform_in_graph(seeds: Any, positions: Any, n: Any) -> Any:
+    """Random numbers of [0, 1), float32 [batch, positions, n].
+
+    A sample's numbers depend on its place of n and on the seed of its sentence, int32 [batch, 1].
+    """
+    batch = tf.shape(seeds)[0]
+    places = tf.tile(tf.range(n), [batch])
+    pairs = tf.stack([tf.repeat(seeds[:, 0], n), places], axis=1)  # [batch * n, 2]
+    numbers = tf.map_fn(
+        lambda pair: tf.random.stateless_uniform([positions], pair), pairs, fn_output_signature=tf.float32
+    )
+    return tf.transpose(tf.reshape(numbers, [batch, n, positions]), [0, 2, 1])
+
+
+def grow_samples(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = None) -> Beams:
     """Extends each sample by a token, as `beam_search.grow` does; samples with EOS are padded.
 
     A sentence has one hypothesis before the first token, and n from then on.
     """
-    batch, n, width = tf.shape(logits)[0], tf.shape(sentences.uniforms)[2], tf.shape(logits)[1]
+    draws = sentences.draws
+    batch, n, width = tf.shape(logits)[0], tf.shape(draws.uniforms)[2], tf.shape(logits)[1]
     parents = tf.tile(tf.minimum(tf.range(n), width - 1)[None], [batch, 1])  # [batch, n]
     done = ~(beams.alive_log_probs[:, :1] > NEG_INF)  # [batch, 1]
     before = tf.gather(beams.alive_seq, parents, batch_dims=1)  # [batch, n, length]
     padded = tf.reduce_any(before == EOS, axis=2) | done  # [batch, n]
 
-    uniforms = sentences.uniforms[:, current_length(beams)]
-    tokens, log_probs = draw(tf.cast(logits, tf.float32), uniforms, allowed, temperature, keep_top_k)
+    uniforms = draws.uniforms[:, current_length(beams)]
+    settings = draws.temperature, draws.keep_top_k
+    tokens, log_probs = draw(tf.cast(logits, tf.float32), uniforms, allowed, *settings)
     tokens = tf.where(padded, PAD, tokens)
     log_probs = beams.alive_log_probs + tf.where(padded, 0.0, log_probs)
     seq = tf.concat([before, tokens[:, :, None]], axis=2)
@@ -134,30 +167,47 @@ def grow_samples(
     )
 
 
-def draw(logits: Any, uniforms: Any, allowed: Any, temperature: float, keep_top_k: int) -> tuple[Any, Any]:
+def draw(logits: Any, uniforms: Any, allowed: Any, temperature: Any, keep_top_k: Any) -> tuple[Any, Any]:
     """Draws tokens; returns them and their log-probabilities by the model, both [batch, n].
 
     Args:
         logits: float32 [batch, width, vocab]; `width` is n, or 1 if all n are drawn from one distribution.
         uniforms: random numbers of [0, 1), float32 [batch, n].
         allowed: see `beam_search.grow`.
-        temperature: see `Sampler`.
-        keep_top_k: see `Sampler`.
+        temperature: see `Draws`.
+        keep_top_k: see `Draws`.
+    """
+    log_sum = tf.reduce_logsumexp(logits, axis=2, keepdims=True)  # of all tokens: scores stay the model's
+    drawable = tf.range(logits.shape[-1]) != PAD
+    logits = tf.where(drawable if allowed is None else drawable & allowed, logits, NEG_INF)
+    kept = keep_most_probable(logits, keep_top_k) / tf.reshape(temperature, [-1, 1, 1])
+
+    # In float64, no number reaches the whole sum, so that a token of probability 0 is never drawn.
+    cumulative = tf.cumsum(tf.cast(tf.nn.softmax(kept), tf.float64), axis=2)
+    cumulative = tf.reshape(cumulative, [tf.size(log_sum), logits.shape[-1]])  # [batch * width, vocab]
+    points = tf.reshape(tf.cast(uniforms, tf.float64), [tf.size(log_sum), -1]) * cumulative[:, -1:]
+    tokens = tf.searchsorted(cumulative, points, side="right")  # [batch * width, n / width]
+    tokens = tf.minimum(tokens, logits.shape[-1] - 1)  # for weights that contain NaN
+    chosen = tf.gather(tf.reshape(logits, tf.shape(cumulative)), tokens, batch_dims=1)
+    log_probs = chosen - tf.reshape(log_sum, [-1, 1])
+    return tf.reshape(tokens, tf.shape(uniforms)), tf.reshape(log_probs, tf.shape(uniforms))
+
+
+def keep_most_probable(logits: Any, k: Any) -> Any:
+    """Sets all but the k largest of [batch, width, vocab] to `NEG_INF`; equals of the last one stay.
+
+    Args:
+        logits: float32 [batch, width, vocab].
+        k: int32 scalar or [batch, 1]; `ALL` keeps all.
     """
     vocab = logits.shape[-1]
-    log_sum = tf.reduce_logsumexp(logits, axis=2)  # of all tokens: scores stay the model's
-    drawable = tf.range(vocab) != PAD
-    logits = tf.where(drawable if allowed is None else drawable & allowed, logits, NEG_INF)
-    k = vocab if keep_top_k == ALL else min(keep_top_k, vocab)
-    values, ids = (logits, None) if k == vocab else top_tokens(logits, k)
+    k = tf.reshape(tf.where(k == ALL, vocab, tf.minimum(k, vocab)), [-1, 1, 1])
+    most = tf.reduce_max(tf.where(k < vocab, k, 1))
 
-    rows = tf.size(log_sum)  # batch * width
-    values, log_sum = tf.reshape(values, [rows, k]), tf.reshape(log_sum, [rows, 1])
-    # In float64, no number reaches the whole sum, so that a token of probability 0 is never drawn.
-    cumulative = tf.cumsum(tf.cast(tf.nn.softmax(values / temperature), tf.float64), axis=1)
-    points = tf.reshape(tf.cast(uniforms, tf.float64), [rows, -1]) * cumulative[:, -1:]
-    places = tf.searchsorted(cumulative, points, side="right")  # [rows, n / width]
-    places = tf.minimum(places, k - 1)  # for weights that contain NaN
-    log_probs = tf.gather(values, places, batch_dims=1) - log_sum
-    tokens = places if ids is None else tf.gather(tf.reshape(ids, [rows, k]), places, batch_dims=1)
-    return tf.reshape(tokens, tf.shape(uniforms)), tf.reshape(log_probs, tf.shape(uniforms))
+    def kept() -> Any:
+        values, _ = top_tokens(logits, most)
+        is_last = tf.range(1, most + 1) == tf.minimum(k, most)  # [batch or 1, 1, most]
+        least = tf.reduce_sum(tf.where(is_last, values, 0.0), axis=2, keepdims=True)
+        return tf.where((k == vocab) | (logits >= least), logits, NEG_INF)
+
+    return tf.cond(tf.reduce_any(k < vocab), kept, lambda: logits)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
+from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
 from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
@@ -65,6 +66,7 @@ class TensorFlowEngine:
             check_int8_products()
             weights = Int8Weights(model, MAX_FACTOR).products
             constant_weights = False  # which would keep the softmax matrix in float32
+        guards = Guards.of(options)
         temperature, top_k = options.sampling_temp, options.sampling_keep_top_k
         self.constraint = TreeConstraint(vocabulary.pieces) if options.constrained else None
         self.search = BeamSearch(
@@ -74,6 +76,7 @@ class TensorFlowEngine:
             shortlist_of(options, translations),
             options.early_stopping,
             weights,
+            guards,
         )
-        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights)
+        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
         self.scorer = Scorer(model, weights)

@@ -14,8 +14,10 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
+from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.model import Transformer
     from t2t_revival.problems.text_problems import Text2TextProblem
-
-WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 
 
 class Translator:
@@ -51,7 +51,7 @@ class Translator:
 
     Attributes:
         vocabularies: of source and target.
-        checkpoint: checkpoint that `load` has read the weights from.
+        checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
@@ -84,6 +84,7 @@ class Translator:
         self.max_length = max_length or model.hparams.max_length
         self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None
+        self.more_checkpoints: tuple[Checkpoint, ...] = ()
         settings = self.options, constant_weights, translations, int8
         engine = engines.engine_of(model, self.vocabularies.targets, *settings)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
@@ -229,6 +230,10 @@ class Translator:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
+        if self.options.split_sentences:
+            preprocessor.check_splittable(inputs, prefixes, n)
+            after = on_progress, first_line, completed, on_outputs
+            return translate_paragraphs(self, inputs, on_truncation or _warn, *after)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
 
@@ -237,13 +242,14 @@ class Translator:
             if indices := [index for index in batch if inputs[index].strip()]:
                 rows = pad([source_ids[index] for index in indices])
                 prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
-                decoded = self._decode(rows, [first_line + index for index in indices], n, prefix_rows)
+                numbers, found = [first_line + index for index in indices], self.options.candidates_of(n)
+                decoded = self._decode(rows, numbers, found, prefix_rows)
                 for index, ids, scores in zip(indices, *decoded, strict=True):
-                    outputs[index] = self._translations(inputs[index], ids, scores)
+                    outputs[index] = self._translations(inputs[index], ids, scores)[:n]
             return list(outputs.values())
 
         lengths = [len(ids) for ids in source_ids]
-        batch_size = self.options.batch_size // max(self.options.beam_size**2 // WIDE, 1)
+        batch_size = self.options.tokens_at_once
         return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
@@ -312,9 +318,10 @@ class Translator:
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
         except self._out_of_memory as error:
+            width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(
-                f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or beam_size "
-                f"({self.options.beam_size}) in --decode_hparams"
+                f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or {width} "
+                f"({getattr(self.options, width)}) in --decode_hparams"
             ) from error
         return [results[index] for index in range(len(lengths))]
 
@@ -330,7 +337,7 @@ class Translator:
         if options.samples:
             ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
         else:
-            ids, scores = self._search(rows, options.beam_size, *settings)
+            ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
         return np.asarray(ids).tolist(), np.asarray(scores).tolist()
 
     def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
@@ -340,6 +347,8 @@ class Translator:
             for ids, score in zip(rows, scores, strict=True)
             if score > -np.inf
         ] or [("", -np.inf)]
+        if self.options.mbr:
+            outputs = by_expected_utility(outputs, self.options.mbr)
         if self.problem is None:
             return [Translation(*output) for output in outputs]
         processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]

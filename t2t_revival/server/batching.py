@@ -15,7 +15,8 @@ from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.server.metrics import Metrics
-    from t2t_revival.serving.client import Inputs, Model
+    from t2t_revival.server.versions import LoadedModel
+    from t2t_revival.serving.signatures import Inputs
 
 WAIT_SHARE = 0.05  # of the time of the last batch that a line may wait for others
 CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
@@ -50,7 +51,7 @@ class BatchLimits:
 class _Job:
     """A request's lines."""
 
-    model: Model
+    model: LoadedModel
     signature: str
     columns: Inputs
     answer: asyncio.Future[Columns]
@@ -68,11 +69,15 @@ class _Job:
         ordered = [self.rows[place] for place in range(len(self.lines))]
         width = max(self.columns.get("n", ())) if "n" in self.columns else None
         names = ordered[0]
-        self.answer.set_result({name: [row[name][:width] for row in ordered] for name in names})
+        self.answer.set_result({name: [_first(row[name], width) for row in ordered] for name in names})
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
+
+
+def _first(values: Any, width: int | None) -> Any:
+    return values[:width] if isinstance(values, list) else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +118,7 @@ class Batcher:
         self._waiting: list[_Line] = []
         self._in_flight = 0
         self._wait = limits.max_wait
-        self._models: Counter[Model] = Counter()  # requests of each
+        self._models: Counter[LoadedModel] = Counter()  # requests of each
         self._changed = asyncio.Condition()
         self._threads = ThreadPoolExecutor(limits.parallel, "translate")
         self._workers: list[asyncio.Task[None]] = []
@@ -133,11 +138,11 @@ class Batcher:
         """Number of lines that wait or are translated."""
         return len(self._waiting) + self._in_flight
 
-    def requests(self, model: Model) -> int:
+    def requests(self, model: LoadedModel) -> int:
         """Number of requests to a model that have no answer yet."""
         return self._models[model]
 
-    async def translate(self, model: Model, signature: str, columns: Inputs) -> Columns:
+    async def translate(self, model: LoadedModel, signature: str, columns: Inputs) -> Columns:
         """Calls a signature; if the caller is cancelled, its lines leave the queue.
 
         Args:
@@ -153,7 +158,7 @@ class Batcher:
             T2TError: the model refuses the lines or the options.
         """
         if not columns["inputs"]:
-            return {"outputs": [], "scores": []}
+            return {name: [] for name in model.signature_defs[signature].outputs}
         if self.lines + len(columns["inputs"]) > self.limits.max_queue:
             raise QueueFullError(
                 f"the queue has {self.lines:,} of {self.limits.max_queue:,} lines: try again later"

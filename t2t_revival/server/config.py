@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, PRECISIONS, TENSORFLOW
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
@@ -20,6 +21,8 @@ KEYS = {
     "output_dir": str,
     "checkpoint": str,
     "problem": str,
+    "engine": str,
+    "precision": str,
     "keep": int,
     "labels": dict,
 }
@@ -37,6 +40,11 @@ class ModelConfig:
         keep: number of the newest versions that are served.
         labels: versions by label.
         problem: name of the problem of a saved_model, whose lines and outputs it converts.
+        engine: translates for an output_dir; one of `ENGINES`.
+        precision: in which CTranslate2 computes; one of `PRECISIONS`.
+
+    Raises:
+        T2TError: the engine, or the precision, is not one that the model can have.
     """
 
     name: str
@@ -46,6 +54,23 @@ class ModelConfig:
     keep: int = 1
     labels: Mapping[str, int] = field(default_factory=dict)
     problem: str | None = None
+    engine: str = TENSORFLOW
+    precision: str = FLOAT32
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise T2TError(f"engine={self.engine} must be {' or '.join(ENGINES)}")
+        if self.precision not in PRECISIONS:
+            raise T2TError(f"precision={self.precision} must be one of {', '.join(PRECISIONS)}")
+        if self.engine == CTRANSLATE2 and not self.output_dir:
+            raise T2TError(
+                "engine=ctranslate2 is for an output_dir: a saved_model has TensorFlow's operations"
+            )
+        if self.precision != FLOAT32 and self.engine == TENSORFLOW:
+            raise T2TError(
+                f"precision={self.precision} is for engine=ctranslate2; for TensorFlow, "
+                "t2t-exporter --quantize writes a saved_model in another precision"
+            )
 
 
 def load_config(path: Path) -> list[ModelConfig]:
@@ -105,15 +130,11 @@ def _model(where: str, entry: Any, folder: Path) -> ModelConfig:
         raise T2TError(f"{where}: labels must be texts with the number of a version, such as {{stable: 1}}")
     if not entry.get("name"):
         raise T2TError(f"{where}: name is missing")
-    name = check_name(entry["name"])
-    return ModelConfig(
-        name,
-        **paths,
-        checkpoint=entry.get("checkpoint"),
-        keep=entry.get("keep", 1),
-        labels=labels,
-        problem=entry.get("problem"),
-    )
+    check_name(entry["name"])
+    try:
+        return ModelConfig(**{**entry, **paths})
+    except T2TError as error:
+        raise T2TError(f"{where}: {error}") from error
 
 
 def _check_names(models: Sequence[ModelConfig]) -> None:

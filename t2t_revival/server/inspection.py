@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from t2t_revival.server.translate import Options
-from t2t_revival.serving.client import WITH_OPTIONS
+from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.training.curve_files import DEV, best_row, read_curve
 from t2t_revival.training.run import Run
 from t2t_revival.utils.tags import check_tag, known_tags, tagged
@@ -111,13 +111,14 @@ class Training(BaseModel):
 class ModelInfo(BaseModel):
     """A model that answers.
 
-    `has_tags` tells whether texts may begin with a tag, `tags` which, where they are known; `trees` whether
-    outputs are trees, and `explains` whether /explain and /attention know the model. `options` are those of
-    the export, where they are known.
+    `samples` tells whether requests may ask for samples, `has_tags` whether texts may begin with a tag,
+    `tags` which, where they are known; `trees` whether outputs are trees, and `explains` whether /explain
+    and /attention know the model. `options` are those of the export, where they are known.
     """
 
     name: str
     version: int
+    samples: bool
     has_tags: bool
     tags: list[str]
     trees: bool
@@ -137,6 +138,7 @@ class ModelInfo(BaseModel):
         return cls(
             name=served.name,
             version=version,
+            samples=WITH_SAMPLING in model.signature_defs,
             has_tags="tag" in model.signature_defs[WITH_OPTIONS].inputs,
             tags=inspector.tags if inspector else [],
             trees=served.problem is not None and not served.problem.targets_are_text,

@@ -17,6 +17,7 @@ class Metrics:
         queue: lines that wait or are translated.
         requests: by model, method (such as predict) and HTTP status.
         lines: lines that were translated, by model.
+        characters: of these lines and of their best outputs, by model and side (input or output).
         latency: seconds of a request, by model and method.
         versions: the version of each model that answers.
     """
@@ -28,6 +29,12 @@ class Metrics:
         self.queue = Gauge("t2t_queue_lines", "Lines that wait or are translated.", registry=registry)
         self.requests = Counter("t2t_requests", "Requests.", ("model", "method", "status"), registry=registry)
         self.lines = Counter("t2t_lines", "Lines that were translated.", ("model",), registry=registry)
+        self.characters = Counter(
+            "t2t_characters",
+            "Characters of lines and of their best outputs.",
+            ("model", "side"),
+            registry=registry,
+        )
         self.latency = Histogram(
             "t2t_request_seconds",
             "Seconds from a request to its answer.",

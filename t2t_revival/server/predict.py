@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.serving.client import DEFAULT
+from t2t_revival.serving.signatures import DEFAULT
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
@@ -181,8 +181,8 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
-def _json_row(row: Sequence[Any]) -> list[Any]:
-    return [_json_value(value) for value in row]
+def _json_row(row: Any) -> Any:
+    return [_json_value(value) for value in row] if isinstance(row, list) else row
 
 
 def _json_value(value: Any) -> Any:

@@ -15,18 +15,19 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from google.protobuf.json_format import MessageToDict
 
+from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFullError
 from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
-from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, translations
-from t2t_revival.serving.client import WITH_OPTIONS
+from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
+from t2t_revival.serving.signatures import WITH_OPTIONS
+from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
-    from t2t_revival.server.versions import ServedModel
-    from t2t_revival.serving.folder_model import FolderModel
+    from t2t_revival.server.versions import LoadedModel, ServedModel
 
 Result = TypeVar("Result")
 
@@ -50,7 +51,7 @@ class Limits:
         max_lines: lines of a request; a streamed one may have `max_streamed_lines`.
         max_streamed_lines: lines of a streamed request.
         max_characters: characters of a line.
-        max_beam_size: hypotheses that a request may ask for.
+        max_beam_size: hypotheses, or samples, that a request may ask for.
         max_extra_length: see `DecodeHParams`.
         timeout: seconds after which a request is given up.
     """
@@ -71,7 +72,8 @@ class Limits:
             if len(line) > self.max_characters:
                 fault = f"line {number} has more than {self.max_characters:,} characters: split it"
                 raise RequestError(fault, 413)
-        for name, maximum in (("beam_size", self.max_beam_size), ("extra_length", self.max_extra_length)):
+        beam_size, extra_length = self.max_beam_size, self.max_extra_length
+        for name, maximum in (("beam_size", beam_size), ("n", beam_size), ("extra_length", extra_length)):
             if max(columns.get(name, ()), default=0) > maximum:
                 raise RequestError(f"{name} must be at most {maximum} on this server")
 
@@ -102,7 +104,7 @@ class Service:
             await asyncio.gather(*watches, return_exceptions=True)
             self._inspecting.shutdown(wait=False, cancel_futures=True)
 
-    def _is_used(self, model: FolderModel) -> bool:
+    def _is_used(self, model: LoadedModel) -> bool:
         return self.batcher.requests(model) > 0
 
     def find(self, name: str | None) -> ServedModel:
@@ -155,14 +157,11 @@ class Service:
         served = self.find(asked.model)
         with self._measured(served.name, "translate"):
             number, model = served.find()
-            has_tags = "tag" in model.signature_defs[WITH_OPTIONS].inputs
-            if asked.options and asked.options.tag and not has_tags:
-                raise RequestError(f"{served.name} has no tags: leave tag out")
             lines = asked.lines
-            self.limits.check(asked.call(lines, has_tags)[1], asked.stream)
+            self.limits.check(asked.call(lines, model.signature_defs)[1], asked.stream)
 
             async def translate(some: Sequence[str]) -> list[Translation]:
-                return await self._translations(served, model, asked, some, has_tags)
+                return await self._translations(served, model, asked, some)
 
             if asked.stream:
                 return StreamingResponse(
@@ -174,16 +173,46 @@ class Service:
     async def _translations(
         self,
         served: ServedModel,
-        model: FolderModel,
+        model: LoadedModel,
         asked: TranslateRequest,
         lines: Sequence[str],
-        has_tags: bool,
+    ) -> list[Translation]:
+        """Translates lines, whole or by their sentences."""
+        options = asked.options
+        if not options or not options.split_sentences:
+            return await self._whole_translations(served, model, asked, lines)
+        if served.problem and served.problem.separates_words:
+            raise RequestError("split_sentences is for outputs that are text: leave it out")
+        tags = leading_tags(lines) if "tag" in model.signature_defs[WITH_OPTIONS].inputs else []
+        tags += [options.tag] if options.tag else []
+        language = getattr(served.problem, "source_lang", "en")
+        texts = tagged(lines, options.tag)
+        paragraphs = await asyncio.to_thread(lambda: [split(text, language, tags) for text in texts])
+
+        async def of_parts(parts: Sequence[Paragraph]) -> list[Translation]:
+            """Translates parts of lines; those that are too long in parts of their own."""
+            sentences = [text for part in parts for text in part.texts]
+            found: list[Translation] = []
+            for start in range(0, len(sentences), STREAM_LINES):
+                some = sentences[start : start + STREAM_LINES]
+                found += await self._whole_translations(served, model, asked, some)
+            for place, sentence in enumerate(sentences):
+                halves = halve(sentence, tags) if found[place].truncated else None
+                if halves and len(halves.segments) > 1:
+                    (found[place],) = await of_parts([halves])
+            outputs = iter(found)
+            return [joined(part, [next(outputs) for _ in part.segments]) for part in parts]
+
+        return await of_parts(paragraphs)
+
+    async def _whole_translations(
+        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
     ) -> list[Translation]:
         """Translates lines; a parser's tokeniser and trees, which may take long, have a thread."""
         problem, inputs = served.problem, lines
         if problem:
             inputs = await _converted(problem, lambda: [problem.preprocess(line, False) for line in lines])
-        found = await self._translate(served.name, model, *asked.call(inputs, has_tags))
+        found = await self._translate(served.name, model, *asked.call(inputs, model.signature_defs))
         return await _converted(problem, lambda: [*translations(inputs, found, problem)])
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
@@ -221,10 +250,13 @@ class Service:
         return {"models": [ModelInfo.of(model, self.limits) for model in ready]}
 
     async def _translate(
-        self, name: str, model: FolderModel, signature: str, columns: Mapping[str, Sequence[Any]]
+        self, name: str, model: LoadedModel, signature: str, columns: Mapping[str, Sequence[Any]]
     ) -> Columns:
         found = await self.batcher.translate(model, signature, columns)
         self.metrics.lines.labels(name).inc(len(columns["inputs"]))
+        outputs = [row[0].decode("utf-8", "replace") for row in found["outputs"]]
+        for side, texts in (("input", columns["inputs"]), ("output", outputs)):
+            self.metrics.characters.labels(name, side).inc(sum(map(len, texts)))
         return found
 
     async def _stream(

@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, DecodeHParams
+from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
 from t2t_revival.server.batching import Columns
-from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS
+from t2t_revival.server.predict import RequestError
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING
 
 if TYPE_CHECKING:
+    from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+
+    from t2t_revival.decoding.paragraphs import Paragraph
     from t2t_revival.problems.text_problems import Text2TextProblem
 
+SAMPLING = ("sampling_temp", "sampling_keep_top_k", "random_seed")
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
 
 class Options(BaseModel):
-    """Settings of the search: by default the export's; where one is given, the others are the usual ones."""
+    """Settings of decoding: by default the export's; where one is given, the others are the usual ones."""
 
     model_config = ConfigDict(extra="forbid")
 
     beam_size: Annotated[int, Field(ge=1, le=MAXIMA["beam_size"])] = DecodeHParams.beam_size
     alpha: Annotated[float, Field(ge=-MAX_ALPHA, le=MAX_ALPHA)] = DecodeHParams.alpha
     extra_length: Annotated[int, Field(ge=0, le=MAXIMA["extra_length"])] = DecodeHParams.extra_length
-    n: Annotated[int, Field(ge=1, description="Number of outputs, at most beam_size.")] = 1
+    n: Annotated[int, Field(ge=1, description="Number of outputs; of a search at most beam_size.")] = 1
     tag: Annotated[str, StringConstraints(pattern=r"^\S*$")] = ""
+    sampling_method: Literal["argmax", "random"] = "argmax"
+    sampling_temp: Annotated[float, Field(ge=TEMPERATURES[0], le=TEMPERATURES[1])] = 1.0
+    sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
+    random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
 
-    def columns(self, lines: Sequence[str], has_tags: bool) -> dict[str, list[Any]]:
-        """Returns the inputs of `translate_with_options`."""
-        given = self.model_dump(exclude=set() if has_tags else {"tag"})
+    @model_validator(mode="after")
+    def _check_effects(self) -> Options:
+        """Rejects options without effect."""
+        if self.sampling_method == "random":
+            useless = {"beam_size"} & self.model_fields_set
+            reason = "sampling_method=random: give n"
+        else:
+            useless = {
+                name for name in SAMPLING if getattr(self, name) != type(self).model_fields[name].default
+            }
+            reason = "sampling_method=argmax"
+        if useless:
+            raise ValueError(f"{min(useless)} has no effect with {reason}")
+        return self
+
+    @property
+    def signature(self) -> str:
+        """The signature that decodes with these settings."""
+        return WITH_SAMPLING if self.sampling_method == "random" else WITH_OPTIONS
+
+    def columns(self, lines: Sequence[str], definition: SignatureDef) -> dict[str, list[Any]]:
+        """Returns the inputs of the signature."""
+        given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
         return {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
 
 
@@ -50,11 +80,24 @@ class TranslateRequest(BaseModel):
         texts = [self.text] if isinstance(self.text, str) else self.text
         return [text.encode("utf-8", "replace").decode() for text in texts]
 
-    def call(self, lines: Sequence[str], has_tags: bool) -> tuple[str, dict[str, list[Any]]]:
-        """Returns the signature and its inputs for some of the lines."""
+    def call(
+        self, lines: Sequence[str], definitions: Mapping[str, SignatureDef]
+    ) -> tuple[str, dict[str, list[Any]]]:
+        """Returns the signature and its inputs for some of the lines.
+
+        Raises:
+            RequestError: the model has no such signature, or no tags.
+        """
         if self.options is None:
             return DEFAULT, {"inputs": [*lines]}
-        return WITH_OPTIONS, self.options.columns(lines, has_tags)
+        signature = self.options.signature
+        if signature not in definitions:
+            raise RequestError("this model does not sample: leave sampling_method out, or export it again")
+        if self.options.split_sentences and self.options.n > 1:
+            raise RequestError("n must be 1 with split_sentences")
+        if self.options.tag and "tag" not in definitions[signature].inputs:
+            raise RequestError("this model has no tags: leave tag out")
+        return signature, self.options.columns(lines, definitions[signature])
 
 
 class Output(BaseModel):
@@ -65,9 +108,13 @@ class Output(BaseModel):
 
 
 class Translation(Output):
-    """The best output of a line, and all where more than one was asked for."""
+    """The best output of a line, and all where more than one was asked for.
+
+    `truncated` is true of a line that is longer than the model's inputs: its end is missing.
+    """
 
     nbest: list[Output] | None = None
+    truncated: bool | None = None
 
 
 class TranslateAnswer(BaseModel):
@@ -82,14 +129,28 @@ def translations(
     lines: Sequence[str], found: Columns, problem: Text2TextProblem | None = None
 ) -> Iterator[Translation]:
     """Yields the translation of each line; of a parser, trees over the line's words."""
-    for line, texts, scores in zip(lines, found["outputs"], found["scores"], strict=True):
+    all_truncated = found.get("truncated", [False] * len(lines))  # of older exports
+    rows = zip(lines, found["outputs"], found["scores"], all_truncated, strict=True)
+    for line, texts, scores, truncated in rows:
         outputs = [
             Output(text=_finished(line, text.decode("utf-8", "replace"), problem), score=round(score, 6))
             for text, score in zip(texts, scores, strict=True)
             if score > NO_OUTPUT
         ]
         best = outputs[0] if outputs else Output(text="", score=NO_OUTPUT)
-        yield Translation(text=best.text, score=best.score, nbest=outputs if len(texts) > 1 else None)
+        yield Translation(
+            text=best.text,
+            score=best.score,
+            nbest=outputs if len(texts) > 1 else None,
+            truncated=truncated or None,
+        )
+
+
+def joined(paragraph: Paragraph, parts: Sequence[Translation]) -> Translation:
+    """Returns the translation of a line whose sentences were translated."""
+    text = paragraph.join([part.text for part in parts]) if parts else ""
+    truncated = any(part.truncated for part in parts) or None
+    return Translation(text=text, score=round(sum(part.score for part in parts), 6), truncated=truncated)
 
 
 def _finished(line: str, output: str, problem: Text2TextProblem | None) -> str:

@@ -7,19 +7,33 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from t2t_revival.server.predict import RequestError
-from t2t_revival.serving.client import DEFAULT
+from t2t_revival.serving.client import Model
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
+from t2t_revival.serving.signatures import DEFAULT
 
 if TYPE_CHECKING:
+    from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+
     from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.server.inspection import Inspector
 
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
 WARMUP_LINES = ("", "a")
+
+
+class LoadedModel(Model, Protocol):
+    """A model in this process: of a SavedModel, or another one with its signatures."""
+
+    @property
+    def signature_defs(self) -> Mapping[str, SignatureDef]:
+        """Inputs and outputs of the signatures, by name."""
+
+    def close(self) -> None:
+        """Frees the memory of the model."""
 
 
 @dataclass
@@ -34,7 +48,7 @@ class Version:
     """
 
     number: int
-    model: FolderModel | None = None
+    model: LoadedModel | None = None
     state: str = LOADING
     fault: str = ""
 
@@ -51,7 +65,8 @@ class ServedModel:
 
     Attributes:
         name: in the paths of requests.
-        folder: an export_dir, with a folder for each version, or one version.
+        folder: an export_dir, with a folder for each version, or one version. `None` of a model that is no
+            export, and has one version.
         labels: versions by label, such as "stable".
         keep: number of the newest versions that are served.
         say: called with a line for people when a version is loaded, refused or dropped.
@@ -61,7 +76,7 @@ class ServedModel:
     """
 
     name: str
-    folder: Path
+    folder: Path | None
     labels: Mapping[str, int] = field(default_factory=dict)
     keep: int = 1
     say: Callable[[str], None] = print
@@ -75,7 +90,7 @@ class ServedModel:
         """True if a version answers."""
         return any(version.state == AVAILABLE for version in self.versions.values())
 
-    def find(self, number: int | None = None, label: str | None = None) -> tuple[int, FolderModel]:
+    def find(self, number: int | None = None, label: str | None = None) -> tuple[int, LoadedModel]:
         """Returns the version with a number or a label, or the newest one, and its model.
 
         Raises:
@@ -110,16 +125,16 @@ class ServedModel:
             raise RequestError(f"Could not find {wanted} of model {self.name}", 404)
         return {"model_version_status": [version.status() for version in shown]}
 
-    async def watch(self, in_use: Callable[[FolderModel], bool]) -> None:
+    async def watch(self, in_use: Callable[[LoadedModel], bool]) -> None:
         """Updates the versions again and again, until it is cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECS)
             with suppress(OSError):  # such as of a network file system, which may come back
                 await self.update(in_use)
 
-    async def update(self, in_use: Callable[[FolderModel], bool] = lambda model: False) -> None:
+    async def update(self, in_use: Callable[[LoadedModel], bool] = lambda model: False) -> None:
         """Loads new versions; drops others as soon as one of these answers and no request uses them."""
-        found = _numbered_folders(self.folder)
+        found = _numbered_folders(self.folder) if self.folder else {}
         wanted = sorted(found)[-self.keep :] + [number for number in self.labels.values() if number in found]
         for number in wanted:
             if number not in self.versions or self._is_mended(number, found[number]):
@@ -153,7 +168,7 @@ class ServedModel:
         self.say(f"{self.name}: version {number} is served")
 
 
-def _open(folder: Path) -> FolderModel:
+def _open(folder: Path) -> LoadedModel | None:
     """Loads a version and calls it once, so that the first request does not pay for what is done once."""
     model = FolderModel(folder)
     model.predict(DEFAULT, {"inputs": WARMUP_LINES})

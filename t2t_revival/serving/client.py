@@ -16,21 +16,11 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnection
 from urllib3.util import Retry
 
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.signatures import DEFAULT, DTYPES, NO_OUTPUT, Inputs, option_inputs, signature_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
-DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
-WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
-NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
-DTYPES = {
-    "inputs": "string",
-    "beam_size": "int32",
-    "alpha": "float32",
-    "extra_length": "int32",
-    "n": "int32",
-    "tag": "string",
-}
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
 MAX_RETRIES = 4  # of gRPC
 BACKOFF = 0.5  # seconds before the first retry; doubles with each
@@ -52,8 +42,6 @@ NODES = re.compile(
     re.DOTALL,
 )
 
-Inputs = Mapping[str, Sequence[Any]]
-
 
 class Output(NamedTuple):
     """One output of a line.
@@ -62,11 +50,13 @@ class Output(NamedTuple):
         text: without a line end.
         score: log-probability / length penalty, 0 for the output of an empty input.
         repaired: whether the model's output was not what the problem asks for, such as half a tree.
+        truncated: whether the line was longer than the model's inputs, so that its end is missing.
     """
 
     text: str
     score: float
     repaired: bool = False
+    truncated: bool = False
 
 
 class Model(Protocol):
@@ -275,19 +265,7 @@ def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, 
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
         return DEFAULT, {"inputs": lines}
-    signature = WITH_SHORTLIST if options.has_shortlist else WITH_OPTIONS
-    return signature, {"inputs": lines, **option_inputs(options, len(lines))}
-
-
-def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
-    """Returns the options of `ServingModule.translate_with_options`, each repeated for each line."""
-    values = {
-        "beam_size": options.beam_size,
-        "alpha": float(options.alpha),
-        "extra_length": options.extra_length,
-        "n": options.outputs,
-    }
-    return {name: [value] * lines for name, value in values.items()}
+    return signature_of(options), {"inputs": lines, **option_inputs(options, len(lines))}
 
 
 def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
@@ -300,12 +278,13 @@ def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[O
         raise T2TError(
             f"{where}: the response has {len(texts)} outputs and {len(scores)} scores for {lines} lines"
         )
+    truncated = response.get("truncated", [False] * lines)  # older exports do not tell
     results = [
         [
-            Output(_text(text), score if score > NO_OUTPUT else -math.inf)
+            Output(_text(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
             for text, score in zip(*row, strict=True)
         ]
-        for row in zip(texts, scores, strict=True)
+        for *row, cut in zip(texts, scores, truncated, strict=True)
     ]
     if not all(any(output.score > NO_OUTPUT for output in outputs) for outputs in results):
         raise T2TError(f"{where}: no output: the model's weights contain NaN; export another checkpoint")

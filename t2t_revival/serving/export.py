@@ -14,10 +14,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import DEFAULT, option_inputs
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING, option_inputs
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.tags import known_tags
 
@@ -160,13 +161,20 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
     with tf.io.TFRecordWriter(str(path)) as records:
         for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
-            inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
-            options = option_inputs(translator.options, lines)
-            if known_tags(translator.vocabularies, translator.problem):
-                options["tag"] = [translator.options.tag] * lines
             for signature in signatures:
-                given = inputs if signature == DEFAULT else inputs | options
-                records.write(_prediction_log(name, signature, given))
+                inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
+                if signature != DEFAULT:
+                    inputs |= option_inputs(_options_of(signature, translator.options), lines)
+                    if known_tags(translator.vocabularies, translator.problem):
+                        inputs["tag"] = [translator.options.tag] * lines
+                records.write(_prediction_log(name, signature, inputs))
+
+
+def _options_of(signature: str, options: DecodeHParams) -> DecodeHParams:
+    """Returns the options of an export, for a signature: those that sample if it does."""
+    if signature != WITH_SAMPLING:
+        return options
+    return DecodeHParams(alpha=options.alpha, extra_length=options.extra_length, sampling_method="random")
 
 
 def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:

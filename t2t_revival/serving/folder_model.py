@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import logging
 import re
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import DEFAULT, DTYPES, WITH_OPTIONS, Inputs, plain
+from t2t_revival.serving.client import plain
+from t2t_revival.serving.signatures import DEFAULT, DTYPES, WITH_OPTIONS, WITH_SHORTLIST, Inputs
 from t2t_revival.utils.native_log import quiet
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 SAVED_MODEL = "saved_model.pb"
+AGAIN = "export it again"
+MISSING = {WITH_SHORTLIST: f"{AGAIN} with --decode_hparams=shortlist=by_line, or ask without a shortlist"}
 INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature
 UNSAFE = re.compile(  # operations that call Python, or read or write files
     r"(Eager)?PyFunc(Stateless)?|(Read|Write)File|Print(V2)?|.*Summary.*|.*(Reader|Dataset|Iterator|Debug|Dump).*"
@@ -57,10 +61,7 @@ class FolderModel:
         import tensorflow as tf
 
         if signature not in self._functions:
-            raise T2TError(
-                f"{self.where}: exported without a shortlist; export it again with "
-                "--decode_hparams=shortlist=by_line, or ask without one"
-            )
+            raise T2TError(f"{self.where}: has no signature {signature}: {MISSING.get(signature, AGAIN)}")
         definition = self.signature_defs[signature]
         if unknown := [name for name in inputs if name not in definition.inputs]:
             raise T2TError(f"{self.where}: {signature} has no input {unknown[0]}")
@@ -128,7 +129,7 @@ def _load(folder: Path) -> Session:
 
     session = tf.compat.v1.Session(graph=tf.Graph())  # with TensorFlow's threads and devices as they are set
     try:
-        with quiet(), session.graph.as_default():
+        with quiet(), _without_warnings(tf.get_logger()), session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], str(folder))
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
         raise T2TError(f"{folder}: cannot be loaded ({plain(str(error))}); export it again") from error
@@ -136,6 +137,17 @@ def _load(folder: Path) -> Session:
         if "inputs" not in loaded.signature_def[name].inputs:
             raise T2TError(f"{folder}: not a SavedModel that t2t-exporter wrote")
     return session
+
+
+@contextmanager
+def _without_warnings(logger: logging.Logger) -> Iterator[None]:
+    """Leaves out the warning that a function of TensorFlow 1 is there for compatibility alone."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _version(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MIN_EXTRA_LENGTH_OF_TREE
+from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE
+from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SHORTLIST
+from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING, WITH_SHORTLIST
 from t2t_revival.utils.tags import known_tags, symbol
 
 if TYPE_CHECKING:
@@ -35,17 +39,7 @@ PRECISIONS = {
 }
 
 Outputs = dict[str, tf.Tensor]
-
-
-# An option is a scalar or [batch], which no signature can express; `_checks` checks the shape.
-OPTIONS = [
-    tf.TensorSpec([None], tf.string, name="inputs"),
-    tf.TensorSpec(None, tf.int32, name="beam_size"),
-    tf.TensorSpec(None, tf.float32, name="alpha"),
-    tf.TensorSpec(None, tf.int32, name="extra_length"),
-    tf.TensorSpec(None, tf.int32, name="n"),
-]
-TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
+Search = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]  # from ids to ids and scores of the outputs
 
 
 class ServingModule(tf.Module):
@@ -65,6 +59,10 @@ class ServingModule(tf.Module):
             extra_length, n and, of models with tags, tag; each option is a scalar for all lines, or [batch].
             Raises InvalidArgumentError where one has another shape or is out of bounds.
         translate_with_shortlist: the same with the shortlist of the export, or `None`.
+        translate_with_sampling: draws n outputs of each line, at most 100. It has inputs, alpha (for scores),
+            extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
+            line's outputs depend on its text and its own options, so that equal lines with equal seeds have
+            equal ones.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
@@ -88,9 +86,16 @@ class ServingModule(tf.Module):
             weights = int8.dequantized
         self._constraint = translator.constraint
         self._separates_words = translator.problem is not None and translator.problem.separates_words
+        guards = Guards.of(translator.options)
         extend = partial(grow, early_stopping=translator.options.early_stopping)
         search = partial(
-            DecodingLoop, model, extend, constraint=self._constraint, weights=weights, grow_greedy=grow_greedy
+            DecodingLoop,
+            model,
+            extend,
+            constraint=self._constraint,
+            weights=weights,
+            guards=guards,
+            grow_greedy=grow_greedy,
         )
         self._search = search(constant_weights=quantize == "none")
         shortlist = shortlist_of(translator.options, translator.translations)
@@ -107,6 +112,8 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._with_options(self._search)
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
+        self._sampler = Sampler(model, constraint=self._constraint, weights=weights, guards=guards)
+        self.translate_with_sampling = self._with_sampling()
 
     def _with_options(self, search: DecodingLoop) -> Any:
         """Returns the function of a signature with options; that of a model with tags has a `tag` too."""
@@ -127,10 +134,35 @@ class ServingModule(tf.Module):
 
         return tf.function(translate_with_tag, input_signature=[*OPTIONS, TAG], autograph=False)
 
+    def _with_sampling(self) -> Any:
+        """Returns the function of the signature that samples; that of a model with tags has a `tag` too."""
+        if not self._tags:
+            return tf.function(self._translate_with_sampling, input_signature=SAMPLING, autograph=False)
+        no_tag = tf.constant("")
+
+        def translate_with_tag(
+            inputs: tf.Tensor,
+            alpha: tf.Tensor,
+            extra_length: tf.Tensor,
+            n: tf.Tensor,
+            sampling_temp: tf.Tensor,
+            sampling_keep_top_k: tf.Tensor,
+            random_seed: tf.Tensor,
+            tag: tf.Tensor = no_tag,
+        ) -> Outputs:
+            sampling = sampling_temp, sampling_keep_top_k, random_seed
+            return self._translate_with_sampling(inputs, alpha, extra_length, n, *sampling, tag)
+
+        return tf.function(translate_with_tag, input_signature=[*SAMPLING, TAG], autograph=False)
+
     @property
     def signatures(self) -> dict[str, Any]:
         """Functions of the SavedModel, by the names of their signatures."""
-        functions = {DEFAULT: self.translate, WITH_OPTIONS: self.translate_with_options}
+        functions = {
+            DEFAULT: self.translate,
+            WITH_OPTIONS: self.translate_with_options,
+            WITH_SAMPLING: self.translate_with_sampling,
+        }
         if self.translate_with_shortlist:
             functions[WITH_SHORTLIST] = self.translate_with_shortlist
         return functions
@@ -145,12 +177,13 @@ class ServingModule(tf.Module):
         Returns:
             "outputs", string [batch, n], best first, and "scores", float32 [batch, n], log-probability /
             length penalty. A blank line has the output "" of score 0. If the search finishes fewer than n
-            outputs, the rest are "" of score `NO_OUTPUT`.
+            outputs, the rest are "" of score `NO_OUTPUT`. "truncated", bool
+            [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
         """
         options = self._options
         settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        return self._translate(self._default_search, inputs, settings, prefix)
+        return self._translate(partial(self._default_search, settings=settings), inputs, prefix)
 
     def _translate_with_options(
         self,
@@ -184,31 +217,68 @@ class ServingModule(tf.Module):
             InvalidArgumentError: an option has a wrong shape, or is out of bounds; the model lacks a tag.
         """
         batch = tf.shape(inputs)[0]
-        options = {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}
-        checks = _checks(options, batch)
+        columns = self._columns(
+            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
+        )
+        prefixes = None if tag is None else self._prefixes(tag, batch)
+        return self._translate(partial(search, settings=SearchSettings(**columns)), inputs, prefixes)
+
+    def _translate_with_sampling(
+        self,
+        inputs: tf.Tensor,
+        alpha: tf.Tensor,
+        extra_length: tf.Tensor,
+        n: tf.Tensor,
+        sampling_temp: tf.Tensor,
+        sampling_keep_top_k: tf.Tensor,
+        random_seed: tf.Tensor,
+        tag: tf.Tensor | None = None,
+    ) -> Outputs:
+        """Draws n outputs of each line; arguments and errors as `_translate_with_options`."""
+        batch = tf.shape(inputs)[0]
+        options = {
+            "alpha": alpha,
+            "extra_length": extra_length,
+            "n": n,
+            "sampling_temp": sampling_temp,
+            "sampling_keep_top_k": sampling_keep_top_k,
+            "random_seed": random_seed,
+        }
+        columns = self._columns(options, batch)
+        settings = SearchSettings(columns["n"], columns["alpha"], columns["extra_length"], columns["n"])
+        draw = partial(
+            self._sampler.draw_in_graph,
+            settings=settings,
+            seeds=columns["random_seed"],
+            temperature=columns["sampling_temp"],
+            keep_top_k=columns["sampling_keep_top_k"],
+        )
+        return self._translate(draw, inputs, None if tag is None else self._prefixes(tag, batch))
+
+    def _columns(self, options: dict[str, tf.Tensor], batch: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Checks the options of a call; returns each as [batch, 1]."""
+        checks = checks_of(options, batch)
         if self._constraint:
+            extra_length = options["extra_length"]
             fits = tf.reduce_all(extra_length >= MIN_EXTRA_LENGTH_OF_TREE)
             message = f"extra_length must be at least {MIN_EXTRA_LENGTH_OF_TREE}:"
             checks.append(tf.Assert(fits, [message, extra_length]))
         with tf.control_dependencies(checks):
-            columns = {name: _column(value, batch) for name, value in options.items()}
-        prefixes = None if tag is None else self._prefixes(tag, batch)
-        return self._translate(search, inputs, SearchSettings(**columns), prefixes)
+            return {name: column(value, batch) for name, value in options.items()}
 
     def _prefixes(self, tag: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
         """Checks the tags of a call; returns the text that belongs before each line, string [batch]."""
         is_known = tf.reduce_any(tf.reshape(tag, [-1, 1]) == tf.constant(["", *self._tags]), axis=1)
         message = f"tag must be empty or one of {', '.join(self._tags)}:"
-        checks = [_check_shape("tag", tag, batch), tf.Assert(tf.reduce_all(is_known), [message, tag])]
+        checks = [check_shape("tag", tag, batch), tf.Assert(tf.reduce_all(is_known), [message, tag])]
         with tf.control_dependencies(checks):
-            tags = _column(tag, batch, "")[:, 0]
+            tags = column(tag, batch, "")[:, 0]
         return tf.where(tags == "", "", tf.strings.join([tags, " "]))
 
     def _translate(
         self,
-        search: DecodingLoop,
+        search: Search,
         inputs: tf.Tensor,
-        settings: SearchSettings,
         prefixes: tf.Tensor | None = None,
     ) -> Outputs:
         """Translates lines after the prefixes, string [] or [batch], that they do not begin with."""
@@ -224,21 +294,26 @@ class ServingModule(tf.Module):
             lengths = tf.strings.length(prefixes)
             has_prefix = tf.strings.substr(texts, tf.zeros_like(lengths), lengths) == prefixes
             texts = tf.where(has_prefix, texts, tf.strings.join([prefixes, texts]))
-        ids, scores = search(self._encode(texts, blank), settings)
+        sources, truncated = self._encode(texts, blank)
+        ids, scores = search(sources)
         shape = tf.shape(scores)
         flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
         outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
-        return {"outputs": outputs[:batch], "scores": scores[:batch]}
+        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
 
-    def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tf.Tensor:
-        """Encodes texts, string [batch], as int32 [batch, source]; a blank text is padding only."""
-        ids = self._vocabularies.inputs.encode_in_graph(texts)[:, : self._max_length - 1]
+    def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Encodes texts, string [batch], as int32 [batch, source]; a blank text is padding only.
+
+        Also returns which texts are longer than the model's inputs and have been cut, bool [batch].
+        """
+        ids = self._vocabularies.inputs.encode_in_graph(texts)
+        truncated = ~blank & (ids.row_lengths() >= self._max_length)
         ends = tf.fill([tf.shape(texts)[0], 1], EOS)
-        dense = tf.concat([ids, ends], axis=1).to_tensor(PAD)
-        return tf.where(blank[:, None], PAD, dense)
+        dense = tf.concat([ids[:, : self._max_length - 1], ends], axis=1).to_tensor(PAD)
+        return tf.where(blank[:, None], PAD, dense), truncated
 
 
 def _words(texts: tf.Tensor) -> tf.Tensor:
@@ -247,33 +322,3 @@ def _words(texts: tf.Tensor) -> tf.Tensor:
     for bracket, name in BRACKETS:
         texts = tf.strings.regex_replace(texts, bracket, name)
     return texts
-
-
-def _checks(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
-    """Returns assertions that fail as INVALID_ARGUMENT if an option has a wrong shape or value."""
-    checks = []
-    for name, value in options.items():
-        checks.append(_check_shape(name, value, batch))
-    for name, minimum, maximum in (*BOUNDS, ("alpha", -MAX_ALPHA, MAX_ALPHA)):
-        if name in options:
-            checks.append(_between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
-    return [*checks, _between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
-
-
-def _check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:
-    size = tf.size(value)
-    fits = (tf.rank(value) <= 1) & ((size == batch) | (size == 1))
-    message = f"{name} must be a scalar, or have one value for each line; its shape is:"
-    return tf.Assert(fits, [message, tf.shape(value)])
-
-
-def _between(name: str, value: tf.Tensor, minimum: Any, maximum: Any, bounds: str) -> Any:
-    fits = tf.reduce_all((value >= minimum) & (value <= maximum))
-    return tf.Assert(fits, [f"{name} must be between {bounds}:", value])
-
-
-def _column(value: tf.Tensor, batch: tf.Tensor, filler: int | str = 1) -> tf.Tensor:
-    """Returns a scalar, [1] or [batch] as [batch, 1]; without lines, [1, 1] for the line that stands in."""
-    value = tf.reshape(value, [-1])
-    value = tf.concat([value, tf.constant([filler], value.dtype)], axis=0)[: tf.maximum(tf.size(value), 1)]
-    return tf.broadcast_to(value, [tf.maximum(batch, 1)])[:, None]

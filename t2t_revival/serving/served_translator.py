@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import GUARDS, DecodeHParams
+from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
+from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.tags import tagged
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
 
 # Settings that a request may have.
-SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist)\s*=")
+SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist|sampling_\w+|random_seed)\s*=")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class ServedOptions:
         tokenized: see `DecodeHParams`.
         scores: whether outputs are written with their scores.
         tag: see `DecodeHParams`.
+        split_sentences: see `DecodeHParams`.
     """
 
     problem: Text2TextProblem | None = None
@@ -40,6 +43,12 @@ class ServedOptions:
     tokenized: bool = False
     scores: bool = False
     tag: str = ""
+    split_sentences: bool = False
+
+    @property
+    def language(self) -> str:
+        """The language of the lines, for `split`; English where the problem does not tell."""
+        return getattr(self.problem, "source_lang", "en")
 
     @classmethod
     def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:
@@ -50,18 +59,20 @@ class ServedOptions:
         """
         default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
-        options.check_served()
+        if options.mbr:
+            raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if options.batch_size != default.batch_size:
             raise T2TError(
                 "decode_hparams: batch_size is not a setting of requests: give --batch_size, in lines"
             )
-        for name in ("constrained", "early_stopping"):
+        for name in ("constrained", "early_stopping", *GUARDS):
             if getattr(options, name) != getattr(default, name):
                 raise T2TError(f"decode_hparams: {name} is fixed when a model is exported: export it again")
         if options.tokenized and not problem:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
-        return cls(problem, search, options.tokenized, options.write_beam_scores, options.tag)
+        own = options.tokenized, options.write_beam_scores, options.tag, options.split_sentences
+        return cls(problem, search, *own)
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,34 @@ class ServedTranslator:
     model: Model
     options: ServedOptions
 
-    def nbest(self, lines: Sequence[str], filled: bool = False) -> list[list[Output]]:
-        """Translates lines by one request; see `client.query`."""
+    def nbest(
+        self, lines: Sequence[str], filled: bool = False, batch_size: int = client.BATCH_SIZE
+    ) -> list[list[Output]]:
+        """Translates lines by one request; see `client.query`. Sentences take requests of `batch_size`."""
+        options = self.options
+        if not options.split_sentences:
+            return self._nbest(lines, filled)
+        lines = tagged(lines, options.tag)
+        tags = [options.tag] if options.tag else []
+        if options.problem and options.problem.lines_have_tags:
+            tags = leading_tags(lines)
+        paragraphs = [split(line, options.language, tags) for line in lines]
+        texts = [text for paragraph in paragraphs for text in paragraph.texts]
+        outputs = iter(self._best(texts, tags, batch_size))
+        return [[_joined(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
+
+    def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Output]:
+        """Returns the best output of each text; one that is too long is translated in parts."""
+        best: list[Output] = []
+        for start in range(0, len(texts), batch_size):
+            best += (outputs[0] for outputs in self._nbest(texts[start : start + batch_size], False))
+        for place, text in enumerate(texts):
+            parts = halve(text, tags) if best[place].truncated else None
+            if parts and len(parts.segments) > 1:
+                best[place] = _joined(parts, self._best(parts.texts, tags, batch_size))
+        return best
+
+    def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Output]]:
         problem, options = self.options.problem, self.options
         inputs = tagged(lines, options.tag)
         inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
@@ -101,8 +138,8 @@ class ServedTranslator:
         form: ResultFormat[list[Output]],
         filled: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
-    ) -> int:
-        """Translates lines by requests of `batch_size`; returns how many of the best outputs were repaired.
+    ) -> list[Output]:
+        """Translates lines by requests of `batch_size`; returns the best output of each.
 
         Args:
             lines: any text.
@@ -119,19 +156,21 @@ class ServedTranslator:
         for start in range(0, len(lines), batch_size):
             if start in done:
                 continue
-            answers = dict(enumerate(self.nbest(lines[start : start + batch_size], filled), start))
+            answers = dict(
+                enumerate(self.nbest(lines[start : start + batch_size], filled, batch_size), start)
+            )
             output.add(answers)
             done |= answers
             if on_progress:
                 on_progress(len(done), len(lines))
-        return sum(outputs[0].repaired for outputs in done.values())
+        return [done[number][0] for number in range(len(lines))]
 
     def _finish(self, inputs: str, output: Output) -> Output:
         problem = self.options.problem
         if problem is None or math.isinf(output.score):  # fewer outputs than for other lines
             return output
         text, repaired = problem.postprocess(inputs, output.text)
-        return Output(text, output.score, repaired)
+        return output._replace(text=text, repaired=repaired)
 
     def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
         """Everything that outputs depend on, except for the model that a server has at the time."""
@@ -143,5 +182,15 @@ class ServedTranslator:
             "decode_hparams": options.search and dataclasses.asdict(options.search),
             "tokenized": options.tokenized,
             "tag": options.tag,
+            "split_sentences": options.split_sentences,
             "batch_size": batch_size,
         }
+
+
+def _joined(paragraph: Paragraph, parts: list[Output]) -> Output:
+    """Returns the output of a line whose sentences were translated."""
+    if not parts:
+        return Output("", 0.0)
+    text = paragraph.join([part.text for part in parts])
+    score = sum(part.score for part in parts)
+    return Output(text, score, any(part.repaired for part in parts), any(part.truncated for part in parts))

@@ -17,7 +17,7 @@ from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.distillation.teachers import TrainedModel
+from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints import directory, file

@@ -12,9 +12,10 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import distill
+from t2t_revival.decoding import trained_models
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.distillation import comparison, teachers
+from t2t_revival.distillation import comparison
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.hparams import HParams
@@ -268,10 +269,10 @@ def test_a_teacher_may_decode_with_ctranslate2(out: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_an_ensemble_of_one_model_twice_decodes_as_the_model(out: Path, precision: str) -> None:
-    opened, _ = teachers.open_teachers([out, out])
+    opened, _ = trained_models.open_models([out, out], "teacher")
     lines = ["the dog sees 3 houses", "", "houses"]
     alone, both = (
-        teachers.load_translator(some, "beam_size=3,extra_length=2", precision=precision)
+        trained_models.load_translator(some, "beam_size=3,extra_length=2", precision=precision)
         for some in (opened[:1], opened)
     )
     assert both.engine == alone.engine == f"tensorflow, {precision}"

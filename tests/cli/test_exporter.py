@@ -16,8 +16,8 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 from t2t_revival.cli import exporter
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS
 from t2t_revival.serving.export import WARMUP
+from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
@@ -91,7 +91,7 @@ def test_what_tensorflow_serving_reads(out):
         )
         assert answer["outputs"].shape[0] == len(inputs["inputs"])
         signatures.add(request.model_spec.signature_name)
-    assert signatures == {DEFAULT, WITH_OPTIONS}
+    assert signatures == {DEFAULT, WITH_OPTIONS, WITH_SAMPLING}
 
 
 @pytest.mark.slow

@@ -303,6 +303,7 @@ def test_a_folder_is_answered_as_the_decoder_does(out, tmp_path, capsys):
         done.stderr
     )
     assert "E0000" not in done.stderr
+    assert "WARNING" not in done.stderr
 
 
 def test_a_batch_size_without_effect_is_refused(capsys):

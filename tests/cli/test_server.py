@@ -88,6 +88,40 @@ def test_an_output_dir_is_served(trained, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_killed_server_leaves_no_files_and_starts_again(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    flags = [f"--output_dir={trained / 'out'}"]
+    running = Server(*flags)
+    try:
+        before = running.post("/translate", text=LINES).json()
+    finally:
+        running.end(signal.SIGKILL)
+    assert not list(tmp_path.glob("t2t-server-*"))
+    again = Server(*flags, f"--port={running.address.rpartition(':')[2]}")
+    try:
+        assert again.post("/translate", text=LINES).json() == before
+    finally:
+        again.end()
+
+
+@pytest.mark.slow
+def test_ctranslate2_serves_an_output_dir(trained):
+    pytest.importorskip("ctranslate2")
+    expected = Translator.load(trained / "out", engine="ctranslate2").nbest(LINES)
+    running = Server(f"--output_dir={trained / 'out'}", "--engine=ctranslate2", "--checkpoint=newest")
+    try:
+        answer = running.post("/translate", text=LINES).json()
+        assert [one["text"] for one in answer["translations"]] == [outputs[0].text for outputs in expected]
+        assert running.post("/explain", text=LINES[0]).json()["output"] == expected[0][0].text
+        refusal = running.post("/translate", text="a", options={"sampling_method": "random"})
+        assert refusal.status_code == 400
+        assert "does not sample" in refusal.json()["error"]
+    finally:
+        running.end()
+    assert any("is served by ctranslate2, float32" in line for line in running.said)
+
+
+@pytest.mark.slow
 def test_a_new_version_takes_over_without_a_failed_request(out, write_checkpoint):
     export = ["t2t-exporter", f"--output_dir={out}"]
     assert exporter.main(export) == 0
@@ -203,7 +237,9 @@ def test_a_port_that_is_taken(tmp_path, capsys):
     ("flags", "part"),
     [
         (["--saved_model=x", "--config=y"], "--saved_model and --config cannot be combined"),
-        (["--saved_model=x", "--checkpoint=best"], "have no effect with --saved_model"),
+        (["--saved_model=x", "--checkpoint=best"], "--checkpoint has no effect with --saved_model"),
+        (["--saved_model=x", "--engine=ctranslate2"], "--engine has no effect with --saved_model"),
+        (["--config=x", "--precision=int8"], "--precision has no effect with --config"),
         (["--config=x", "--servable_name=y"], "--servable_name has no effect with --config"),
         (["--config=x", "--problem=parse_wsj"], "--problem has no effect with --config"),
         (["--saved_model=x", "--problem=parse_wjs"], "parse_wsj"),

@@ -137,6 +137,18 @@ def test_an_input_without_tokens_has_an_empty_output(engines):
     assert (ids_of(ids[0, 0]), scores[0, 0]) == ([EOS], 0)
 
 
+@pytest.mark.slow
+def test_guards_are_those_of_tensorflow(out):
+    asked = "beam_size=1,no_repeat_ngram_size=2,repetition_penalty=1.3,max_length_ratio=1.5"
+    found, expected = load(out, asked), Translator.load(out, decode_hparams=asked)
+    outputs = found.nbest(LINES)
+    assert [row[0].text for row in outputs] == [row[0].text for row in expected.nbest(LINES)]
+    assert [row[0].text for row in outputs] != [row[0].text for row in load(out, "beam_size=1").nbest(LINES)]
+    with pytest.raises(T2TError, match="CTranslate2 does not support min_length_ratio"):
+        load(out, "min_length_ratio=0.5")
+
+
+@pytest.mark.slow
 def test_lines_as_those_of_tensorflow(engines):
     theirs, ours = engines
     found, expected = (engine.nbest([*LINES, "dog " * 40], on_truncation=print) for engine in engines)

@@ -5,11 +5,13 @@ import pytest
 
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.ensemble import Ensemble
+from t2t_revival.decoding.options import LOGARITHMS, PROBABILITIES
+from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
-from tests.support.tiny_models import PAD, TINY, all_outputs, log_probs_of, tiny, trimmed
+from tests.support.tiny_models import PAD, TINY, all_outputs, log_probs_of, logits_of, tiny, trimmed
 
 FEW = 5  # tokens, so few that all outputs can be looked at
 OTHER = TINY.replace(num_encoder_layers=1, num_decoder_layers=3, hidden_size=12, num_heads=3)
@@ -34,6 +36,26 @@ def test_the_search_finds_the_exhaustive_optimum_of_the_mean():
     assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
     alone = mean_scores(models[:1], source, outputs, alpha)
     assert list(np.argsort(-alone)[:5]) != list(order), "the second model counts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mean", [PROBABILITIES, LOGARITHMS])
+def test_scores_of_given_outputs_are_those_of_the_mean(mean):
+    models = [tiny(FEW, seed=1)[0], tiny(FEW, seed=2, hparams=OTHER)[0]]
+    source, outputs = [2, 3, 1], np.array([[3, 4, 1], [2, 2, 1], [1, 0, 0]])
+    logits = np.stack([logits_of(model, [source] * 3, outputs) for model in models])
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))  # [models, outputs, length, vocab]
+    by_mean = {
+        PROBABILITIES: np.log(np.exp(log_probs).mean(0)),
+        LOGARITHMS: log_probs.mean(0) - np.log(np.exp(log_probs.mean(0)).sum(-1, keepdims=True)),
+    }
+    taken = np.take_along_axis(by_mean[mean], outputs[:, :, None], axis=2)[:, :, 0]
+    expected = np.where(outputs == PAD, 0, taken).sum(1)
+    together = Ensemble(models, mean)
+    np.testing.assert_allclose(Scorer(together)([source] * 3, outputs), expected, rtol=1e-4)
+    ids, scores = BeamSearch(together, constant_weights=True)([source], alpha=0.0, extra_length=2)
+    (score,) = Scorer(together)([source], ids[0])
+    np.testing.assert_allclose(scores[0, 0], score, rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -52,6 +52,7 @@ def test_greedy_growth_is_that_of_a_beam_of_one(seed, is_masked):
     sentences = Sentences(
         indices=None,
         max_lengths=tf.constant(random.integers(length + 1, length + 3, (batch, 1), np.int32)),
+        min_lengths=(),
         num_outputs=tf.ones([batch, 1], tf.int32),
         settings=search_settings(1, 0.6, 50, 1),
         encoder_caches=(),
@@ -59,7 +60,7 @@ def test_greedy_growth_is_that_of_a_beam_of_one(seed, is_masked):
         source_words=(),
         constraint_inputs=(),
         shortlisted=(),
-        uniforms=(),
+        draws=(),
     )
     expected = grow(beams, logits, sentences, allowed)
     found = grow_greedy(beams, logits, sentences, allowed)

@@ -77,9 +77,9 @@ def test_a_batch_size_in_sentences_is_said_to_be_tokens(given, said):
         assert DecodeHParams.parse(f"batch_size={enough}").batch_size_warning is None
 
 
-def test_sampling_is_t2ts_and_not_served():
+def test_sampling_is_t2ts_and_no_setting_of_an_export():
     h = DecodeHParams.parse("sampling_method=random,sampling_temp=0.5,sampling_keep_top_k=10,random_seed=3")
     assert (h.samples, h.sampling_temp, h.sampling_keep_top_k, h.random_seed) == (True, 0.5, 10, 3)
-    with pytest.raises(T2TError, match="sampling_method=random is for t2t-decoder"):
+    with pytest.raises(T2TError, match="sampling_method=random is for requests"):
         h.check_served()
     DecodeHParams().check_served()

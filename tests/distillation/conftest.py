@@ -11,8 +11,8 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs
-from t2t_revival.distillation.teachers import TrainedModel
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints import directory, file
 from tests.support.fake_translator import FakeTranslator

@@ -12,9 +12,11 @@ from t2t_revival.server.app import create_app
 from t2t_revival.server.inspection import ExplainAnswer, OtherToken, OutputWord, Place, Score, Training
 from t2t_revival.server.translate import Options
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
-from t2t_revival.serving.client import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS
+from t2t_revival.serving.signatures import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.visualization import attention_page
 
+USUAL = ["inputs", "alpha", "extra_length", "n"]
+SAMPLING = ["sampling_temp", "sampling_keep_top_k", "random_seed"]
 NUMBERS = {"float32": 1, "int32": 3, "string": 7}  # of `DataType`
 
 
@@ -23,7 +25,7 @@ class CapitalLetters:
 
     Attributes:
         batches: the lines of each call.
-        tags: those of the last call.
+        called: signature and options of the last call.
         gate: calls wait until it is set.
     """
 
@@ -34,16 +36,19 @@ class CapitalLetters:
         self.batches, self.gate = [], threading.Event()
         self.gate.set()
         self.signature_defs = {DEFAULT: self._signature(["inputs"])}
-        self.signature_defs[WITH_OPTIONS] = self._signature([*DTYPES][: None if tags else -1])
-        if tags:
-            self.signature_defs[WITH_OPTIONS].defaults["tag"].string_val.append(b"")
+        for name, options in ((WITH_OPTIONS, ["beam_size"]), (WITH_SAMPLING, SAMPLING)):
+            definition = self._signature([*USUAL, *options, *(["tag"] if tags else [])])
+            self.signature_defs[name] = definition
+            if tags:
+                definition.defaults["tag"].string_val.append(b"")
 
     def close(self):
         self.is_closed = True
 
     def predict(self, signature, inputs):
         self.batches.append([*inputs["inputs"]])
-        self.tags = inputs.get("tag")
+        options = {name: values[0] for name, values in inputs.items() if name != "inputs"}
+        self.called = signature, options
         assert self.gate.wait(10)
         if "fault" in inputs["inputs"]:
             raise T2TError("capitals: a fault")

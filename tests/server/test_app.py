@@ -9,6 +9,7 @@ import pytest
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.service import Limits
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
+from t2t_revival.serving.signatures import WITH_SAMPLING
 from tests.server.conftest import CapitalLetters, error_of
 
 OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1}
@@ -90,6 +91,44 @@ def test_translate(client):
     assert found[1]["nbest"] == [{"text": "B", "score": -0.1}, {"text": "?", "score": -0.2}]
 
 
+def test_samples(make_client, capitals):
+    client = make_client()
+    options = {"sampling_method": "random", "sampling_temp": 0.5, "random_seed": 3, "n": 2}
+    found = client.post("/translate", json={"text": "a", "options": options}).json()["translations"]
+    assert [one["text"] for one in found[0]["nbest"]] == ["A", "?"]
+    usual = {"alpha": 0.6, "extra_length": 50, "n": 2, "sampling_keep_top_k": -1}
+    assert capitals.called == (WITH_SAMPLING, {**usual, "sampling_temp": 0.5, "random_seed": 3})
+    del capitals.signature_defs[WITH_SAMPLING]
+    refused = client.post("/translate", json={"text": "a", "options": {"sampling_method": "random"}})
+    assert "this model does not sample: leave sampling_method out" in error_of(refused, 400)
+
+
+def test_sentences_are_translated_one_by_one(client, capitals):
+    pytest.importorskip("sentencex")
+    request = {"text": ["One. Two!  Three", "", "Four"], "options": {"split_sentences": True}}
+    found = client.post("/translate", json=request).json()["translations"]
+    assert [one["text"] for one in found] == ["ONE. TWO!  THREE", "", "FOUR"]
+    assert found[0]["score"] == pytest.approx(-0.3)
+    asked = [line for batch in capitals.batches for line in batch]
+    assert sorted(asked) == ["Four", "One.", "Three", "Two!"]
+    several = {"text": "a", "options": {"split_sentences": True, "n": 2}}
+    assert error_of(client.post("/translate", json=several), 400) == "n must be 1 with split_sentences"
+
+
+def test_a_line_that_was_cut_is_marked(client, capitals):
+    def predict(signature, inputs):
+        return {**answer(signature, inputs), "truncated": [len(line) > 3 for line in inputs["inputs"]]}
+
+    answer, capitals.predict = capitals.predict, predict
+    sentences = {"text": "one two. ab", "options": {"split_sentences": True}}
+    (whole,) = client.post("/translate", json=sentences).json()["translations"]
+    assert whole["text"] == "ONE TWO. AB"
+    assert all(len(line) <= 3 for line in capitals.batches[-1])
+    found = client.post("/translate", json={"text": ["a", "long"]}).json()["translations"]
+    assert [one.get("truncated") for one in found] == [None, True]
+    assert client.post(PREDICT, json={"instances": ["long"]}).json()["predictions"][0]["truncated"] is True
+
+
 def test_translate_line_by_line(client):
     lines = [f"line {n}" for n in range(500)]
     with client.stream("POST", "/translate", json={"text": lines, "stream": True}) as response:
@@ -115,7 +154,16 @@ def test_a_stream_ends_with_its_error(client):
         ({"text": "a", "options": {"beam_size": 0}}, "options.beam_size: Input should be greater than"),
         ({"text": "a", "options": {"beam_size": 17}}, "beam_size must be at most 16 on this server"),
         ({"text": "a", "options": {"extra_length": 201}}, "extra_length must be at most 200 on this server"),
-        ({"text": "a", "options": {"tag": "<2de>"}}, "capitals has no tags: leave tag out"),
+        ({"text": "a", "options": {"tag": "<2de>"}}, "this model has no tags: leave tag out"),
+        ({"text": "a", "options": {"sampling_method": "x"}}, "options.sampling_method: Input should be 'arg"),
+        ({"text": "a", "options": {"sampling_temp": 0}}, "options.sampling_temp: Input should be greater"),
+        ({"text": "a", "options": {"random_seed": -1}}, "options.random_seed: Input should be greater than"),
+        ({"text": "a", "options": {"sampling_method": "random", "n": 17}}, "n must be at most 16 on this"),
+        (
+            {"text": "a", "options": {"random_seed": 3}},
+            "random_seed has no effect with sampling_method=argmax",
+        ),
+        ({"text": "a", "options": {"sampling_method": "random", "beam_size": 2}}, "beam_size has no effect"),
         ({"text": "fault"}, "capitals: a fault"),
     ],
 )
@@ -208,6 +256,7 @@ def test_metrics(client):
     assert 't2t_requests_total{method="translate",model="capitals",status="200"} 1.0' in text
     assert 't2t_requests_total{method="predict",model="capitals",status="400"} 1.0' in text
     assert 't2t_lines_total{model="capitals"} 2.0' in text
+    assert 't2t_characters_total{model="capitals",side="output"} 2.0' in text
     assert "t2t_batch_lines_sum 2.0" in text
     assert "t2t_queue_lines 0.0" in text
     assert 't2t_model_version{model="capitals"} 2.0' in text

@@ -7,7 +7,7 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import Batcher, BatchLimits, QueueFullError
 from t2t_revival.server.metrics import Metrics
-from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS
+from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS
 
 
 def run(limits, scenario):

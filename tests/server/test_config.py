@@ -11,13 +11,13 @@ def test_models_of_a_file(tmp_path):
     path.write_text(
         "models:\n"
         "  - {name: ende, saved_model: ende/export, keep: 2, labels: {stable: 3}, problem: parse_wsj}\n"
-        "  - {name: enfr, output_dir: /runs/enfr, checkpoint: best}\n"
+        "  - {name: enfr, output_dir: /runs/enfr, checkpoint: best, engine: ctranslate2, precision: int8}\n"
     )
     ende, enfr = load_config(path)
     folder = tmp_path / "ende/export"
     assert ende == ModelConfig("ende", folder, keep=2, labels={"stable": 3}, problem="parse_wsj")
     assert str(enfr.output_dir) == "/runs/enfr"
-    assert enfr.checkpoint == "best"
+    assert (enfr.checkpoint, enfr.engine, enfr.precision) == ("best", "ctranslate2", "int8")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,16 @@ def test_models_of_a_file(tmp_path):
         ("[{name: a, saved_model: x, checkpoint: best}]", "model 1: checkpoint is for an output_dir"),
         ("[{name: a, output_dir: x, problem: parse_wsj}]", "model 1: problem is for a saved_model"),
         ("[{name: a, output_dir: x, keep: 2}]", "model 1: keep and labels are for a saved_model"),
+        (
+            "[{name: a, saved_model: x, engine: ctranslate2}]",
+            "model 1: engine=ctranslate2 is for an output_dir",
+        ),
+        (
+            "[{name: a, output_dir: x, engine: pytorch}]",
+            "model 1: engine=pytorch must be tensorflow or ctran",
+        ),
+        ("[{name: a, output_dir: x, precision: int8}]", "model 1: precision=int8 is for engine=ctranslate2"),
+        ("[{name: a, output_dir: x, precision: int4}]", "model 1: precision=int4 must be one of float32"),
         ("[x]", "model 1: not a mapping of name, saved_model"),
     ],
 )

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from t2t_revival.server.service import Limits
+from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING
 from tests.server.page_server import BROWSER, Running, explained, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -115,6 +116,40 @@ def test_options_out_of_bounds_are_not_sent(page, server):
     page.click("text=The model's own")
     playwright.expect(page.locator("#error")).to_be_hidden()
     assert page.input_value("#beam_size") == "4"
+
+
+def test_samples_are_drawn_with_their_own_options(page, server):
+    page.click("#options-card summary")
+    assert page.is_hidden("#sampling_temp")
+    page.fill("#beam_size", "17")
+    page.select_option("#sampling_method", "random")
+    assert page.is_hidden("#beam_size")
+    page.fill("#sampling_temp", "0.5")
+    page.fill("#n", "2")
+    type_text(page, "a dog")
+    playwright.expect(page.locator("#nbest button")).to_have_count(2)
+    signature, options = server.capitals.called
+    assert signature == WITH_SAMPLING
+    assert (options["sampling_temp"], options["sampling_keep_top_k"], options["n"]) == (0.5, -1, 2)
+    page.click("text=The model's own")
+    type_text(page, "a cat")
+    assert page.input_value("#sampling_method") == "argmax"
+    assert page.is_visible("#beam_size")
+    assert server.capitals.called[0] == DEFAULT
+
+
+def test_a_line_that_was_cut_is_named(page, server, monkeypatch):
+    answer = server.capitals.predict
+
+    def predict(signature, inputs):
+        return {**answer(signature, inputs), "truncated": [len(line) > 5 for line in inputs["inputs"]]}
+
+    monkeypatch.setattr(server.capitals, "predict", predict)
+    page.fill("#source", "a dog\na long line")
+    page.wait_for_selector("text=Line 2 is longer than the model reads")
+    assert "A LONG LINE" in page.inner_text("#output")
+    type_text(page, "short")
+    assert page.is_hidden("#error")
 
 
 def test_unlikely_words_are_shaded(page):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.server.predict import Call, RequestError, format_predict, parse_predict
-from t2t_revival.serving.client import DEFAULT, WITH_OPTIONS
+from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS
 from tests.server.conftest import CapitalLetters
 
 PLAIN, TAGGED = CapitalLetters().signature_defs, CapitalLetters(tags=True).signature_defs

@@ -11,6 +11,7 @@ from urllib3 import HTTPResponse
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Side, echo, texts
 
 
@@ -48,8 +49,8 @@ def busy():
 
 
 def test_names_and_numbers_that_other_clients_rely_on():
-    assert (client.DEFAULT, client.WITH_OPTIONS) == ("serving_default", "translate_with_options")
-    assert client.NO_OUTPUT == -1e9
+    assert (DEFAULT, WITH_OPTIONS) == ("serving_default", "translate_with_options")
+    assert NO_OUTPUT == -1e9
 
 
 def test_lines_go_in_batches_and_come_back_in_order(server):
@@ -75,7 +76,10 @@ def test_options_are_given_for_each_line(server):
 def test_padding_is_dropped(server):
     def predict(*_):
         outputs = np.array([[b"a", b""], [b"", b""]], object)
-        return {"outputs": outputs, "scores": np.float32([[-1, client.NO_OUTPUT], [0, client.NO_OUTPUT]])}
+        return {
+            "outputs": outputs,
+            "scores": np.float32([[-1, NO_OUTPUT], [0, NO_OUTPUT]]),
+        }
 
     server.model_server.predict = predict
     found = client.query(server.model(), ["x", ""])
@@ -188,7 +192,7 @@ def test_the_port_of_the_other_protocol(server):
         ({"outputs": np.array([[b"a"]], object)}, "1 outputs and 2 scores for 2 lines"),
         ({"scores": np.float32([[1, 1], [2, 2]])}, "for 2 lines"),
         ({"scores": np.float32([[0], [np.nan]])}, "weights contain NaN"),
-        ({"scores": np.float32([[0], [client.NO_OUTPUT]])}, "weights contain NaN"),
+        ({"scores": np.float32([[0], [NO_OUTPUT]])}, "weights contain NaN"),
     ],
 )
 def test_a_response_of_another_shape(server, change, message):

@@ -13,7 +13,7 @@ import requests
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.serving import client
+from t2t_revival.serving import client, signatures
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from tests.support.model_server import HOST, ModelServer, Servable, Side, texts
@@ -91,7 +91,7 @@ def test_any_text_is_answered(translator, model):
 @pytest.mark.slow
 def test_no_lines(model):
     answer = model.predict("serving_default", {"inputs": []})
-    assert answer == {"outputs": [], "scores": []}
+    assert answer == {"outputs": [], "scores": [], "truncated": []}
 
 
 @pytest.mark.slow
@@ -157,6 +157,7 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
         assert {name: (tensor.dtype.name, tuple(tensor.shape)) for name, tensor in answer.items()} == {
             "outputs": ("string", (2, n)),
             "scores": ("float32", (2, n)),
+            "truncated": ("bool", (2,)),
         }
     best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
     assert best == texts(decoders[None].nbest(lines))
@@ -174,7 +175,7 @@ def test_an_incomplete_model(folder, tmp_path):
 @pytest.mark.slow
 def test_a_model_without_a_shortlist_says_so(folder):
     with pytest.raises(
-        T2TError, match="exported without a shortlist; export it again with --decode_hparams="
+        T2TError, match="has no signature translate_with_shortlist: export it again with --decode_hparams="
     ):
         client.query(FolderModel(folder), ["the"], DecodeHParams(shortlist="on"))
 
@@ -189,7 +190,7 @@ def test_a_model_without_a_shortlist_says_so(folder):
 )
 def test_wrong_inputs(folder, inputs, message):
     with pytest.raises(T2TError, match=message):
-        FolderModel(folder).predict(client.DEFAULT, inputs)
+        FolderModel(folder).predict(signatures.DEFAULT, inputs)
 
 
 @pytest.mark.slow
@@ -202,7 +203,7 @@ def test_a_model_that_is_dropped_leaves_nothing(folder):
 
     before = graphs()
     model = FolderModel(folder)
-    assert model.predict(client.DEFAULT, {"inputs": ["the"]})["outputs"]
+    assert model.predict(signatures.DEFAULT, {"inputs": ["the"]})["outputs"]
     session = weakref.ref(model._session)
     del model
     assert graphs() <= before

@@ -38,8 +38,8 @@ def module(translator):
     return ServingModule(translator)
 
 
-def test_sampling_is_not_served(make_translator):
-    with pytest.raises(T2TError, match="exported models do not sample"):
+def test_sampling_is_not_the_setting_of_an_export(make_translator):
+    with pytest.raises(T2TError, match="for requests, not for an export"):
         ServingModule(make_translator(DecodeHParams(sampling_method="random")))
 
 
@@ -161,7 +161,12 @@ def shortlisted(make_translator, vocabulary):
 @pytest.mark.filterwarnings("ignore:line 5")
 def test_a_shortlist_is_served_and_can_be_left_out(translator, shortlisted, tmp_path):
     loaded = tf.saved_model.load(str(export(shortlisted, tmp_path, "m"))).signatures
-    assert set(loaded) == {"serving_default", "translate_with_options", "translate_with_shortlist"}
+    assert set(loaded) == {
+        "serving_default",
+        "translate_with_options",
+        "translate_with_shortlist",
+        "translate_with_sampling",
+    }
     inputs = {"inputs": tf.constant(LINES), "beam_size": tf.constant([3]), "alpha": tf.constant([0.6])}
     inputs |= {"extra_length": tf.constant([5]), "n": tf.constant([3])}
     with_it, without = shortlisted.nbest(LINES), translator.nbest(LINES)

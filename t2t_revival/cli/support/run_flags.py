@@ -14,7 +14,8 @@ from absl import flags
 from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import command, problem_flags
 from t2t_revival.cli.support.messages import say, warn_of_corruption
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding import trained_models
+from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 TRAIN_DIR = "~/t2t_train"
+SPLIT_SENTENCES = "Translate each sentence of a line for itself; needs the package sentencex."
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
@@ -70,6 +72,39 @@ def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str
     )
 
 
+def define_ensemble(values: flags.FlagValues) -> None:
+    """Adds the flags of an ensemble."""
+    command.define(
+        values,
+        [],
+        ensemble="Instead of output_dir: folders of several models of one vocabulary, which are decoded as "
+        "one, by the mean of their probabilities of each token.",
+    )
+    flags.DEFINE_enum(
+        "ensemble_mean",
+        PROBABILITIES,
+        MEANS,
+        "Whether the mean is of the probabilities or of their logarithms.",
+        flag_values=values,
+    )
+
+
+def ensemble(values: flags.FlagValues) -> list[Path]:
+    """The folders of `--ensemble`; none where the command has no such flag, or it is not given.
+
+    Raises:
+        T2TError: there is one folder only, or an output_dir beside them.
+    """
+    folders = values.ensemble if "ensemble" in values else []
+    if "ensemble" in values and not folders and values["ensemble_mean"].present:
+        raise T2TError("--ensemble_mean has no effect without --ensemble")
+    if len(folders) == 1:
+        raise T2TError(f"--ensemble={folders[0]}: an ensemble has two folders or more, separated by commas")
+    if folders and values.output_dir:
+        raise T2TError("--output_dir and --ensemble cannot be combined: give one of them")
+    return [refuse_t2t(Path(name).expanduser(), values, "ensemble") for name in folders]
+
+
 def define_shards(values: flags.FlagValues, text: str) -> None:
     """Adds the flags of `Shard`; `text` ends the help of `--decode_shards`."""
     command.define(values, 0, worker_id="Number of this decoder among --decode_shards, counted from 0.")
@@ -103,14 +138,16 @@ def decode_options(text: str | None, run: Run) -> DecodeHParams:
 def model_files(values: flags.FlagValues, folder: Path, run: Run) -> dict[str, Path]:
     """The files from which a trained model is loaded, by their names for errors."""
     chosen = Path(values.checkpoint or folder).expanduser()
-    kept = [*list_checkpoints(folder), *list_averaged(folder), *list_best(folder)]
-    checkpoints = [*kept, *list_checkpoints(chosen)]
+    folders = ensemble(values) or [folder]
+    lists = list_checkpoints, list_averaged, list_best
+    checkpoints = [one for find in lists for each in folders for one in find(each)]
+    checkpoints += list_checkpoints(chosen)
     paths = [
         chosen,
         chosen.with_name(f"{chosen.name}.npz"),
-        *(folder / name for name in (HPARAMS_FILE, RUN_FILE, *run.vocabularies)),
+        *(each / name for name in (HPARAMS_FILE, RUN_FILE, *run.vocabularies) for each in folders),
     ]
-    return {f"the model's {path}": path for path in [*paths, *(found.path for found in checkpoints)]}
+    return {f"the model's {path}": path for path in [*paths, *(one.path for one in checkpoints)]}
 
 
 def hparams_set(values: flags.FlagValues) -> str:
@@ -157,11 +194,12 @@ def refuse_t2t(path: Path, values: flags.FlagValues, flag: str = "output_dir") -
 
 
 def open_run(values: flags.FlagValues) -> tuple[Path, Run]:
-    """Returns the output_dir and its run, with which the flags of problem and hparams set must agree.
+    """Returns the output_dir, or the first of an ensemble, and its run.
 
-    tensor2tensor's name of the problem agrees, and so does its hparams set of the same model.
+    The flags of problem and hparams set must agree with it. tensor2tensor's name of the problem agrees, and
+    so does its hparams set of the same model.
     """
-    folder = output_dir(values)
+    folder = next(iter(ensemble(values)), None) or output_dir(values)
     if "checkpoint" in values and values.checkpoint:
         refuse_t2t(Path(values.checkpoint).expanduser(), values)
     return folder, run_in(values, folder)
@@ -188,17 +226,22 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
 
 def load_translator(
     values: flags.FlagValues, output_dir: Path, options: DecodeHParams, **settings: Any
-) -> tuple[Translator, Path, str]:
-    """Loads the model of `--checkpoint`; also returns its file, and its step in words."""
+) -> tuple[Translator, str, str]:
+    """Loads the model of `--checkpoint`, or an ensemble; also returns its file, and its step, in words."""
     from t2t_revival.decoding.translator import Translator
 
+    if folders := ensemble(values):
+        models, _ = trained_models.open_models(folders, "ensemble", values.checkpoint, warn_of_corruption)
+        translator = trained_models.load_translator(models, options, mean=values.ensemble_mean, **settings)
+        files = " and ".join(str(one.checkpoint.path) for one in models)
+        return translator, files, f"an ensemble of {len(models)}"
     translator = Translator.load(
         output_dir, values.checkpoint, options, on_damaged=warn_of_corruption, **settings
     )
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     step = f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}"
-    return translator, checkpoint.path, step
+    return translator, str(checkpoint.path), step
 
 
 def named(values: flags.FlagValues) -> dict[str, str]:

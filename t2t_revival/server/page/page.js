@@ -91,13 +91,24 @@ function askForKey(isWrong) {
 
 function options() {
   const form = byId("options");
-  const fields = [...form.querySelectorAll("input")];
+  const fields = [...form.querySelectorAll("input:enabled")];
   const tag = byId("tag").value;
-  const changed = fields.some((field) => field.value !== field.defaultValue);
+  const sampling_method = byId("sampling_method").value;
+  const changed = isSampling() || fields.some((field) => field.value !== field.defaultValue);
   if (!changed && !tag) return undefined;
   if (!form.checkValidity()) throw new Error("An option is out of bounds.");
   const numbers = Object.fromEntries(fields.map((field) => [field.id, field.valueAsNumber]));
-  return { ...numbers, ...(tag && { tag }) };
+  return { ...numbers, ...(isSampling() && { sampling_method }), ...(tag && { tag }) };
+}
+
+const isSampling = () => byId("sampling_method").value === "random";
+
+/** Shows the options that belong to the way of decoding. */
+function setDecoding() {
+  for (const label of byId("options").querySelectorAll(".sampling, .searching")) {
+    label.hidden = label.className !== (isSampling() ? "sampling" : "searching");
+    label.querySelector("input").disabled = label.hidden;
+  }
 }
 
 function request(more) {
@@ -137,6 +148,8 @@ async function translate() {
       return { text: lines[place], origin, outputs, shown: 0, asked: 0, explained: null };
     }));
     byId("status").textContent = "Translated.";
+    const cut = translations.findIndex(({ truncated }) => truncated);
+    if (cut >= 0) showError(new Error(`Line ${cut + 1} is longer than the model reads: its end is missing. Split it.`));
     remember(text);
     byId("result").setAttribute("aria-busy", "false");
     await explainLines(work.signal);
@@ -464,13 +477,15 @@ async function translateFile(file) {
   };
   say("");
   let end = ", done";
+  let cut = 0;
   try {
     for (const chunk of chunks(lines)) {
       const expected = outputs.length + chunk.length;
       const response = await send("translate", { ...asked, text: chunk }, work.signal);
-      for await (const { text, error } of objects(response)) {
+      for await (const { text, truncated, error } of objects(response)) {
         if (error) throw new Error(error);
         outputs.push(text);
+        if (truncated) cut += 1;
         const left = ((performance.now() - started) / 1000 / outputs.length) * (lines.length - outputs.length);
         say(`, ${Math.floor(left / 60)}:${String(Math.floor(left % 60)).padStart(2, "0")} left`);
       }
@@ -480,7 +495,7 @@ async function translateFile(file) {
     end = error.name === "AbortError" ? ", cancelled" : `, stopped: ${error.message}`;
   }
   if (state.file !== work) return;
-  say(end);
+  say(cut ? `${end}; ${grouped(cut)} too long, their ends are missing` : end);
   byId("status").textContent = `${file.name}: ${byId("file-state").textContent}`;
   byId("cancel").hidden = true;
   if (!outputs.length) return;
@@ -556,7 +571,7 @@ function setTheme(theme) {
 
 /** Adapts the page to the chosen model. */
 function setModel() {
-  const { name, has_tags, tags, trees, options, max_beam_size, training } = model();
+  const { name, samples, has_tags, tags, trees, options, max_beam_size, training } = model();
   byId("title").textContent = trees ? "Parse" : "Translate";
   document.title = `${byId("title").textContent}: ${name}`;
   const score = training?.score;
@@ -565,6 +580,7 @@ function setModel() {
   byId("tags").hidden = !has_tags;
   byId("tag").replaceChildren(element("option", { value: "" }, "in the text"), ...tags.map((tag) => element("option", {}, tag)));
   if (tags.length) byId("tag").value = options.tag || tags[0];
+  byId("decoding").hidden = !samples;
   byId("beam_size").max = byId("n").max = max_beam_size;
   for (const field of byId("options").querySelectorAll("input")) field.defaultValue = options[field.id];
   byId("options").reset();
@@ -632,11 +648,15 @@ byId("source").addEventListener("input", () => {
   state.timer = setTimeout(translate, TYPING_MS);
 });
 byId("options").addEventListener("input", () => {
+  setDecoding();
   stop();
   state.timer = setTimeout(translate, TYPING_MS);
 });
 byId("options").addEventListener("submit", (event) => event.preventDefault());
-byId("options").addEventListener("reset", () => setTimeout(translate)); // once the fields have their defaults
+byId("options").addEventListener("reset", () => setTimeout(() => { // once the fields have their defaults
+  setDecoding();
+  translate();
+}));
 byId("model").addEventListener("change", () => {
   show([]);
   setModel();

@@ -1,4 +1,4 @@
-"""The teachers of a student: one trained model, or several that are decoded as an ensemble."""
+"""Trained models by their folders: one, or several that are decoded as an ensemble."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import fingerprint
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:
@@ -31,14 +31,18 @@ class TrainedModel(NamedTuple):
         return f"{average}{self.checkpoint.path.name} with weights {fingerprint(self.checkpoint.path)}"
 
 
-def open_teachers(
-    folders: Sequence[Path], checkpoint: str | None = None, on_damaged: OnDamaged | None = None
+def open_models(
+    folders: Sequence[Path],
+    flag: str,
+    checkpoint: str | None = None,
+    on_damaged: OnDamaged | None = None,
 ) -> tuple[list[TrainedModel], Run]:
-    """Selects the checkpoints of teachers; also returns the run of the first.
+    """Selects the checkpoints of models that are decoded together; also returns the run of the first.
 
     Args:
         folders: their output_dirs, at least one.
-        checkpoint: see `select_checkpoint`; of a single teacher only.
+        flag: the flag that names them, for errors.
+        checkpoint: see `select_checkpoint`; a file is for one model only.
         on_damaged: see `select_checkpoint`.
 
     Raises:
@@ -52,19 +56,21 @@ def open_teachers(
         ):
             if own != first:
                 raise T2TError(
-                    f"--teacher: {folder} has {what}, unlike {folders[0]}: teachers need the same problem "
-                    "and vocabulary"
+                    f"--{flag}: {folder} has {what}, unlike {folders[0]}: models that are decoded together "
+                    "need the same problem and vocabulary"
                 )
-    if checkpoint and len(folders) > 1:
-        raise T2TError("--checkpoint is for a single --teacher: leave it out")
+    if checkpoint and len(folders) > 1 and checkpoint not in NAMES:
+        raise T2TError(f"--checkpoint={checkpoint} is of one model: for several give {' or '.join(NAMES)}")
     checkpoints = (select_checkpoint(folder, checkpoint, on_damaged) for folder in folders)
     return [TrainedModel(*pair) for pair in zip(folders, checkpoints, strict=True)], runs[0]
 
 
 def load_translator(
-    teachers: Sequence[TrainedModel],
+    models: Sequence[TrainedModel],
     options: DecodeHParams | str = "",
     num_parallel_batches: int = 1,
+    constant_weights: bool = True,
+    mean: str = PROBABILITIES,
     **engine: Any,
 ) -> Translator:
     """Loads a translator of one model, or of the ensemble of several, which only TensorFlow decodes.
@@ -77,34 +83,38 @@ def load_translator(
     from t2t_revival.decoding.ensemble import Ensemble
     from t2t_revival.decoding.translator import Translator
 
-    single = len(teachers) == 1
+    single = len(models) == 1
     int8 = not single and engine.get("precision") == INT8
     if int8:  # of the ensemble, not of each model
         engine["precision"] = FLOAT32
     loaded = [
         Translator.load(
-            teacher.output_dir,
-            str(teacher.checkpoint.path),
+            one.output_dir,
+            str(one.checkpoint.path),
             options,
             num_parallel_batches,
-            constant_weights=single,
+            constant_weights=constant_weights and single,
             **engine,
         )
-        for teacher in teachers
+        for one in models
     ]
     if single:
         return loaded[0]
     first = loaded[0]
     translator = Translator(
-        cast("Transformer", Ensemble([each.model for each in loaded])),
+        cast("Transformer", Ensemble([each.model for each in loaded], mean)),
         first.vocabulary,
         first.options,
         min(each.max_length for each in loaded),
         num_parallel_batches,
+        constant_weights and engine.get("precision", FLOAT32) == FLOAT32,
         problem=first.problem,
         translations=first.translations,
         int8=int8,
         target_vocabulary=first.vocabularies.targets,
     )
+    if mean != PROBABILITIES:
+        translator.engine += f", mean of {mean}"
     translator.checkpoint = first.checkpoint
+    translator.more_checkpoints = tuple(one.checkpoint for one in models[1:])
     return translator

@@ -1,0 +1,107 @@
+"""Guards against repeated and too short or too long outputs, in the search and in sampling alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.options import DecodeHParams
+
+
+class Guards:
+    """Restrictions of outputs that are text, each of them off by default.
+
+    Args:
+        no_repeat_ngram_size: no n-gram of so many tokens occurs twice in an output; 0 is off (Paulus et al.,
+            2018, section 2.5, "A Deep Reinforced Model for Abstractive Summarization").
+        repetition_penalty: divides positive logits of tokens that an output has already, and multiplies
+            negative ones; 1 is off (Keskar et al., 2019, section 4.1, "CTRL"). Scores are then those of the
+            changed logits.
+        min_length_ratio: tokens of an output at least, by those of its source, EOS not counted; 0 is off.
+        max_length_ratio: tokens of an output at most; 0 is off.
+
+    Forced beginnings stay what they are.
+    """
+
+    def __init__(
+        self,
+        no_repeat_ngram_size: int = 0,
+        repetition_penalty: float = 1.0,
+        min_length_ratio: float = 0.0,
+        max_length_ratio: float = 0.0,
+    ) -> None:
+        self._ngram, self._penalty = no_repeat_ngram_size, repetition_penalty
+        self._min_ratio, self._max_ratio = min_length_ratio, max_length_ratio
+
+    @classmethod
+    def of(cls, options: DecodeHParams) -> Guards | None:
+        """Returns the guards that options ask for; `None` if all are off."""
+        return cls(**options.guards) if options.guards else None
+
+    def bounds(self, source_ids: Any, max_lengths: Any, prefix_lengths: Any) -> tuple[Any, Any]:
+        """Returns the minimum and the maximum length of each output, EOS counted, both int32 [batch, 1].
+
+        Args:
+            source_ids: int32 [batch, source], EOS counted.
+            max_lengths: the maximum without guards, int32 [batch, 1].
+            prefix_lengths: tokens of forced beginnings, scalar or [batch, 1].
+        """
+        lengths = tf.math.count_nonzero(source_ids, axis=1, keepdims=True) - 1
+        most = max_lengths
+        if self._max_ratio:
+            forced = tf.minimum(prefix_lengths + 1, max_lengths)
+            most = tf.maximum(tf.minimum(most, _share(self._max_ratio, lengths)), forced)
+        return tf.minimum(_share(self._min_ratio, lengths), most), most
+
+    def __call__(self, logits: Any, seq: Any, min_lengths: Any, allowed: Any) -> tuple[Any, Any]:
+        """Returns changed logits, and the tokens that are allowed, bool [batch, beams, vocab] or `None`.
+
+        Args:
+            logits: of the position, [batch, beams, vocab].
+            seq: tokens so far, int32 [batch, beams, length].
+            min_lengths: see `bounds`.
+            allowed: tokens that are allowed anyway, or `None` for all.
+        """
+        vocab = tf.shape(logits)[2]
+        if self._penalty != 1:
+            logits = tf.cast(logits, tf.float32)
+            changed = tf.where(logits > 0, logits / self._penalty, logits * self._penalty)
+            logits = tf.where(_is_in(seq, vocab), changed, logits)
+        if not (self._ngram or self._min_ratio):
+            return logits, allowed
+        too_short = (tf.shape(seq)[2] + 1 < min_lengths)[:, :, None]  # [batch, 1, 1]
+        free = (tf.range(vocab) != PAD) & ~(too_short & (tf.range(vocab) == EOS))
+        if self._ngram:
+            free &= ~_is_in(_repeating(seq, self._ngram), vocab)
+        if allowed is None:
+            return logits, free
+        both = allowed & free
+        return logits, tf.where(tf.reduce_any(both, axis=2, keepdims=True), both, allowed)
+
+
+def _share(ratio: float, lengths: Any) -> Any:
+    """Returns how many tokens, EOS counted, `ratio` of `lengths` tokens are, rounded up."""
+    return 1 + tf.cast(tf.math.ceil(ratio * tf.cast(lengths, tf.float32)), tf.int32)
+
+
+def _repeating(seq: Any, n: int) -> Any:
+    """Returns the tokens that would end an n-gram a second time, int32 [batch, beams, places], else PAD."""
+    length = tf.shape(seq)[2]
+    places = tf.maximum(length - n + 1, 0)  # of n-grams so far
+    padded = tf.pad(seq, [[0, 0], [0, 0], [n - 1, 0]])
+    repeats = tf.ones_like(seq[:, :, :places], tf.bool)
+    for place in range(n - 1):
+        last = padded[:, :, length + place, None]
+        repeats &= seq[:, :, place : place + places] == last
+    return tf.where(repeats, seq[:, :, length - places :], PAD)
+
+
+def _is_in(tokens: Any, vocab: Any) -> Any:
+    """Returns which tokens but PAD are among int32 [batch, beams, any]; bool [batch, beams, vocab]."""
+    batch, beams = tf.shape(tokens)[0], tf.shape(tokens)[1]
+    first = vocab * tf.reshape(tf.range(batch * beams), [batch, beams, 1])  # place of a hypothesis's PAD
+    places = tf.reshape(tokens + first, [-1, 1])
+    found = tf.scatter_nd(places, tf.ones_like(places[:, 0]), [batch * beams * vocab]) > 0
+    return tf.reshape(found, [batch, beams, vocab]) & (tf.range(vocab) != PAD)

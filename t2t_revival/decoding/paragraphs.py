@@ -1,0 +1,256 @@
+"""Paragraphs: cut into sentences, which are translated one by one, and joined with the space between them.
+
+Sentences end where the sentencex library finds their end. A sentence that is longer than the model's inputs
+is cut after a comma or another mark of a clause, else between words, else anywhere: nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.batching import DecodingProgress
+    from t2t_revival.decoding.preprocessor import Truncation
+    from t2t_revival.decoding.translator import Translator
+
+NOT_INSTALLED = "split_sentences needs the package sentencex: pip install sentencex"
+LETTER = re.compile(r"[^\W\d_]")
+TAG = re.compile(r"<\S+> ")
+WINDOW = 2000  # characters in which sentences are sought at once: sentencex takes more than linear time
+PARTS = (  # of a sentence, each kind finer than the one before
+    re.compile(r"(?<=[;:])\s+|(?<=[\u3002\uff1b\uff1a])\s*|(?<=\s[-\u2013\u2014])\s+"),
+    re.compile(r"(?<=,)\s+|(?<=[\u3001\u060c\uff0c])\s*"),
+    re.compile(r"\s+"),
+)
+CONTROLS = str.maketrans("\t\r\n", "   ")  # which stand between outputs and lines
+Fits = Callable[[str], bool]
+
+
+class Segment(NamedTuple):
+    """A part of a line: white space before it, and its text, without white space around it."""
+
+    space: str
+    text: str
+
+
+class Paragraph(NamedTuple):
+    """A line as segments.
+
+    Attributes:
+        tag: the tag that the line begins with, with its space; "" without one.
+        segments: of the rest; none if it is blank.
+        end: white space after the last one.
+    """
+
+    tag: str
+    segments: list[Segment]
+    end: str
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts to translate, each with the tag of the line."""
+        return [self.tag + segment.text for segment in self.segments]
+
+    def join(self, outputs: Sequence[str]) -> str:
+        """Returns outputs, one for each segment, with the white space of the line; tabs become spaces."""
+        pairs = zip(self.segments, outputs, strict=True)
+        spaced = (segment.space.translate(CONTROLS) + output for segment, output in pairs)
+        return "".join(spaced) + self.end.translate(CONTROLS)
+
+
+def translate_paragraphs(
+    translator: Translator,
+    lines: Sequence[str],
+    on_truncation: Callable[[Truncation], None],
+    on_progress: Callable[[DecodingProgress], None] | None = None,
+    first_line: int = 1,
+    completed: Mapping[int, list[Translation]] | None = None,
+    on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
+) -> list[list[Translation]]:
+    """Returns one output for each line, whose score is the sum of those of its sentences.
+
+    Args:
+        translator: its problem's `source_lang` is the language.
+        lines: the model's inputs, tags included.
+        on_truncation: see `Translator.nbest`, as for all others.
+        on_progress: of lines.
+        first_line: number of the first line.
+        completed: outputs of lines.
+        on_outputs: called with the outputs of lines.
+
+    Raises:
+        T2TError: sentencex is not installed.
+    """
+    vocabulary = translator.vocabularies.inputs
+    language = getattr(translator.problem, "source_lang", "en")
+
+    def fits(text: str) -> bool:
+        return len(vocabulary.encode_batch([text])[0]) < translator.max_length
+
+    paragraphs = [split(line, language, vocabulary.tags, fits) for line in lines]
+    owners = [(number, part) for number, one in enumerate(paragraphs) for part in range(len(one.segments))]
+    results = dict(completed or {})
+    found: list[dict[int, Translation]] = [{} for _ in paragraphs]
+
+    def finish(numbers: Iterable[int]) -> None:
+        ready = {
+            number: [_joined(paragraphs[number], found[number])]
+            for number in dict.fromkeys(numbers)
+            if number not in results and len(found[number]) == len(paragraphs[number].segments)
+        }
+        results.update(ready)
+        if on_outputs and ready:
+            on_outputs(ready)
+
+    def collect(outputs: Mapping[int, list[Translation]]) -> None:
+        for index, (best, *_) in outputs.items():
+            number, part = owners[index]
+            found[number][part] = best
+        finish(owners[index][0] for index in outputs)
+
+    def show(progress: DecodingProgress) -> None:
+        if on_progress:
+            on_progress(replace(progress, done=len(results), total=len(lines)))
+
+    def truncated(truncation: Truncation) -> None:
+        on_truncation(replace(truncation, number=first_line + owners[truncation.number - 1][0]))
+
+    done = {index: [_DONE] for index, (number, _) in enumerate(owners) if number in results}
+    finish(number for number, one in enumerate(paragraphs) if not one.segments)
+    of_sentences = copy(translator)
+    of_sentences.options = replace(translator.options, split_sentences=False, tag="")
+    of_sentences.nbest(
+        [text for one in paragraphs for text in one.texts],
+        1,
+        truncated,
+        show,
+        preprocessed=True,
+        completed=done,
+        on_outputs=collect,
+    )
+    return [results[number] for number in range(len(lines))]
+
+
+_DONE = Translation("", 0.0)  # of a sentence whose line is complete
+
+
+def _joined(paragraph: Paragraph, found: Mapping[int, Translation]) -> Translation:
+    parts = [found[part] for part in range(len(found))]
+    text = paragraph.join([part.text for part in parts]) if parts else ""
+    return Translation(text, sum(part.score for part in parts))
+
+
+def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambda _: True) -> Paragraph:
+    """Cuts a line into sentences, and those that do not fit further.
+
+    Args:
+        line: any text.
+        language: of the line, as a code such as "en"; others than sentencex knows are cut as English.
+        tags: with one of which the line may begin.
+        fits: whether a text, tag included, is no longer than an input may be.
+
+    Raises:
+        T2TError: sentencex is not installed.
+    """
+    tag = _tag(line, tags)
+    sentences = _sentences(line[len(tag) :], language)
+    return _paragraph(tag, (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)))
+
+
+def halve(text: str, tags: Sequence[str] = ()) -> Paragraph:
+    """Cuts a text in two or more parts, as `split` cuts those that do not fit."""
+    tag = _tag(text, tags)
+    rest = text[len(tag) :]
+    return _paragraph(tag, _cut(rest, lambda part: 2 * len(part) <= len(rest) + 1, PARTS))
+
+
+def _tag(line: str, tags: Sequence[str]) -> str:
+    first, space, _ = line.partition(" ")
+    return first + space if space and first in tags else ""
+
+
+def leading_tags(lines: Sequence[str]) -> list[str]:
+    """Returns what may be tags at the beginnings of lines, such as <2de>."""
+    return [found[0].rstrip() for found in map(TAG.match, lines) if found]
+
+
+def _paragraph(tag: str, parts: Iterable[str]) -> Paragraph:
+    segments: list[Segment] = []
+    gap = ""
+    for part in parts:
+        text = part.strip()
+        if not text:
+            gap += part
+            continue
+        start = part.index(text)
+        segments.append(Segment(gap + part[:start], text))
+        gap = part[start + len(text) :]
+    return Paragraph(tag, segments, gap)
+
+
+def _sentences(text: str, language: str) -> Iterator[str]:
+    """Yields sentences with their white space; one without letters, as "1.", begins the next."""
+    begun, start = "", 0
+    while start < len(text):
+        window = text[start : start + WINDOW]
+        ends = _ends(window, language)
+        if start + WINDOW < len(text) and len(ends) > 1:
+            ends.pop()  # it may go on after the window
+        for begin, end in zip([0, *ends], ends, strict=False):
+            begun += window[begin:end]
+            if LETTER.search(window, begin, end):
+                yield begun
+                begun = ""
+        start += ends[-1]
+    if begun:
+        yield begun
+
+
+def _ends(text: str, language: str) -> list[int]:
+    """Returns where the sentences of a text end, at least its own end."""
+    try:
+        import sentencex
+    except ImportError as error:
+        raise T2TError(NOT_INSTALLED) from error
+
+    plain = re.sub(r"\s", " ", text)  # other white space between a letter and a stop makes sentencex panic
+    try:
+        sentences = sentencex.segment(language, plain)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        return [len(text)]
+    ends = [0]
+    for sentence in sentences:
+        ends.append(plain.index(sentence, ends[-1]) + len(sentence))
+    return [*ends[1:-1], len(text)]
+
+
+def _cut(text: str, fits: Fits, kinds: Sequence[re.Pattern[str]]) -> list[str]:
+    """Cuts a text that does not fit into parts that do, as few and as coarse as come."""
+    if fits(text.strip()) or len(text.strip()) < 2:
+        return [text]
+    if not kinds:
+        half = len(text) // 2
+        return [*_cut(text[:half], fits, kinds), *_cut(text[half:], fits, kinds)]
+    parts: list[str] = []
+    for piece in _pieces(text, kinds[0]):
+        for finer in _cut(piece, fits, kinds[1:]):
+            if parts and fits((parts[-1] + finer).strip()):
+                parts[-1] += finer
+            else:
+                parts.append(finer)
+    return parts
+
+
+def _pieces(text: str, boundary: re.Pattern[str]) -> list[str]:
+    """Splits a text after each match, which stays at the end of a piece."""
+    ends = [*(match.end() for match in boundary.finditer(text) if match.end()), len(text)]
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False) if start < end]

@@ -1,0 +1,72 @@
+"""Options of a call of a signature: their specifications and checks, as TensorFlow ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.decoding.beams import ALL
+from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES
+
+# An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
+OPTIONS = [
+    tf.TensorSpec([None], tf.string, name="inputs"),
+    tf.TensorSpec(None, tf.int32, name="beam_size"),
+    tf.TensorSpec(None, tf.float32, name="alpha"),
+    tf.TensorSpec(None, tf.int32, name="extra_length"),
+    tf.TensorSpec(None, tf.int32, name="n"),
+]
+SAMPLING = [
+    OPTIONS[0],
+    *OPTIONS[2:],
+    tf.TensorSpec(None, tf.float32, name="sampling_temp"),
+    tf.TensorSpec(None, tf.int32, name="sampling_keep_top_k"),
+    tf.TensorSpec(None, tf.int32, name="random_seed"),
+]
+LARGEST = np.iinfo(np.int32).max
+MAX_SAMPLES = 100  # of a line
+LIMITS = (  # of options: minimum and maximum
+    *BOUNDS,
+    ("alpha", -MAX_ALPHA, MAX_ALPHA),
+    ("sampling_temp", *TEMPERATURES),
+    ("random_seed", 0, LARGEST),
+)
+TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
+
+
+def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
+    """Returns assertions that fail as INVALID_ARGUMENT if an option has a wrong shape or value."""
+    checks = []
+    for name, value in options.items():
+        checks.append(check_shape(name, value, batch))
+    for name, minimum, maximum in LIMITS:
+        if name in options:
+            checks.append(_between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
+    if (k := options.get("sampling_keep_top_k")) is not None:
+        message = f"sampling_keep_top_k must be {ALL} or at least 1:"
+        checks.append(tf.Assert(tf.reduce_all((k == ALL) | (k >= 1)), [message, k]))
+    if "beam_size" in options:
+        return [*checks, _between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
+    return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
+
+
+def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:
+    """Returns an assertion that an option has one value for all lines, or one for each."""
+    size = tf.size(value)
+    fits = (tf.rank(value) <= 1) & ((size == batch) | (size == 1))
+    message = f"{name} must be a scalar, or have one value for each line; its shape is:"
+    return tf.Assert(fits, [message, tf.shape(value)])
+
+
+def _between(name: str, value: tf.Tensor, minimum: Any, maximum: Any, bounds: str) -> Any:
+    fits = tf.reduce_all((value >= minimum) & (value <= maximum))
+    return tf.Assert(fits, [f"{name} must be between {bounds}:", value])
+
+
+def column(value: tf.Tensor, batch: tf.Tensor, filler: int | str = 1) -> tf.Tensor:
+    """Returns a scalar, [1] or [batch] as [batch, 1]; without lines, [1, 1] for the line that stands in."""
+    value = tf.reshape(value, [-1])
+    value = tf.concat([value, tf.constant([filler], value.dtype)], axis=0)[: tf.maximum(tf.size(value), 1)]
+    return tf.broadcast_to(value, [tf.maximum(batch, 1)])[:, None]

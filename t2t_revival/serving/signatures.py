@@ -1,0 +1,50 @@
+"""The signatures of exported models: names, types, and the inputs that settings of decoding become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.options import DecodeHParams
+
+DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
+WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
+WITH_SAMPLING = "translate_with_sampling"
+NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
+DTYPES = {
+    "inputs": "string",
+    "beam_size": "int32",
+    "alpha": "float32",
+    "extra_length": "int32",
+    "n": "int32",
+    "tag": "string",
+    "sampling_temp": "float32",
+    "sampling_keep_top_k": "int32",
+    "random_seed": "int32",
+}
+
+Inputs = Mapping[str, Sequence[Any]]
+
+
+def signature_of(options: DecodeHParams) -> str:
+    """Returns the signature that decodes with some options."""
+    if options.samples:
+        return WITH_SAMPLING
+    return WITH_SHORTLIST if options.has_shortlist else WITH_OPTIONS
+
+
+def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
+    """Returns the options of the signature that decodes with them, each repeated for each line."""
+    values = {
+        "alpha": float(options.alpha),
+        "extra_length": options.extra_length,
+        "n": options.outputs,
+    }
+    if options.samples:
+        values["sampling_temp"] = float(options.sampling_temp)
+        values["sampling_keep_top_k"] = options.sampling_keep_top_k
+        values["random_seed"] = options.random_seed
+    else:
+        values["beam_size"] = options.beam_size
+    return {name: [value] * lines for name, value in values.items()}

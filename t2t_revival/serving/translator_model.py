@@ -1,0 +1,111 @@
+"""A translator under the signatures of an exported model, for an engine that has no SavedModel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import Truncation
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.call_options import OPTIONS, TAG
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, Inputs
+from t2t_revival.utils.tags import check_tag, known_tags
+
+OUTPUTS = (
+    tf.TensorSpec([None, None], tf.string, "outputs"),
+    tf.TensorSpec([None, None], tf.float32, "scores"),
+    tf.TensorSpec([None], tf.bool, "truncated"),
+)
+
+
+class TranslatorModel:
+    """`Translator` with CTranslate2 as its engine, as `FolderModel` has a SavedModel.
+
+    Args:
+        translator: its problem converts nothing here.
+
+    Attributes:
+        where: the training's checkpoint.
+        signature_defs: inputs and outputs of the signatures (`SignatureDef`), by name.
+    """
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        self.where = str(translator.checkpoint.path if translator.checkpoint else "the model")
+        options = [*OPTIONS, TAG] if known_tags(translator.vocabularies, translator.problem) else OPTIONS
+        self.signature_defs = {DEFAULT: _definition(OPTIONS[:1]), WITH_OPTIONS: _definition(options)}
+
+    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
+        """Calls a signature; see `Model.predict`."""
+        own = self._translator.options
+        if signature == DEFAULT:
+            calls = [(own, own.outputs)] * len(inputs["inputs"])
+        else:
+            calls = [
+                self._call(dict(zip(inputs, row, strict=True))) for row in zip(*inputs.values(), strict=True)
+            ]
+        found: dict[int, list[tuple[bytes, float]]] = {}
+        truncated = [False] * len(calls)
+        for options, n in dict.fromkeys(calls):
+            rows = [row for row, call in enumerate(calls) if call == (options, n)]
+            lines = [inputs["inputs"][row] for row in rows]
+            outputs, cut = self._translate(lines, options, n)
+            found |= zip(rows, outputs, strict=True)
+            for number in cut:
+                truncated[rows[number - 1]] = True
+        width = max(n for _, n in calls)
+        padded = [[*found[row], *[(b"", NO_OUTPUT)] * width][:width] for row in range(len(calls))]
+        return {
+            "outputs": [[text for text, _ in row] for row in padded],
+            "scores": [[score for _, score in row] for row in padded],
+            "truncated": truncated,
+        }
+
+    def close(self) -> None:
+        """Leaves the model, whose memory goes with it."""
+        del self._translator
+
+    def _call(self, given: Mapping[str, Any]) -> tuple[DecodeHParams, int]:
+        """Returns the settings of a line and its number of outputs.
+
+        Raises:
+            T2TError: they are out of bounds.
+        """
+        names = ("beam_size", "alpha", "extra_length", "tag")
+        options = replace(self._translator.options, **{name: given[name] for name in names if name in given})
+        if not 1 <= given["n"] <= options.beam_size:
+            raise T2TError(f"n must be between 1 and beam_size: {given['n']}")
+        return options, given["n"]
+
+    def _translate(
+        self, lines: list[str], options: DecodeHParams, n: int
+    ) -> tuple[list[list[tuple[bytes, float]]], list[int]]:
+        """Returns the outputs of each line, and the numbers, from 1, of those that are too long."""
+        check_tag(options.tag, self._translator.vocabularies, self._translator.problem)
+        translator = copy(self._translator)  # of an engine that takes its options with each call
+        translator.options, translator.problem = options, None
+        cut: list[Truncation] = []
+        found = translator.nbest(lines, n, on_truncation=cut.append)
+        outputs = [
+            [(output.text.encode(), max(output.score, NO_OUTPUT)) for output in outputs] for outputs in found
+        ]
+        return outputs, [truncation.number for truncation in cut]
+
+
+def _definition(inputs: list[tf.TensorSpec]) -> SignatureDef:
+    definition = SignatureDef(method_name="tensorflow/serving/predict")
+    for specs, tensors in ((inputs, definition.inputs), (OUTPUTS, definition.outputs)):
+        for spec in specs:
+            tensor = tensors[spec.name]
+            tensor.name, tensor.dtype = f"{spec.name}:0", spec.dtype.as_datatype_enum
+            tensor.tensor_shape.CopyFrom(spec.shape.as_proto())
+    if TAG in inputs:
+        definition.defaults[TAG.name].CopyFrom(tf.make_tensor_proto(""))
+    return definition

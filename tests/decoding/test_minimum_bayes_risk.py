@@ -1,0 +1,100 @@
+"""Utilities are sacreBLEU's, and the candidate most like the others is the best."""
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU as SacreBleu
+from sacrebleu.metrics import CHRF as SacreChrf
+
+from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
+from t2t_revival.decoding.options import BLEU, CHRF, DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+
+METRICS = {CHRF: SacreChrf(), BLEU: SacreBleu(effective_order=True)}
+WORDS = st.lists(
+    st.sampled_from(["a", "the", "dog", "dogs", "sees,", "3.5", "Häuser", "猫", "."]), max_size=8
+)
+TEXTS = st.lists(WORDS.map(" ".join), min_size=1, max_size=6)
+
+
+def by_sacrebleu(texts, utility):
+    score = METRICS[utility].sentence_score
+    return [np.mean([score(text, [reference]).score for reference in texts]) for text in texts]
+
+
+@pytest.mark.parametrize("utility", METRICS)
+@settings(deadline=None)
+@given(TEXTS)
+def test_utilities_are_those_of_sacrebleu(utility, texts):
+    np.testing.assert_allclose(expected_utilities(texts, utility), by_sacrebleu(texts, utility), atol=1e-9)
+
+
+@pytest.mark.parametrize("utility", METRICS)
+def test_long_sentences_of_many_characters(utility):
+    random = np.random.default_rng(0)
+    vocabulary = ["".join(map(chr, random.integers(0x3400, 0x9FFF, 3))) for _ in range(50)]
+    texts = [" ".join(random.choice(vocabulary, 40)) for _ in range(8)]
+    np.testing.assert_allclose(expected_utilities(texts, utility), by_sacrebleu(texts, utility), atol=1e-9)
+
+
+@pytest.mark.parametrize("utility", METRICS)
+def test_the_best_is_most_like_the_others(utility):
+    texts = ["a dog sees two cats", "a dog sees three cats", "a dog sees two birds", "nothing of it"]
+    utilities = expected_utilities(texts, utility)
+    assert utilities.argmax() == 0
+    assert utilities.argmin() == 3
+    assert expected_utilities(["one", "two", "two"], utility).argmax() == 1
+
+
+@pytest.mark.parametrize("utility", METRICS)
+def test_candidates_without_text(utility):
+    np.testing.assert_array_equal(expected_utilities(["", " "], utility), [0, 0])
+
+
+def translator(vocabulary, asked):
+    keras.utils.set_random_seed(1)
+    hparams = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=30)
+    model = Transformer(hparams, vocabulary.size)
+    return Translator(model, vocabulary, DecodeHParams.parse(asked))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["sampling_method=random,random_seed=3,", ""])
+def test_outputs_are_ranked_among_all_candidates(vocabulary, how):
+    lines, common = ["the dog sees", "", "cat"], f"{how}extra_length=2,return_beams=True,"
+    candidates = translator(vocabulary, f"{common}beam_size=8").nbest(lines)
+    found = translator(vocabulary, f"{common}beam_size=3,mbr=chrf,candidates=8").nbest(lines)
+    for row, (outputs, all_of_them) in enumerate(zip(found, candidates, strict=True)):
+        if not lines[row]:
+            assert [(output.text, output.score) for output in outputs] == [("", 0.0)]
+            continue
+        utilities = expected_utilities([output.text for output in all_of_them], CHRF)
+        assert len(all_of_them) == 8
+        np.testing.assert_allclose(
+            [output.score for output in outputs], sorted(-utilities)[:3] * np.array(-1)
+        )
+        assert outputs[0].text == all_of_them[int(utilities.argmax())].text
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("mbr=bert", "mbr=bert must be chrf or bleu"),
+        ("candidates=8", "candidates has no effect without mbr"),
+        ("mbr=chrf,candidates=3", "candidates=3 must be between 4 and 100, and at least beam_size=4"),
+        ("mbr=chrf,constrained=True", "mbr is for text"),
+    ],
+)
+def test_wrong_settings(asked, message):
+    with pytest.raises(T2TError, match=message):
+        DecodeHParams.parse(asked)
+
+
+def test_exports_have_none():
+    with pytest.raises(T2TError, match="mbr is for t2t-decoder"):
+        DecodeHParams(mbr="chrf").check_served()
