@@ -50,8 +50,8 @@ def model(place: Path) -> Path:
         "--hparams_set=tiny",
         f"--output_dir={place / 'model'}",
         f"--hparams={QUICK}",
-        "--train_steps=500",
-        "--local_eval_frequency=500",
+        "--train_steps=1000",
+        "--local_eval_frequency=1000",
     )
     return place / "model"
 
