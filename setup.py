@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent
 PACKAGE = (ROOT / "t2t_revival" / "__init__.py").read_text(encoding="utf-8")
 (VERSION,) = re.findall(r'^__version__ = "(.+?)"', PACKAGE, re.MULTILINE)
 COMMANDS = (
+    "align",
     "attention",
     "avg_all",
     "back_translate",
@@ -86,6 +87,7 @@ setup(
         "urllib3>=2",
     ],
     extras_require={
+        "alignments": ["eflomal>=2.0"],  # its wheel is compiled where it is installed
         "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
         "hf": ["datasets>=5.2,<6"],

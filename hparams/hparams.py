@@ -62,6 +62,7 @@ class HParams:
     label_smoothing: float = 0.1  # epsilon_ls, probability spread over all wrong tokens
     subword_dropout: float = 0.0  # probability that a merge of a token is undone in training (BPE-dropout)
     subword_dropout_side: str = "both"  # sides in which merges are undone: "source", "target" or "both"
+    guided_alignment_weight: float = 0.0  # of the loss of a head that learns word alignments; 0: none
 
     # Optimizer and learning rate (section 5.3)
     optimizer_adam_beta1: float = 0.9  # decay per update of Adam's mean of gradients
@@ -295,6 +296,13 @@ def _combination_faults(h: HParams) -> list[str]:
             f"attention_window={h.attention_window} and decoder_self_attention=ssru cannot be combined: "
             "such a decoder has no attention to restrict; leave one out"
         )
+    if h.guided_alignment_weight:
+        for name, given in (
+            ("subword_dropout", h.subword_dropout),
+            ("decoder_self_attention=ssru", h.decoder_self_attention != "attention"),
+        ):
+            if given:
+                faults.append(f"guided_alignment_weight cannot be combined with {name}: leave one out")
     if h.subword_dropout_side not in SUBWORD_DROPOUT_SIDES:
         known = ", ".join(SUBWORD_DROPOUT_SIDES)
         faults.append(f"subword_dropout_side={h.subword_dropout_side!r} is not one of {known}")

@@ -28,6 +28,7 @@ HEAVY = {  # slow to import, or optional
         "huggingface_hub",
         "jax",
         "sentencex",
+        "eflomal",
         "torch",
         "uvicorn",
     ),

@@ -54,6 +54,7 @@ the log-probability of each target in a file of source, tab, target.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
+OUTPUT_FORMATS = TEXT, JSONL = "text", "jsonl"
 
 
 def command_flags() -> flags.FlagValues:
@@ -83,6 +84,14 @@ def command_flags() -> flags.FlagValues:
         "the vocabulary splits it, are forced.",
         pretty="Parsing: draw trees where they fit, or else indent them.",
         eval_use_test_set="Equal to --dataset_split=test.",
+    )
+    flags.DEFINE_enum(
+        "output_format",
+        TEXT,
+        OUTPUT_FORMATS,
+        "text: a line for each output; jsonl: a JSON object with its score and the details that "
+        "--decode_hparams asks for, by alignments, token_scores and alternatives.",
+        flag_values=values,
     )
     flags.DEFINE_enum(
         "dataset_split",
@@ -266,6 +275,7 @@ def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Tran
             first_line=first_line,
             on_progress=bar.show_decoding,
             on_note=say,
+            as_json=values.output_format == JSONL,
         )
     if joined is None:
         return
@@ -273,7 +283,7 @@ def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Tran
     if shard.count > 1:
         say(f"next, when all {shard.count} workers are done: {shard.joining(joined)}")
         return
-    plain = not (values.pretty or translator.options.has_columns)
+    plain = not (values.pretty or values.output_format == JSONL or translator.options.has_columns)
     metric = metric_for(translator.problem) if plain and translator.problem else None
     if metric:
         say(f"next: {metric.command(str(joined), 'REFERENCE')}")

@@ -46,6 +46,7 @@ NO_SHORTLIST_BY_LINE = (
     "CTranslate2 does not support shortlist=by_line: use shortlist=on, or --engine=tensorflow"
 )
 NO_MINIMUM = "CTranslate2 does not support min_length_ratio: use --engine=tensorflow"
+NO_DETAILS = "CTranslate2 does not support {name}: use --engine=tensorflow"
 NO_TREES = "CTranslate2 does not support constrained=True, for trees: use --engine=tensorflow"
 
 
@@ -198,6 +199,10 @@ class CTranslate2Engine:
         """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
         raise T2TError(NO_SAMPLING)
 
+    def annotate(self, *_: Any) -> NoReturn:
+        """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
+        raise T2TError(NO_DETAILS.format(name="details of outputs"))
+
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
         pieces = _to_pieces(source, self._source_pieces)
@@ -289,6 +294,8 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         raise T2TError(NO_TREES)
     if options.min_length_ratio:
         raise T2TError(NO_MINIMUM)
+    if options.details:
+        raise T2TError(NO_DETAILS.format(name=options.details))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

@@ -12,6 +12,7 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weigh
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
@@ -67,6 +68,7 @@ def engine_of(
     constant_weights: bool,
     translations: Translations | None,
     int8: bool,
+    alignment_heads: AlignmentHeads | None = None,
 ) -> CTranslate2Engine | TensorFlowEngine:
     """Returns the engine that decodes with a model; arguments are those of `TensorFlowEngine`.
 
@@ -75,7 +77,8 @@ def engine_of(
     """
     if isinstance(model, CTranslate2Engine):
         return model
-    return _tensorflow_engine(model, vocabulary, options, constant_weights, translations, int8)
+    settings = options, constant_weights, translations, int8, alignment_heads
+    return _tensorflow_engine(model, vocabulary, *settings)
 
 
 def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:

@@ -19,12 +19,14 @@ CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
 BETA_SQUARED = 4  # of chrF: recall counts four times as much as precision
 
 
-def by_expected_utility(outputs: Sequence[tuple[str, float]], utility: str) -> list[tuple[str, float]]:
-    """Returns texts and their expected utilities, best first, given texts and scores; -inf stays -inf."""
-    utilities = expected_utilities([text for text, _ in outputs], utility)
+def by_expected_utility(
+    outputs: Sequence[tuple[str, float, list[int]]], utility: str
+) -> list[tuple[str, float, list[int]]]:
+    """Returns texts, expected utilities and ids, best first, given texts, scores and ids; -inf stays -inf."""
+    utilities = expected_utilities([text for text, *_ in outputs], utility)
     scored = [
-        (text, float(own) if score > -np.inf else score)
-        for (text, score), own in zip(outputs, utilities, strict=True)
+        (text, float(own) if score > -np.inf else score, ids)
+        for (text, score, ids), own in zip(outputs, utilities, strict=True)
     ]
     return sorted(scored, key=lambda output: -output[1])
 

@@ -40,6 +40,8 @@ PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
 MAX_CANDIDATES = 100
+PHARAOH = "pharaoh"  # format of alignments
+MAX_ALTERNATIVES = 100
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
@@ -68,6 +70,9 @@ class DecodeHParams:
     mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
     candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
     split_sentences: bool = False  # translate each sentence of a line for itself
+    alignments: str = ""  # pharaoh: after each output, which of its words translates which of the input
+    token_scores: bool = False  # t2t-decoder --output_format=jsonl: log-probabilities of tokens and words
+    alternatives: int = 0  # jsonl: number of most probable tokens that are listed for each position
     shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
@@ -83,6 +88,7 @@ class DecodeHParams:
         _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         self._check_guards()
         self._check_mbr()
+        self._check_details()
         self._check_splitting()
         self._check_sampling()
         self._check_shortlist()
@@ -108,11 +114,21 @@ class DecodeHParams:
         fault = f"candidates={self.candidates} must be between {least} and {MAX_CANDIDATES}"
         _require(fits, f"{fault}, and at least beam_size={self.beam_size}" if self.mbr else fault)
 
+    def _check_details(self) -> None:
+        _require(self.alignments in ("", PHARAOH), f"alignments={self.alignments} must be {PHARAOH}")
+        bounds = f"between 0 and {MAX_ALTERNATIVES}"
+        fault = f"alternatives={self.alternatives} must be {bounds}"
+        _require(0 <= self.alternatives <= MAX_ALTERNATIVES, fault)
+        name = self.details
+        _require(not (name and self.constrained), f"{name} is for text: leave it out with constrained=True")
+
     def _check_splitting(self) -> None:
         for name in ("constrained", "return_beams", "samples"):
             useless = self.split_sentences and getattr(self, name)
             name = "sampling_method=random" if name == "samples" else f"{name}=True"
             _require(not useless, f"split_sentences cannot be combined with {name}")
+        name = self.details
+        _require(not (name and self.split_sentences), f"split_sentences cannot be combined with {name}")
 
     @property
     def tokens_at_once(self) -> int:
@@ -158,6 +174,18 @@ class DecodeHParams:
         return {name: value for name, value in settings.items() if value != defaults[name]}
 
     @property
+    def details(self) -> str:
+        """The first setting that asks for details of outputs; empty if none does."""
+        return next(
+            (name for name in ("alignments", "token_scores", "alternatives") if getattr(self, name)), ""
+        )
+
+    @property
+    def aligns(self) -> bool:
+        """True if words are aligned."""
+        return bool(self.alignments)
+
+    @property
     def has_shortlist(self) -> bool:
         """True if outputs are made of the tokens of a shortlist."""
         return self.shortlist != SHORTLISTS[0]
@@ -165,7 +193,7 @@ class DecodeHParams:
     @property
     def has_columns(self) -> bool:
         """True if output lines have several columns, separated by tabs."""
-        return self.return_beams or self.write_beam_scores
+        return self.return_beams or self.write_beam_scores or self.aligns
 
     @property
     def batch_size_warning(self) -> str | None:
@@ -190,6 +218,8 @@ class DecodeHParams:
         Raises:
             T2TError: they ask for sampling, or for minimum Bayes risk.
         """
+        if self.details:
+            raise T2TError(f"decode_hparams: {self.details} is for t2t-decoder: leave it out")
         if self.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if self.split_sentences:

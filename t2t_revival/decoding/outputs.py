@@ -12,10 +12,11 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
+from t2t_revival.decoding.details import Details
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import lock, put_in_place, writing
 from t2t_revival.utils.signals import terminable
@@ -43,11 +44,25 @@ class Translation:
         text: without line ends.
         score: log-probability / length penalty; 0 for the output of an empty input.
         repaired: whether the model's output was malformed, such as half a tree.
+        truncated: whether the input was longer than the model's inputs may be, and was cut.
+        details: of its words and tokens, if the options ask for them.
     """
 
     text: str
     score: float
     repaired: bool = False
+    truncated: bool = False
+    details: Details | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns JSON values from which `from_json` makes the same."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Translation:
+        """Converts from JSON values of `to_json`."""
+        details = values["details"]
+        return cls(**{**values, "details": details and Details.from_json(details)})
 
 
 @dataclass(frozen=True)
@@ -64,16 +79,22 @@ class Score:
 
 
 def format_outputs(
-    outputs: Sequence[Output], beams: bool, scores: bool, draw: Draw | None = None, columns: int = 1
+    outputs: Sequence[Any],
+    beams: bool,
+    scores: bool,
+    draw: Draw | None = None,
+    columns: int = 1,
+    links: Callable[[Any], str] | None = None,
 ) -> bytes:
     """Formats the outputs of one input as T2T does.
 
     Args:
-        outputs: best first.
+        outputs: each an `Output`, best first.
         beams: whether all outputs stand on the line, joined by tabs, and not only the best.
         scores: whether each output is followed by a tab and its score.
         draw: draws an output over several lines; an empty line, and no tab, then follows each.
         columns: with `beams`, the outputs of a line; missing ones are empty and have score -inf.
+        links: formats an output's word alignment, which follows it after a tab; `None` for no alignments.
     """
     outputs = outputs if beams else outputs[:1]
     if draw:
@@ -81,9 +102,10 @@ def format_outputs(
     cells = []
     for output in outputs:
         # A tab in the text would look like a column.
-        cells.append(output.text.replace("\t", " ") if beams or scores else output.text)
+        cells.append(output.text.replace("\t", " ") if beams or scores or links else output.text)
         cells += [f"{output.score:.2f}"] * scores
-    missing = ["", "-inf"] if scores else [""]
+        cells += [links(output)] if links else []
+    missing = ["", *["-inf"] * scores, *[""] * bool(links)]
     return to_bytes(["\t".join(cells + missing * (beams * (columns - len(outputs))))])
 
 

@@ -7,10 +7,12 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.batching import DecodingProgress
+from t2t_revival.decoding.json_lines import json_line
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,
@@ -25,6 +27,7 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.file import fingerprint
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
 
 OnProgress = Callable[[DecodingProgress], None]
@@ -50,6 +53,7 @@ def translate_lines(
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
     warn_of_truncation: bool = True,
+    as_json: bool = False,
 ) -> list[list[Translation]]:
     """Translates lines into an output; returns the outputs of each, also those of an interrupted run.
 
@@ -67,29 +71,45 @@ def translate_lines(
         on_progress: called at the start and after each batch.
         on_note: called with each line for people: inputs that were cut, outputs that were repaired.
         warn_of_truncation: whether lines that are too long are among these.
+        as_json: whether outputs are written as JSON lines; see `json_line`.
 
     Raises:
         T2TError: the model finds no output, or a line cannot be translated.
     """
-    options = translator.options
+    options, truncated = translator.options, set()
 
     def as_bytes(outputs: list[Translation]) -> bytes:
+        if as_json:
+            return json_line(outputs, options)
         of_blank_line = len(outputs) == 1 and outputs[0].score == 0
         columns = 1 if of_blank_line else options.outputs
-        return format_outputs(outputs, options.return_beams, options.write_beam_scores, draw, columns)
+        links = _links if options.alignments else None
+        return format_outputs(outputs, options.return_beams, options.write_beam_scores, draw, columns, links)
+
+    def on_truncation(cut: Truncation) -> None:
+        truncated.add(cut.number - first_line)
+        if warn_of_truncation:
+            on_note(f"warning: {name}, {cut}")
 
     def add(batch: Mapping[int, list[Translation]]) -> None:
         if any(outputs[0].score == -math.inf for outputs in batch.values()):
             raise T2TError(f"the model finds no output: {NOT_FINITE}")
         if nearest_to:
             batch = {index: [nearest(outputs, nearest_to[index])] for index, outputs in batch.items()}
+        batch = {
+            index: [replace(one, truncated=True) for one in outputs] if index in truncated else outputs
+            for index, outputs in batch.items()
+        }
         translations.update(batch)
         output.add(batch)
 
     inputs = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    inputs += ["json"] * as_json
     origin = _origin(translator, "translations", inputs)
     form = ResultFormat(
-        as_bytes, lambda outputs: [*map(astuple, outputs)], lambda kept: [Translation(*o) for o in kept]
+        as_bytes,
+        lambda outputs: [output.to_json() for output in outputs],
+        lambda kept: [Translation.from_json(output) for output in kept],
     )
     known = output.start(origin, len(lines), form)
     translations = dict(known)
@@ -99,9 +119,7 @@ def translate_lines(
         translator.nbest(
             lines,
             n=options.beam_size if nearest_to else None,
-            on_truncation=lambda truncation: (
-                on_note(f"warning: {name}, {truncation}") if warn_of_truncation else None
-            ),
+            on_truncation=on_truncation,
             on_progress=on_progress,
             preprocessed=preprocessed,
             prefixes=prefixes,
@@ -111,6 +129,10 @@ def translate_lines(
         )
     note_repaired(sum(outputs[0].repaired for outputs in translations.values()), len(lines), on_note)
     return [translations[index] for index in range(len(lines))]
+
+
+def _links(output: Translation) -> str:
+    return format_pharaoh(output.details.links) if output.details else ""
 
 
 def score_pairs(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from t2t_revival.decoding.annotation import Annotator
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.guards import Guards
@@ -19,6 +20,7 @@ from t2t_revival.model import Transformer
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translations import Translations
 
 
@@ -32,12 +34,14 @@ class TensorFlowEngine:
         constant_weights: see `BeamSearch`.
         translations: makes shortlists, if the options have one.
         int8: whether products are computed in int8, with the weights that a model in float32 has now.
+        alignment_heads: align words; `None` for no alignments.
 
     Attributes:
         constraint: of the outputs; `None` allows any.
         search: finds outputs; see `BeamSearch`.
         sampler: draws outputs; see `Sampler`.
         scorer: scores given outputs; see `Scorer`.
+        annotate: annotates given outputs; see `Annotator`.
         out_of_memory: the error of a batch that is too large.
 
     Raises:
@@ -56,6 +60,7 @@ class TensorFlowEngine:
         constant_weights: bool,
         translations: Translations | None,
         int8: bool,
+        alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         weights = None
         if int8:
@@ -80,3 +85,6 @@ class TensorFlowEngine:
         )
         self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
         self.scorer = Scorer(model, weights)
+        if alignment_heads:
+            alignment_heads.check(model.hparams)
+        self.annotate = Annotator(model, options.alternatives, alignment_heads, weights)

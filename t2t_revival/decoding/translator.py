@@ -12,12 +12,14 @@ import numpy as np
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
+from t2t_revival.decoding.details import Detailer
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
+from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
@@ -48,8 +50,10 @@ class Translator:
         translations: makes shortlists, if the options have one.
         int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
         target_vocabulary: the target's own vocabulary. `None` is the source's.
+        alignment_heads: align words, if the options ask for that.
 
     Attributes:
+        detailer: computes details of outputs.
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
         engine: the engine and the precision in which it computes, for people.
@@ -75,6 +79,7 @@ class Translator:
         translations: Translations | None = None,
         int8: bool = False,
         target_vocabulary: TextEncoder | None = None,
+        alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         self._model, self._int8, self.engine = model, int8, engines.describe(model, int8)
         self.vocabulary, self.problem = vocabulary, problem
@@ -86,9 +91,12 @@ class Translator:
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
         settings = self.options, constant_weights, translations, int8
-        engine = engines.engine_of(model, self.vocabularies.targets, *settings)
+        engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
+        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
+        detailer = self.detailer if self.options.details else None
+        self._postprocessor = Postprocessor(self.vocabularies.targets, problem, self.options, detailer)
 
     @classmethod
     def load(
@@ -151,6 +159,7 @@ class Translator:
             translations=translations,
             int8=engine == TENSORFLOW and precision == INT8,
             target_vocabulary=vocabularies.targets,
+            alignment_heads=AlignmentHeads.of_model(folder, hparams) if options.aligns else None,
         )
         translator.checkpoint = selected
         return translator
@@ -243,9 +252,10 @@ class Translator:
                 rows = pad([source_ids[index] for index in indices])
                 prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
                 numbers, found = [first_line + index for index in indices], self.options.candidates_of(n)
-                decoded = self._decode(rows, numbers, found, prefix_rows)
-                for index, ids, scores in zip(indices, *decoded, strict=True):
-                    outputs[index] = self._translations(inputs[index], ids, scores)[:n]
+                found_ids, scores = self._decode(rows, numbers, found, prefix_rows)
+                each = zip(indices, found_ids, scores, strict=True)
+                decoded = [Decoded(inputs[at], source_ids[at], ids, own) for at, ids, own in each]
+                outputs.update(zip(indices, self._postprocessor.outputs(decoded, n), strict=True))
             return list(outputs.values())
 
         lengths = [len(ids) for ids in source_ids]
@@ -339,20 +349,6 @@ class Translator:
         else:
             ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
         return np.asarray(ids).tolist(), np.asarray(scores).tolist()
-
-    def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
-        """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
-        outputs = [
-            (self.vocabularies.targets.decode(ids).translate(LINE_ENDS), score)
-            for ids, score in zip(rows, scores, strict=True)
-            if score > -np.inf
-        ] or [("", -np.inf)]
-        if self.options.mbr:
-            outputs = by_expected_utility(outputs, self.options.mbr)
-        if self.problem is None:
-            return [Translation(*output) for output in outputs]
-        processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
-        return [Translation(text, score, repaired) for (text, repaired), score in processed]
 
 
 def _warn(truncation: Truncation) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.server.translate import Options
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.training.curve_files import DEV, best_row, read_curve
@@ -16,7 +17,7 @@ from t2t_revival.training.run import Run
 from t2t_revival.utils.tags import check_tag, known_tags, tagged
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page
-from t2t_revival.visualization.explanation import Explanation, Span, explain
+from t2t_revival.visualization.explanation import Explanation, explain
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator

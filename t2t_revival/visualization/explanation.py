@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.data.vocabulary.spans import Span, token_spans, words_of_tokens
 from t2t_revival.errors import T2TError
 from t2t_revival.visualization.attention import check_has_attention, row
 
@@ -28,18 +27,10 @@ REPLACEMENT = "\ufffd"  # text of a byte that is no character alone
 LETTER_KIND, APOSTROPHE_KIND, OTHER_KIND, SPACE_KIND = "w'. "
 WORD = re.compile(r"w+(?:'w+)*|[.']+")
 APOSTROPHES = "'\u2019"
-SPACE = "\u2581"  # SentencePiece's piece of a space alone
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese. Their pieces count as words.
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )
-
-
-class Span(NamedTuple):
-    """A word of a text by its first character and the one after its last."""
-
-    start: int
-    end: int
 
 
 class Alternative(NamedTuple):
@@ -148,36 +139,21 @@ def _pass(translator: Translator, source: list[int], target: list[int]) -> tuple
 def _words(vocabulary: TextEncoder, ids: Sequence[int]) -> tuple[str, list[int], list[Span]]:
     """Returns the text of ids, the number of the word that each id is part of, and the words.
 
-    An id belongs to the word in which its text ends; one without text of its own to the word before, or, as
-    SentencePiece's mark of a space, to the next. Words that one id stands for are one.
+    Words that one id stands for are one; see `words_of_tokens`.
     """
-    text = vocabulary.decode(ids)
+    tokens = token_spans(vocabulary, ids)
+    text = tokens.text
     if not text.strip():
         raise T2TError("the source or the output is empty: there is nothing to explain")
-    ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
-    bounds = np.maximum.accumulate([0, *ends]).tolist()
     if UNSPACED.search(text):
-        words = [_stripped(text, *piece) for piece in pairwise(bounds) if text[slice(*piece)].strip()]
+        words = [_stripped(text, *piece) for piece in tokens.spans if text[slice(*piece)].strip()]
     else:
         words = [Span(*match.span()) for match in WORD.finditer("".join(map(_kind, text)))]
-    ends_of_words = [word.end for word in words]
-    opens_word = [vocabulary.pieces[token] == SPACE for token in ids]
-    last = [
-        end if opens else len(text[:end].rstrip()) - 1
-        for end, opens in zip(bounds[1:], opens_word, strict=True)
-    ]
-    found = [min(bisect_right(ends_of_words, max(character, 0)), len(words) - 1) for character in last]
-    found = np.maximum.accumulate(found).tolist()
+    found = words_of_tokens(tokens, words)
     named = sorted(set(found))
     firsts = [0, *(number + 1 for number in named[:-1])]
     merged = [Span(words[first].start, words[last].end) for first, last in zip(firsts, named, strict=True)]
     return text, [named.index(number) for number in found], merged
-
-
-def _common_length(one: str, other: str) -> int:
-    """Returns the number of characters in which two texts begin alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _stripped(text: str, start: int, end: int) -> Span:

@@ -1,0 +1,218 @@
+"""`t2t-align`: which words of given targets translate which words of their sources."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from t2t_revival import registry
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import ProgressBar, say
+from t2t_revival.cli.support.text_files import (
+    STANDARD_STREAM,
+    check_outputs,
+    named_files,
+    output_path,
+    output_to,
+    read_lines,
+)
+from t2t_revival.data.word_alignment import (
+    Alignment,
+    Link,
+    check_links,
+    count_links,
+    format_pharaoh,
+    parse_pharaoh,
+)
+from t2t_revival.decoding.outputs import ResultFormat, to_bytes
+from t2t_revival.decoding.resumable import naming
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
+from t2t_revival.problems.problem import DEV, TRAIN
+from t2t_revival.training.run import Run, data_of_model
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from t2t_revival.decoding.translator import Translator
+
+USAGE = """
+t2t-align --output_dir=DIR --choose_heads [--source=FILE --target=FILE --gold=FILE]
+t2t-align --output_dir=DIR --source=FILE --target=FILE [--align_to_file=FILE] [--gold=FILE]
+
+Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word and the target word of each
+link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
+alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
+
+--choose_heads comes first, unless the model was trained with guided_alignment_weight: it finds the heads of
+the decoder's attention that align the dev split, or the given pairs, best, and writes them to
+output_dir/alignment.json. Without --gold they are compared with translations of pieces that are learned from
+the training pairs (IBM model 1).
+"""
+MAX_CHOOSING = 500  # pairs by which heads are chosen
+MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
+Pairs = list[tuple[str, str]]
+
+
+def command_flags() -> flags.FlagValues:
+    """Defines the flags of t2t-align."""
+    values = command.new_flags()
+    run_flags.define_model(values)
+    run_flags.define_decode_hparams(values)
+    run_flags.define_split_dir(values)
+    command.define(
+        values,
+        None,
+        source="Source texts, one on each line; - is the standard input.",
+        target="Target texts, as many.",
+        gold="Gold alignments, as many.",
+        align_to_file="File for the alignments; by default, or with -, the standard output.",
+    )
+    command.define(values, False, choose_heads="Choose the heads that align, instead of aligning.")
+    return values
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return command.run(command_flags(), USAGE, _align, argv)
+
+
+def _align(values: flags.FlagValues) -> None:
+    _check_flags(values)
+    output_dir, run = run_flags.open_run(values)
+    inputs = named_files(values, "source", "target", "gold") | run_flags.model_files(values, output_dir, run)
+    outputs = named_files(values, "align_to_file") or ({"": STANDARD_STREAM} if values.source else {})
+    check_outputs(inputs, {} if values.choose_heads else outputs)
+    pairs = _pairs(values, output_dir, run)
+    gold = _gold(values.gold, pairs) if values.gold else None
+    tensorflow_setup.load_tensorflow(values)
+    if values.choose_heads:
+        _choose(values, output_dir, run, pairs, gold)
+    else:
+        _write(values, output_dir, run, pairs, gold)
+
+
+def _check_flags(values: flags.FlagValues) -> None:
+    if bool(values.source) != bool(values.target):
+        missing = "target" if values.source else "source"
+        raise T2TError(f"--{missing}=FILE is missing: pairs have two sides")
+    if values.choose_heads:
+        if values.align_to_file:
+            raise T2TError("--align_to_file has no effect with --choose_heads: leave one of them out")
+    elif not values.source:
+        raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
+
+
+def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
+    """Returns the given pairs, or the first ones of dev."""
+    if values.source:
+        sides = [read_lines(values[name].value, name) for name in ("source", "target")]
+        if len(sides[0]) != len(sides[1]):
+            raise T2TError(
+                f"{values.source} has {len(sides[0])} lines, and {values.target} has {len(sides[1])}: give "
+                "one for each"
+            )
+        return list(zip(*sides, strict=True))
+    problem = problem_flags.require_text(registry.problem(run.problem))
+    pairs = list(problem.references(DEV, run_flags.split_dir(values, output_dir, run, problem)))
+    return pairs if values.gold else pairs[:MAX_CHOOSING]
+
+
+def _gold(path: str, pairs: Pairs) -> list[Alignment]:
+    lines = read_lines(path, "gold")
+    if len(lines) != len(pairs):
+        raise T2TError(f"{path} has {len(lines)} lines for {len(pairs)} pairs: write one for each")
+    gold = []
+    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
+        try:
+            gold.append(parse_pharaoh(line))
+            check_links(gold[-1].possible, *pair)
+        except T2TError as error:
+            raise T2TError(f"{path}, line {number}: {error}") from error
+    return gold
+
+
+def _load(values: flags.FlagValues, output_dir: Path, run: Run, *, aligns: bool) -> Translator:
+    text = ",".join(filter(None, (values.decode_hparams, "alignments=pharaoh" if aligns else "")))
+    options = run_flags.decode_options(text, run)
+    translator, path, step = run_flags.load_translator(values, output_dir, options)
+    say(f"aligning with {path} ({step})")
+    return translator
+
+
+def _choose(
+    values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
+) -> None:
+    from t2t_revival.decoding.aligner import choose_heads, lexical_alignments
+
+    translator = _load(values, output_dir, run, aligns=False)
+    lexical = gold is None
+    if gold is None:
+        table = _translations(values, output_dir, run, translator)
+        gold = list(lexical_alignments(translator, pairs, table))
+    with ProgressBar("pairs") as bar:
+        heads, rate = choose_heads(
+            translator, pairs[:MAX_CHOOSING], gold[:MAX_CHOOSING], bar.show_decoding, all_sure=not lexical
+        )
+    measured = {"lexical_links_found": round(1 - rate, 4)} if lexical else {"error_rate": round(rate, 4)}
+    path = heads.save(output_dir, **measured, pairs=min(len(pairs), MAX_CHOOSING))
+    where = "where they are read" if heads.shifted else "where they are predicted"
+    names = " ".join(map(str, heads.heads))
+    print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
+    if lexical:
+        print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
+    else:
+        print(
+            f"alignment error rate {rate:.4f} of the {min(len(pairs), MAX_CHOOSING):,} pairs it was chosen by"
+        )
+    print(
+        f"next: {command_line('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
+    )
+
+
+def _translations(values: flags.FlagValues, output_dir: Path, run: Run, translator: Translator) -> csr_array:
+    """Returns the probabilities of translations of pieces, learned from the training pairs."""
+    from t2t_revival.data.examples import read_pairs
+    from t2t_revival.data.lexicon import translation_probabilities
+
+    problem = problem_flags.require_text(registry.problem(run.problem))
+    data_dir = run_flags.split_dir(values, output_dir, run, problem)
+    data_of_model(problem, run, output_dir, data_dir)
+    vocabularies = translator.vocabularies
+    pairs = read_pairs(problem.shards(TRAIN, data_dir), MAX_LEARNING)
+    with ProgressBar("iterations") as bar:
+        return translation_probabilities(
+            pairs, vocabularies.inputs.size, bar.update, vocabularies.target_size
+        )
+
+
+def _write(
+    values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
+) -> None:
+    """Writes the alignment of each pair, and prints the error rate."""
+    from t2t_revival.decoding.aligner import align
+
+    translator = _load(values, output_dir, run, aligns=True)
+    path = output_path(values.align_to_file)
+    with naming(f"{values.source} and {values.target}"), ProgressBar("pairs") as bar:
+        found = align(translator, pairs, bar.show_decoding)
+    form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
+    with output_to(path) as output:
+        output.start({"output": "alignments"}, len(found), form)
+        output.add(dict(enumerate(found)))
+    if path:
+        say(f"alignments {path}")
+    if gold is not None:
+        counts = count_links(found, gold)
+        say(
+            f"alignment error rate {counts.error_rate:.4f}, precision {counts.precision:.4f}, recall "
+            f"{counts.recall:.4f}: {counts.found:,} links, {counts.sure:,} sure ones in {values.gold}"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Word alignments of given pairs, and the choice of the heads that align best."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_of
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.batching import DecodingProgress, map_batches
+from t2t_revival.decoding.details import Hypothesis
+from t2t_revival.decoding.preprocessor import LINE_ENDS, pad
+from t2t_revival.errors import LineError, T2TError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from t2t_revival.decoding.translator import Translator
+
+OnProgress = Callable[[DecodingProgress], None]
+SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
+Pair = tuple[str, str]
+
+
+def align(
+    translator: Translator, pairs: Sequence[Pair], on_progress: OnProgress | None = None
+) -> list[list[Link]]:
+    """Aligns the words of sources and targets, by one pass of the model, teacher-forced.
+
+    Args:
+        translator: loaded with `alignments=pharaoh`.
+        pairs: of texts; one with an empty side has no links.
+        on_progress: called after each batch.
+
+    Raises:
+        T2TError: a text is no valid Unicode.
+    """
+    encoded = encode(translator, pairs)
+    found: list[list[Link]] = [[] for _ in pairs]
+    numbers = [number for number, one in enumerate(encoded) if one.source.strip() and one.text.strip()]
+
+    def links(batch: list[int]) -> list[list[Link]]:
+        details = translator.detailer([encoded[numbers[index]] for index in batch])
+        return [[*one.links] for one in details]
+
+    lengths = [max(len(encoded[number].source_ids), len(encoded[number].ids)) for number in numbers]
+    size = translator.options.batch_size
+    aligned = map_batches(links, lengths, size, translator.num_parallel_batches, on_progress)
+    for index, number in enumerate(numbers):
+        found[number] = aligned[index]
+    return found
+
+
+def encode(translator: Translator, pairs: Sequence[Pair]) -> list[Hypothesis]:
+    """Encodes pairs; sources are truncated to the model's `max_length`.
+
+    Raises:
+        T2TError: a text is no valid Unicode.
+    """
+    tag = f"{translator.options.tag} " if translator.options.tag else ""
+    encoded = []
+    for number, (source, target) in enumerate(pairs, start=1):
+        source, target = source.translate(LINE_ENDS), target.translate(LINE_ENDS)
+        try:
+            source_ids, ids = translator.encode(source), translator.encode(target, is_output=True)
+        except LineError as error:
+            raise LineError(number, error.fault) from error
+        source_ids = [*source_ids[:-1][: translator.max_length - 1], EOS]
+        encoded.append(Hypothesis(source, tag, source_ids, target, ids))
+    return encoded
+
+
+class Choice(NamedTuple):
+    """Chosen heads, and their alignment error rate, or the share of the given links that they do not find."""
+
+    heads: AlignmentHeads
+    error_rate: float
+
+
+def choose_heads(
+    translator: Translator,
+    pairs: Sequence[Pair],
+    gold: Sequence[Alignment],
+    on_progress: OnProgress | None = None,
+    all_sure: bool = True,
+) -> Choice:
+    """Chooses the head of the decoder, or the layer with the mean of its heads, that aligns pairs best.
+
+    Args:
+        translator: the model.
+        pairs: of dev.
+        gold: their alignments.
+        on_progress: called after each batch.
+        all_sure: whether the gold alignments are complete. If not, as those of `lexical_alignments`, heads
+            are chosen by the share of gold links that they find, and each target word has one link.
+
+    Raises:
+        T2TError: there are no gold links, or the decoder has no self-attention.
+    """
+    if not any(one.sure for one in gold):
+        raise T2TError("there are no links to choose heads by: give --gold=FILE with some")
+    hparams = translator.model.hparams
+    layers = range(1, hparams.decoder_layers + 1)
+    each = [(head,) for head in range(1, hparams.num_heads + 1)]
+    groups = [*each, tuple(range(1, hparams.num_heads + 1))]
+    candidates = [AlignmentHeads(*one) for one in product(layers, groups, (False, True))]
+    candidates[0].check(hparams)
+    counts = _count(translator, pairs, gold, candidates, on_progress)
+    by_recall = max(candidates, key=lambda one: counts[one].recall)
+    if not all_sure:
+        return Choice(by_recall, 1 - counts[by_recall].recall)
+    best = min(candidates, key=lambda one: counts[one].error_rate)
+    rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
+    counts = _count(translator, pairs, gold, rules, on_progress)
+    chosen = min(rules, key=lambda one: counts[one].error_rate)
+    return Choice(chosen, counts[chosen].error_rate)
+
+
+def _count(
+    translator: Translator,
+    pairs: Sequence[Pair],
+    gold: Sequence[Alignment],
+    candidates: Sequence[AlignmentHeads],
+    on_progress: OnProgress | None,
+) -> dict[AlignmentHeads, ErrorCounts]:
+    """Counts what each candidate finds in all pairs."""
+    encoded, vocabularies = encode(translator, pairs), translator.vocabularies
+    counts: dict[AlignmentHeads, ErrorCounts] = defaultdict(ErrorCounts)
+
+    def count(batch: list[int]) -> list[None]:
+        own = [encoded[index] for index in batch]
+        inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
+        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)
+        for weights, index, one in zip(attention, batch, own, strict=True):
+            source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
+            target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
+            tags = len(one.tag.split())
+            for heads in candidates:
+                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)
+                links = heads.links(mean, source_words, target_words)
+                kept = frozenset((source - tags, target) for source, target in links if source >= tags)
+                counts[heads] = counts[heads].plus(ErrorCounts.of(kept, gold[index]))
+        return [None] * len(batch)
+
+    lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
+    map_batches(count, lengths, translator.options.batch_size, 1, on_progress)
+    return counts
+
+
+def lexical_alignments(
+    translator: Translator, pairs: Sequence[Pair], table: csr_array
+) -> Iterator[Alignment]:
+    """Yields links of words whose pieces are each other's most probable translation in their pair.
+
+    They are few and mostly right: enough to choose heads by, not to measure them.
+
+    Args:
+        translator: of whose vocabularies the pieces are.
+        pairs: of texts.
+        table: as `translation_probabilities` returns it.
+    """
+    for one in encode(translator, pairs):
+        source, target = one.source_ids[:-1], one.ids[:-1]
+        source_words = words_of(translator.vocabularies.inputs, source, one.tag + one.source)
+        target_words = words_of(translator.vocabularies.targets, target, one.text)
+        links = set()
+        if source_words and target_words:
+            probabilities = table[source][:, target].toarray()
+            of_target, of_source = probabilities.argmax(0), probabilities.argmax(1)
+            tags = len(one.tag.split())
+            links = {
+                (source_words[place] - tags, target_words[other])
+                for other, place in enumerate(of_target.tolist())
+                if of_source[place] == other
+                and probabilities[place, other] > 0
+                and source_words[place] >= tags
+            }
+        yield Alignment(frozenset(links), frozenset(links))

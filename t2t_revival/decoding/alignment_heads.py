@@ -1,0 +1,142 @@
+"""Attention heads that align words, and the links that follow from their weights.
+
+A head may attend to the source of a token where the token is predicted, or where it is read, a position
+later: then it knows the token, and often aligns better (Chen et al., 2020, "Accurate Word Alignment Induction
+from Neural Machine Translation", SHIFT-ATT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.data.word_alignment import Link
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
+from t2t_revival.hparams import HParams
+from t2t_revival.training.guided_alignment import guided_head
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import writing
+
+FILE_NAME = "alignment.json"
+GUIDED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class AlignmentHeads:
+    """Heads of the attention over the encoder's output, and the rule by which their mean makes links.
+
+    Attributes:
+        layer: number of the decoder's layer, from 1.
+        heads: their numbers in the layer, from 1.
+        shifted: whether the weights of a token are those where it is read, not where it is predicted.
+        share: a target word is linked with the source words that have at least this share of the weight of
+            the one with most; 1 links it with that one alone.
+        null: whether a target word has no link where the end of the source has more weight than any word.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    shifted: bool
+    share: float = 1.0
+    null: bool = False
+
+    @classmethod
+    def of_model(cls, output_dir: Path, hparams: HParams) -> AlignmentHeads:
+        """Returns the heads that were chosen for a model, else the one that `guided_alignment_weight` taught.
+
+        Raises:
+            T2TError: there are none, or the file of those that were chosen is corrupt.
+        """
+        path = output_dir / FILE_NAME
+        choosing = command_line("t2t-align", output_dir=output_dir, choose_heads=True)
+        if path.exists():
+            return cls._load(path, choosing)
+        if hparams.guided_alignment_weight:
+            layer, head = guided_head(hparams)
+            return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
+        raise T2TError(f"alignments: no {path}; to choose the heads that align, run {choosing}")
+
+    @classmethod
+    def _load(cls, path: Path, choosing: str) -> AlignmentHeads:
+        stored = checked_json.load(path, f"run {choosing}")
+        try:
+            known = {field.name: stored[field.name] for field in fields(cls)}
+            return cls(**{**known, "heads": tuple(known["heads"])})
+        except (KeyError, TypeError) as error:
+            raise T2TError(f"{path}: not a file of alignment heads; run {choosing}") from error
+
+    def save(self, output_dir: Path, **how: Any) -> Path:
+        """Writes the file of an output_dir, with what is known of the choice; returns its path.
+
+        Raises:
+            T2TError: it cannot be written.
+        """
+        path = output_dir / FILE_NAME
+        with writing(path, "free some space, or mend the folder's permissions"):
+            checked_json.save(path, {**asdict(self), **how})
+        return path
+
+    def check(self, hparams: HParams) -> None:
+        """Checks that a model has these heads.
+
+        Raises:
+            T2TError: it has not, or its decoder has no self-attention.
+        """
+        if hparams.decoder_self_attention != "attention":
+            kind = hparams.decoder_self_attention
+            raise T2TError(f"alignments need a decoder with self-attention: decoder_self_attention={kind}")
+        if self.layer > hparams.decoder_layers or max(self.heads) > hparams.num_heads:
+            raise T2TError(
+                f"alignments: {FILE_NAME} names layer {self.layer}, heads {self.heads}, and the model has "
+                f"{hparams.decoder_layers} layers with {hparams.num_heads} heads"
+            )
+
+    def links(
+        self, attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
+    ) -> list[Link]:
+        """Returns the links of a pair.
+
+        Args:
+            attention: mean weights of the heads, [target and EOS, source and EOS].
+            source_words: number of the word of each source token, as `words_of` returns it.
+            target_words: that of each target token.
+        """
+        if not (source_words and target_words):
+            return []
+        weights, of_end = weights_of_words(attention, source_words, target_words, self.shifted)
+        most = weights.max(-1)
+        linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
+        if self.null:
+            linked &= (most >= of_end)[:, None]
+        targets, sources = np.nonzero(linked)
+        return list(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+def weights_of_words(
+    attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int], shifted: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the weights of words: sums over the tokens of a source word, means over a target word's.
+
+    Args:
+        attention: [..., target and EOS or more, source and EOS or more].
+        source_words: see `AlignmentHeads.links`; not empty, nor are `target_words`.
+        target_words: likewise.
+        shifted: see `AlignmentHeads`.
+
+    Returns:
+        [..., target words, source words], and the weight of the source's end, [..., target words].
+    """
+    sources, targets = _members(source_words), _members(target_words)
+    means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
+    rows = means @ attention[..., shifted : shifted + len(target_words), :]
+    return rows[..., : len(source_words)] @ sources, rows[..., len(source_words)]
+
+
+def _members(words: Sequence[int]) -> np.ndarray:
+    """Returns which token is part of which word, float32 [tokens, words]."""
+    return (np.array(words)[:, None] == np.arange(max(words) + 1)).astype(np.float32)

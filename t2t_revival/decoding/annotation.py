@@ -1,0 +1,82 @@
+"""Details of given outputs, by one pass of the model, teacher-forced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.model import Transformer
+
+
+class Annotations(NamedTuple):
+    """Details of the tokens of outputs.
+
+    Attributes:
+        log_probs: of each token, float32 [batch, target].
+        alternatives: the most probable tokens at each position, int32 [batch, target, k].
+        alternative_log_probs: theirs, float32 [batch, target, k].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
+            [batch, 0, 0].
+    """
+
+    log_probs: np.ndarray
+    alternatives: np.ndarray
+    alternative_log_probs: np.ndarray
+    attention: np.ndarray
+
+
+class Annotator:
+    """Annotates outputs.
+
+    Args:
+        model: the model; its weights may change between calls.
+        alternatives: k, the number of alternatives at each position.
+        heads: whose attention is returned.
+        weights: see `Scorer`.
+
+    Example:
+        annotations = Annotator(model, alternatives=5)(source_ids, target_ids)
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        alternatives: int = 0,
+        heads: AlignmentHeads | None = None,
+        weights: Callable[[], AbstractContextManager[Any]] | None = None,
+    ) -> None:
+        self._model, self._alternatives, self._heads = model, alternatives, heads
+        self._weights = weights or nullcontext
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compiled = tf.function(self._annotate, input_signature=[ids, ids], autograph=False)
+
+    def __call__(self, source_ids: Any, target_ids: Any) -> Annotations:
+        """Annotates outputs; ids are int32 [batch, source or target], end with EOS and are padded with 0."""
+        found = self._compiled(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32))
+        return Annotations(*(x.numpy() for x in found))
+
+    def _annotate(self, source_ids: Any, target_ids: Any) -> tuple[Any, ...]:
+        with self._weights():
+            logits, attention = self._pass(source_ids, target_ids)
+        log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [batch, target, vocab]
+        values, tokens = tf.math.top_k(log_probs, self._alternatives)
+        own = tf.gather(log_probs, target_ids, batch_dims=2)
+        return own, tokens, values, attention
+
+    def _pass(self, source_ids: Any, target_ids: Any) -> tuple[Any, Any]:
+        """Returns logits and attention."""
+        model = self._model
+        if self._heads is None:
+            logits = model({"inputs": source_ids, "targets": target_ids}, training=False)
+            return logits, tf.zeros([tf.shape(source_ids)[0], 0, 0])
+        encoded = model.encode(source_ids)
+        hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
+        of_layer = tf.cast(weights[-1], tf.float32)[:, self._heads.layer - 1]
+        chosen = tf.gather(of_layer, [head - 1 for head in self._heads.heads], axis=1)
+        return model.softmax_embedding(hidden, reverse=True), tf.reduce_mean(chosen, axis=1)

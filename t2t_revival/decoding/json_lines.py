@@ -1,0 +1,58 @@
+"""Outputs as JSON lines, an object for each input, with all that is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from t2t_revival.decoding.details import Details, Token
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
+
+DIGITS = 6  # after the point, of scores and log-probabilities
+
+
+def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
+    """Formats the outputs of one input.
+
+    The object has the best output, `{"text", "score", "truncated", "repaired"}`, with `return_beams` also
+    "nbest", a list of such objects, and the details that the options ask for: "source_words" and "words",
+    with their places, "tokens", and "alignment", pairs of a source word and a word.
+    """
+    best, *_ = outputs
+    line = _object(best, options) | {"truncated": best.truncated}
+    if options.return_beams:
+        line["nbest"] = [_object(output, options) for output in outputs]
+    return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
+
+
+def _object(output: Translation, options: DecodeHParams) -> dict[str, Any]:
+    found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
+    return found | (_details(output.text, output.details, options) if output.details else {})
+
+
+def _details(text: str, details: Details, options: DecodeHParams) -> dict[str, Any]:
+    words = [
+        {"text": text[word.start : word.end], "start": word.start, "end": word.end}
+        | ({"log_prob": round(word.log_prob, DIGITS)} if options.token_scores else {})
+        for word in details.words
+    ]
+    found: dict[str, Any] = {"words": words}
+    if options.token_scores or options.alternatives:
+        found["tokens"] = [_token(token, options) for token in details.tokens]
+    if options.aligns:
+        found["source_words"] = [{"start": start, "end": end} for start, end in details.source_words]
+        found["alignment"] = [list(link) for link in details.links]
+    return found
+
+
+def _token(token: Token, options: DecodeHParams) -> dict[str, Any]:
+    found: dict[str, Any] = {"piece": token.piece, "log_prob": round(token.log_prob, DIGITS)}
+    if token.word >= 0:
+        found["word"] = token.word
+    if options.alternatives:
+        found["alternatives"] = [
+            {"piece": other.piece, "log_prob": round(other.log_prob, DIGITS)} for other in token.alternatives
+        ]
+    return found
