@@ -68,6 +68,8 @@ class GeneratedProblem(Problem):
             raise T2TError(
                 f"--separate_vocabularies: inputs and targets of {self.name} share words; leave it out"
             )
+        if self.make_alignments and not self.targets_are_text:
+            raise T2TError(f"--make_alignments: the targets of {self.name} have no words; leave it out")
         vocab_file, target_vocab_file = (*self.vocab_files, None, None)[:2]
         spec = DataSpec(
             name=self.dataset_filename(),
@@ -85,6 +87,7 @@ class GeneratedProblem(Problem):
             update_vocab=self.update_vocab,
             target_vocab_file=target_vocab_file,
             separate_vocabularies=self.separate_vocabularies,
+            make_alignments=self.make_alignments,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         where = (Path(data_dir).expanduser(), tmp, progress, shard_runner)
@@ -157,8 +160,8 @@ class GeneratedProblem(Problem):
             if (source_name := requested.name) != found.source:
                 requested.check()
         vocabularies = self.vocab_size, self.vocab_files
-        how = self.update_vocab, self.separate_vocabularies
-        data_metadata.check_same(folder, found, source_name, *vocabularies, self.clean, *how)
+        how = self.clean, self.update_vocab, self.separate_vocabularies, self.make_alignments
+        data_metadata.check_same(folder, found, source_name, *vocabularies, *how)
         return found
 
     def _mixed(self, mixture: Mixture, found: Metadata, folder: Path) -> Metadata:
@@ -192,7 +195,7 @@ class GeneratedProblem(Problem):
         view = copy.copy(self)
         view._corpus = corpus
         view.data_source, view.vocab_size, view.vocab_files, view.clean = None, 0, (), None
-        view.update_vocab, view.separate_vocabularies = False, None
+        view.update_vocab, view.separate_vocabularies, view.make_alignments = False, None, False
         return view
 
     def vocabularies(self, data_dir: str | Path) -> Vocabularies:
@@ -227,7 +230,7 @@ class GeneratedProblem(Problem):
             return self._mixed_shards(split, folder, metadata)
         paths = shard_paths(folder, self._files_name, split)
         data_metadata.check_sizes(paths, metadata.splits[split])
-        return Shards(paths, weighted=metadata.weighted)
+        return Shards(paths, weighted=metadata.weighted, aligned=metadata.aligned)
 
     def _mixed_shards(self, split: str, folder: Path, metadata: Metadata) -> Shards:
         parts = [
@@ -240,7 +243,7 @@ class GeneratedProblem(Problem):
             for name, corpus in self.corpora(split, folder).items()
         ]
         paths = chain.from_iterable(part.paths for part in parts)
-        return Shards(paths, corpora=parts, weighted=metadata.weighted)
+        return Shards(paths, corpora=parts, weighted=metadata.weighted, aligned=metadata.aligned)
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
         """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""

@@ -42,6 +42,7 @@ class Problem(abc.ABC):
         separate_vocabularies: whether inputs and targets have a vocabulary each, both of `vocab_size`. `None`
             leaves it to the class; where it has None too, data is taken that was made either way, and made
             with one for both.
+        make_alignments: whether training examples have word alignments: the source's own, or else eflomal's.
 
     Raises:
         T2TError: both vocab_size and vocab_file are given, or update_vocab without vocab_file; or vocab_file
@@ -61,6 +62,7 @@ class Problem(abc.ABC):
         clean: bool | None = None,
         update_vocab: bool = False,
         separate_vocabularies: bool | None = None,
+        make_alignments: bool = False,
     ) -> None:
         if update_vocab and not vocab_file:
             raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
@@ -76,6 +78,7 @@ class Problem(abc.ABC):
             self.separate_vocabularies = len(self.vocab_files) == 2
         self.clean = clean
         self.update_vocab = update_vocab
+        self.make_alignments = make_alignments
 
     @property
     def name(self) -> str:

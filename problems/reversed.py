@@ -58,7 +58,7 @@ class ReversedProblem(Text2TextProblem):
             )
         vocabulary = forward.vocab_size, forward.tmp_dir, forward.vocab_files
         how = forward.clean, forward.update_vocab, forward.separate_vocabularies
-        super().__init__(forward.data_source, *vocabulary, *how)
+        super().__init__(forward.data_source, *vocabulary, *how, forward.make_alignments)
         self._forward = forward
         self.source_lang = getattr(forward, "target_lang", "")
         self.target_lang = getattr(forward, "source_lang", "")
@@ -87,7 +87,7 @@ class ReversedProblem(Text2TextProblem):
         """Returns the paths of a split's shards, whose sides are swapped in batches."""
         self._refuse(self.metadata(data_dir).tags)
         forward = self._forward.shards(split, data_dir)
-        return Shards(forward, True, forward.corpora, forward.weighted)
+        return Shards(forward, True, forward.corpora, forward.weighted, forward.aligned)
 
     def generate_data(self, data_dir: str | Path, *args: Any, **kwargs: Any) -> Metadata:
         if mixture := self._forward.requested_mixture:

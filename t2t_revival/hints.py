@@ -51,6 +51,7 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | Sequenc
         separate_vocabularies=not (vocab_file or problem.vocab_files) and problem.separate_vocabularies,
         update_vocab=not vocab_file and problem.update_vocab,
         clean=problem.clean,
+        make_alignments=problem.make_alignments,
         t2t_usr_dir=registry.usr_dir_of(problem.name),
     )
 

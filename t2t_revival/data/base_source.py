@@ -67,6 +67,13 @@ class Source(abc.ABC):
         """
         return None
 
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
+        """Returns word alignments of the pairs number `start` up to `stop` of a split, in Pharaoh's format.
+
+        `None`, for all pairs of a split, stands for no alignments.
+        """
+        return None
+
     def check(self) -> None:  # noqa: B027 (optional)
         """Checks that the data exists, without reading or downloading it.
 

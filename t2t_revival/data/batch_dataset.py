@@ -12,20 +12,24 @@ import tensorflow as tf
 
 from t2t_revival.utils.host_memory import keep_freed_memory
 
-Element = tuple[np.ndarray, np.ndarray, np.ndarray]  # inputs, targets, weights of a row's tokens, or of all
+Element = tuple[np.ndarray, ...]  # inputs, targets, weights of a row's tokens, or of all; alignments
 
 
-def dataset_of(elements: Callable[[], Iterator[Element]]) -> tf.data.Dataset:
-    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and weights, float32 [n] or [1]."""
+def dataset_of(elements: Callable[[], Iterator[Element]], aligned: bool = False) -> tf.data.Dataset:
+    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and weights, float32 [n] or [1].
+
+    With `aligned`, they have word alignments too, float32 [n, t, s].
+    """
     ids = tf.TensorSpec([None, None], tf.int32)
+    signature = [ids, ids, tf.TensorSpec([None], tf.float32)]
+    if aligned:
+        signature.append(tf.TensorSpec([None, None, None], tf.float32))
 
     def begin() -> Iterator[Element]:
         keep_freed_memory()  # which TensorFlow has just turned off
         return _until_exit(elements())
 
-    data = tf.data.Dataset.from_generator(
-        begin, output_signature=(ids, ids, tf.TensorSpec([None], tf.float32))
-    )
+    data = tf.data.Dataset.from_generator(begin, output_signature=tuple(signature))
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return data.map(_with_weights).with_options(options)
@@ -54,6 +58,7 @@ def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
             atexit.unregister(end)
 
 
-def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tuple:
+def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, *alignments: tf.Tensor) -> tuple:
     weights = tf.cast(targets != 0, tf.float32) * weights[:, None]
-    return {"inputs": inputs, "targets": targets}, targets, weights
+    x = {"inputs": inputs, "targets": targets}
+    return (x | {"alignments": alignments[0]} if alignments else x), targets, weights

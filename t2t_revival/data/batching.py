@@ -24,6 +24,7 @@ from t2t_revival.data.examples import (
     chunks,
     interleave,
     parse,
+    parse_alignments,
     parse_weights,
     read_blocks,
 )
@@ -31,6 +32,7 @@ from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import Shards
 from t2t_revival.data.subword_dropout import pair_keys, sample
+from t2t_revival.data.token_alignment import alignment_shares
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
@@ -77,7 +79,8 @@ class TrainingBatches:
         note: one line for the user on why examples are repeated; `None` if they are not.
 
     Raises:
-        T2TError: there are no shards, or no splits for `subword_dropout`.
+        T2TError: there are no shards, no splits for `subword_dropout`, or no alignments for
+            `guided_alignment_weight`.
     """
 
     def __init__(
@@ -104,6 +107,12 @@ class TrainingBatches:
         self._shards = sorted(shards)
         self._reversed = isinstance(shards, Shards) and shards.swapped
         self._weighted = isinstance(shards, Shards) and shards.weighted
+        self._aligned = bool(hparams.guided_alignment_weight)
+        if self._aligned and not (isinstance(shards, Shards) and shards.aligned):
+            raise T2TError(
+                "hparams: guided_alignment_weight needs word alignments, which the data in "
+                f"{shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
+            )
         self._bounds = bucket_boundaries(
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
@@ -126,16 +135,17 @@ class TrainingBatches:
 
         Returns:
             Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
-            float32 [n, t]). The labels are the targets. A weight is accumulate / T at the T non-pad target
-            positions of the micro-batches of one update, so that a loss summed over each global batch and
-            averaged over these micro-batches is the mean per target token. Where examples have weights, it
-            is multiplied by these.
+            float32 [n, t]); with `guided_alignment_weight`, the inputs have "alignments" too, float32
+            [n, t, s], see `alignment_shares`. The labels are the targets. A weight is accumulate / T at the
+            T non-pad target positions of the micro-batches of one update, so that a loss summed over each
+            global batch and averaged over these micro-batches is the mean per target token. Where examples
+            have weights, it is multiplied by these.
 
         Raises:
             tf.errors.OpError: during iteration; the original exception is in `error`, a T2TError if a shard
                 is missing or corrupt or if no example is short enough.
         """
-        data = dataset_of(self._elements).apply(
+        data = dataset_of(self._elements, self._aligned).apply(
             tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         )
         return data.prefetch(PREFETCH)
@@ -165,7 +175,7 @@ class TrainingBatches:
             raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
 
     def _elements(self) -> Iterator[Element]:
-        """Yields inputs, targets and the weights of their target tokens."""
+        """Yields inputs, targets, the weights of their target tokens, and maybe their alignments."""
         try:
             batches = self._batches()
             number, total = 0, ExampleCounts()
@@ -176,7 +186,7 @@ class TrainingBatches:
                     number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
                     self._history[number] = (state, total)
                     self._history.pop(number - HISTORY, None)
-                    yield batch.inputs, batch.targets, weight * batch.weights
+                    yield batch.inputs, batch.targets, weight * batch.weights, *batch.alignments
         except Exception as error:
             self.error = error
             raise
@@ -218,6 +228,7 @@ class TrainingBatches:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
         pairs = self._segmented(_parsed(records, self._reversed), records)
         weights = parse_weights(records) if self._weighted else None
+        alignments = parse_alignments(records) if self._aligned else None
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):
@@ -225,6 +236,10 @@ class TrainingBatches:
             made = self._assemble(pairs, *batches[batch])
             if weights is not None:
                 made = made._replace(weights=_padded(weights[batches[batch][0]], len(made.inputs)))
+            if alignments is not None:
+                shape = (*made.targets.shape, made.inputs.shape[1])
+                shares = alignment_shares(alignments, pairs, batches[batch][0], shape, self._reversed)
+                made = made._replace(alignments=(shares,))
             yield IteratorState(epoch, *following, self._batching_key), made
 
     def _segmented(self, pairs: Pairs, records: list[Block]) -> Pairs:
@@ -310,6 +325,7 @@ class _Batch(NamedTuple):
     targets: np.ndarray  # int32 [n, t]
     counts: ExampleCounts
     weights: np.ndarray = EQUAL_WEIGHTS  # float32 [n] or [1]
+    alignments: tuple[np.ndarray, ...] = ()  # float32 [n, t, s]
 
 
 def _padded(weights: np.ndarray, rows: int) -> np.ndarray:

@@ -134,6 +134,16 @@ def parse_weights(blocks: list[Block]) -> np.ndarray:
     return np.concatenate(found)
 
 
+def parse_alignments(blocks: list[Block]) -> Side:
+    """Returns the word alignments of the examples of some blocks; see `token_links`; empty without one."""
+    feature = {"alignment": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
+    with tf.device("CPU:0"):
+        found = [tf.io.parse_example(block.records, feature)["alignment"] for block in blocks]
+    lengths = [np.zeros(1, np.int64), *(np.diff(one.row_splits.numpy()) for one in found)]
+    ids = [one.values.numpy().astype(np.int32) for one in found]
+    return Side(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
+
+
 def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
     """Reads at most `max_pairs`: the first pairs of each shard, evenly many, but at least one of each.
 

@@ -14,8 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from t2t_revival.data import cleaning
+from t2t_revival.data.alignment_step import has_own_alignments, write_alignments
 from t2t_revival.data.generation_folder import created, generation_lock, read_plan
 from t2t_revival.data.metadata import (
     DataSpec,
@@ -58,8 +60,8 @@ def generate(
         data_dir: its folder; created if missing.
         tmp_dir: the folder for unpacked files. `None` uses `data_dir/tmp`.
         progress: called with a stage, the number of pairs done and their total. A stage is "verifying",
-            "reading", "cleaning", "vocabulary", "pairs", or a line that names a corrupt shard. The pairs of
-            train are also counted after "cleaning".
+            "reading", "cleaning", "vocabulary", "aligning", "pairs", or a line that names a corrupt shard.
+            The pairs of train are also counted after "cleaning".
         shard_runner: makes the shards, here or on other machines (see `data.beam`).
 
     Raises:
@@ -89,8 +91,8 @@ def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir:
         if source.name != plan.source:
             source.check()
         vocabularies = spec.vocab_size, spec.vocab_files
-        how = spec.update_vocab, spec.separate_vocabularies
-        check_same(data_dir, plan, source.name, *vocabularies, spec.clean, *how)
+        how = spec.clean, spec.update_vocab, spec.separate_vocabularies, spec.make_alignments
+        check_same(data_dir, plan, source.name, *vocabularies, *how)
     return source
 
 
@@ -183,9 +185,14 @@ class _Generation:
             return plan
         self.rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         langs = source.source_lang, source.target_lang
-        weighted = source.weights(0, 1) is not None
         return Metadata(
-            self.spec.name, source.name, *langs, pairs, clean=bool(self.spec.clean), weighted=weighted
+            self.spec.name,
+            source.name,
+            *langs,
+            pairs,
+            clean=bool(self.spec.clean),
+            weighted=source.weights(0, 1) is not None,
+            aligned=self.spec.make_alignments or has_own_alignments(source),
         )
 
     def changed_source(self, change: str) -> T2TError:
@@ -204,6 +211,15 @@ class _Generation:
             own = self.source.wrapped or self.source  # without a tag, which makes equal sides differ
             cleaning.apply_rules(own, pairs, self.rules_file, on_pairs)
         return self.rules_file if plan.clean else None
+
+    def alignments(self, plan: Metadata) -> Path | None:
+        """Returns the file of word alignments of train, made if missing; `None` without them."""
+        file = self.folders.work.absolute() / "train.align"
+        if plan.aligned and not file.exists():
+            self.folders.work.mkdir(exist_ok=True)
+            self.progress("aligning", 0, 0)
+            write_alignments(self.source, plan.pairs["train"], file)
+        return file if plan.aligned else None
 
     def add_vocabularies(self, plan: Metadata) -> Metadata:
         """Returns the plan with its vocabulary or two, all written.
@@ -246,8 +262,10 @@ class _Generation:
             if reason != MISSING:
                 self.progress(f"making {task.file_name} again: {reason}", 0, 0)
         valid = total - sum(task.pairs for task in faulty)
-        rules = self.rules(plan) if any(task.split == "train" for task in faulty) else None
-        tasks = [dataclasses.replace(task, rules=rules if task.split == "train" else None) for task in faulty]
+        beside: dict[str, Any] = {}
+        if any(task.split == "train" for task in faulty):
+            beside = {"rules": self.rules(plan), "alignments": self.alignments(plan)}
+        tasks = [dataclasses.replace(task, **beside) if task.split == "train" else task for task in faulty]
         self.progress("pairs", valid, total)
         vocabularies = Vocabularies.open([self.data_dir / made.name for made in plan.vocabularies])
         self.folders.work.mkdir(exist_ok=True)

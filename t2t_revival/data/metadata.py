@@ -48,6 +48,7 @@ class DataSpec:
         tags: before sources; each is one piece of the inputs' vocabulary, with the space after it.
         separate_vocabularies: whether inputs and targets have a vocabulary each. `None` does as the data_dir
             was begun with, or else makes one for both.
+        make_alignments: whether examples of train have word alignments, made where the source has none.
     """
 
     name: str
@@ -64,6 +65,7 @@ class DataSpec:
     target_vocab_file: Path | None = None
     separate_vocabularies: bool | None = None
     tags: Sequence[str] = ()
+    make_alignments: bool = False
 
     @property
     def vocab_files(self) -> list[Path]:
@@ -135,6 +137,7 @@ class Metadata:
     splits: dict[str, SplitCounts] = field(default_factory=dict)  # empty in a plan
     clean: bool = False  # whether train is cleaned
     weighted: bool = False  # whether examples of train have weights
+    aligned: bool = False  # whether they have word alignments
     corpora: dict[str, float] = field(default_factory=dict)  # of a mixture, and their weights
     tags: list[str] = field(default_factory=list)  # before sources of a mixture
     target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
@@ -225,13 +228,14 @@ def check_same(
     clean: bool | None = None,
     update_vocab: bool = False,
     separate_vocabularies: bool | None = None,
+    make_alignments: bool = False,
 ) -> None:
     """Checks that data was made from the requested source and vocabularies, and cleaned or not, as requested.
 
     `None` and 0 accept any.
 
     Raises:
-        T2TError: source, vocabulary size, vocabularies or cleaning differ; names both.
+        T2TError: source, vocabulary size, vocabularies or cleaning differ, or word alignments are missing.
     """
     fault = ""
     for made, asked in zip(metadata.vocabularies, (*vocab_files, None, None), strict=False):
@@ -245,6 +249,8 @@ def check_same(
         fault = f"from {metadata.source}, not from {source}"
     elif not fault and clean not in (None, metadata.clean):
         fault = "with --clean, not without it" if metadata.clean else "without --clean, not with it"
+    if not fault and make_alignments and not metadata.aligned:
+        fault = "without --make_alignments, not with it"
     if fault:
         hint = "give another --data_dir, or ask for what is there"
         raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")

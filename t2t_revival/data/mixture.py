@@ -14,6 +14,7 @@ from typing import Any
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.source_checks import read_pairs
+from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
@@ -145,11 +146,24 @@ class CorpusSource(Source):
     def weights(self, start: int, stop: int) -> Iterator[float] | None:
         return self.wrapped.weights(start, stop)
 
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
+        lines = self.wrapped.alignments(split, start, stop)
+        if lines is None:
+            return None
+        tags = len(self._corpus.tag.split())
+        return (_changed(line, self._corpus.swapped, tags) for line in lines)
+
     def check(self) -> None:
         self.wrapped.check()
 
     def close(self) -> None:
         self.wrapped.close()
+
+
+def _changed(line: str, swapped: bool, tags: int) -> str:
+    """Returns an alignment with source and target swapped, and after as many words before the source."""
+    pairs = (link[::-1] if swapped else link for link in parse_pharaoh(line).possible)
+    return format_pharaoh((source + tags, target) for source, target in pairs)
 
 
 def is_mixture(data_source: str) -> bool:

@@ -171,7 +171,7 @@ def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
 
 def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path) -> None:
     """Checks that data was made as requested, and that its vocabulary has all tags."""
-    how = spec.clean, spec.update_vocab, spec.separate_vocabularies
+    how = spec.clean, spec.update_vocab, spec.separate_vocabularies, spec.make_alignments
     check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_files, *how)
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
@@ -203,6 +203,7 @@ def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Met
         corpora=mixture.weights({name: each.splits[TRAIN].examples for name, each in corpora.items()}),
         tags=mixture.tags,
         weighted=any(each.weighted for each in corpora.values()),
+        aligned=any(each.aligned for each in corpora.values()),
         source_lang=",".join(source_langs),
         target_lang=",".join(target_langs),
     )

@@ -1,8 +1,8 @@
 """Shards: TFRecord files of `tf.train.Example`, as T2T writes them.
 
-Each example has two int64 lists, `inputs` and `targets`, and may have a float, its `weight`. Files are
-written and read without TensorFlow, so that worker processes start fast, and errors name the byte at which a
-shard is corrupt.
+Each example has two int64 lists, `inputs` and `targets`, and may have a float, its `weight`, and an int64
+list, its word `alignment`. Files are written and read without TensorFlow, so that worker processes start
+fast, and errors name the byte at which a shard is corrupt.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Shards(list[Path]):
         swapped: whether inputs and targets are swapped when they are read.
         weighted: whether examples have weights.
         corpora: to which the shards belong, if the data is a mixture.
+        aligned: whether examples have word alignments.
     """
 
     def __init__(
@@ -59,9 +60,10 @@ class Shards(list[Path]):
         swapped: bool = False,
         corpora: Sequence[CorpusShards] = (),
         weighted: bool = False,
+        aligned: bool = False,
     ) -> None:
         super().__init__(paths)
-        self.swapped, self.corpora, self.weighted = swapped, corpora, weighted
+        self.swapped, self.corpora, self.weighted, self.aligned = swapped, corpora, weighted, aligned
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:
@@ -94,12 +96,20 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     return [data_dir / shard for shard in names]
 
 
-def encode_example(inputs: Sequence[int], targets: Sequence[int], weight: float | None = None) -> bytes:
+def encode_example(
+    inputs: Sequence[int],
+    targets: Sequence[int],
+    weight: float | None = None,
+    links: Sequence[int] | None = None,
+) -> bytes:
     """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative.
 
-    With a weight, it also has the float list `weight` of one number.
+    With a weight, it also has the float list `weight` of one number; with links, those of `token_links`, the
+    int64 list `alignment`.
     """
     features = _feature(b"inputs", inputs) + _feature(b"targets", targets)
+    if links is not None:
+        features += _feature(b"alignment", links)
     if weight is not None:
         floats = _field(2, _field(1, FLOAT.pack(weight)))
         features += _field(1, _field(1, b"weight") + _field(2, floats))

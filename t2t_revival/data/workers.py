@@ -21,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import compress, islice, repeat
+from itertools import compress, islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,8 +29,8 @@ from typing import Any
 from t2t_revival import registry
 from t2t_revival.data.cleaning import KEPT, count_dropped, has_empty_side, rule_numbers
 from t2t_revival.data.metadata import SplitCounts
+from t2t_revival.data.numbered_pairs import read_numbered
 from t2t_revival.data.records import encode_example, shard_name, write_shard
-from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
@@ -54,6 +54,7 @@ class ShardTask:
     shards: int
     start: int
     stop: int
+    alignments: Path | None = None  # of the words of the split's pairs, a line for each
     rules: Path | None = None  # which drop pairs, one byte for each of the split; see `data.cleaning`
 
     @property
@@ -307,19 +308,18 @@ def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> S
     """Appends the serialised examples of a task to `examples` and returns their counts."""
     lengths: Counter[int] = Counter()
     source_tokens = target_tokens = 0
-    pairs = read_pairs(context.source, task.split, task.start, task.stop)
-    weights = context.source.weights(task.start, task.stop) if task.split == "train" else None
-    weighted = zip(pairs, repeat(None) if weights is None else weights, strict=weights is not None)
     rules = rule_numbers(task.rules, task.start, task.stop)
     to_keep = (rule == KEPT for rule in rules)
-    while chunk := list(islice(weighted, CHUNK)):
-        kept = [(pair, weight) for pair, weight in compress(chunk, to_keep) if not has_empty_side(*pair)]
+    numbered = read_numbered(context.source, task.split, (task.start, task.stop), task.alignments)
+    while chunk := list(islice(numbered, CHUNK)):
+        kept = [one for one in compress(chunk, to_keep) if not has_empty_side(*one.pair)]
         sides = (
-            vocabulary.encode_batch([pair[side] for pair, _ in kept])
+            vocabulary.encode_batch([one.pair[side] for one in kept])
             for side, vocabulary in enumerate(context.vocabularies)
         )
-        for inputs, targets, (_, weight) in zip(*sides, kept, strict=True):
-            examples.append(encode_example([*inputs, EOS], [*targets, EOS], weight))
+        for inputs, targets, one in zip(*sides, kept, strict=True):
+            links = one.token_links(context.vocabularies, inputs, targets)
+            examples.append(encode_example([*inputs, EOS], [*targets, EOS], one.weight, links))
             source_tokens += len(inputs) + 1
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1

@@ -15,6 +15,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
 from t2t_revival.model.products import replace_matrices
+from t2t_revival.training.guided_alignment import alignment_losses, guided_head
 from t2t_revival.training.lora import add_adapters
 from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
 from t2t_revival.utils.keras_hooks import WithoutSymbolicBuild, has_metrics
@@ -71,12 +72,13 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         """Returns logits, [batch, target, vocab]; while training, the decoder's output.
 
         Args:
-            inputs: see `Transformer.call`.
+            inputs: see `Transformer.call`; "alignments" are for `compute_loss`.
             training: whether the model is trained, and dropout active.
 
         Returns:
-            While training, a list of [rows of the part, target, hidden], one for each part of the batch, and
-            the logits, if the model was compiled with metrics; else ().
+            While training, a list of tuples, one for each part of the batch: [rows of the part, target,
+            hidden], and with `guided_alignment_weight` the weights of the guided head, [rows, target,
+            source]. Beside it the logits, if the model was compiled with metrics; else ().
         """
         with replace_matrices(self.adapters):
             return self._training_output(inputs) if training else super().call(inputs)
@@ -84,13 +86,21 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
     def _training_output(self, inputs: dict[str, Any]) -> Any:
         sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
         with replica(self.replica()) if self.replica else nullcontext():
-            parts = [
-                self.hidden({"inputs": source, "targets": targets}, training=True)
-                for source, targets in zip(*sides, strict=True)
-            ]
+            parts = [self._part(source, targets) for source, targets in zip(*sides, strict=True)]
         if not has_metrics(self):
             return parts, ()
-        return parts, self.softmax_embedding(ops.concatenate(parts), reverse=True)
+        hidden = ops.concatenate([of_part for of_part, *_ in parts])
+        return parts, self.softmax_embedding(hidden, reverse=True)
+
+    def _part(self, source: Any, targets: Any) -> tuple[Any, ...]:
+        """Returns the decoder's output, and with `guided_alignment_weight` the weights of the guided head."""
+        if not self.hparams.guided_alignment_weight:
+            return (self.hidden({"inputs": source, "targets": targets}, training=True),)
+        encoded = self.encode(source, training=True)
+        how = {"training": True, "return_attention_scores": True}
+        hidden, weights = self.decode(targets, source, encoded, **how)
+        layer, head = guided_head(self.hparams)
+        return hidden, weights[-1][:, layer, head]
 
     def compute_loss(
         self,
@@ -105,7 +115,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         While training, all gradients of a loss that is not finite are NaN, for the optimizer to see.
 
         Args:
-            x: not used.
+            x: with "alignments", float [batch, target, source], where `guided_alignment_weight` is set.
             y: labels, int [batch, target].
             y_pred: output of `call` with the same `training`.
             sample_weight: float [batch, target]; `None` weighs each token 1, padding too.
@@ -124,10 +134,15 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             raise TypeError(f"loss={self.loss}: a TrainingTransformer trains with TokenCrossEntropy")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
-        hidden, _ = y_pred
-        parts = zip(hidden, self._parts(y), self._parts(sample_weight), strict=True)
-        losses = [self._losses_of_part(*part) for part in parts]
+        outputs, _ = y_pred
+        sides = self._parts(y), self._parts(sample_weight)
+        hidden = [of_part for of_part, *_ in outputs]
+        losses = [self._losses_of_part(*part) for part in zip(hidden, *sides, strict=True)]
         loss = sum(smoothed for smoothed, _ in losses)
+        if weight := self.hparams.guided_alignment_weight:
+            attention = [of_part for _, of_part in outputs]
+            parts = zip(attention, self._parts(x["alignments"]), sides[1], strict=True)
+            loss += weight * sum(ops.sum(alignment_losses(*pair) * weights) for *pair, weights in parts)
         self._update_cross_entropy(sum(plain for _, plain in losses), y)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
 

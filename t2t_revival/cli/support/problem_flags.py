@@ -27,6 +27,7 @@ STAGES = {  # of data generation
     "verifying": "verifying existing data",
     "reading": "reading the source",
     "cleaning": "cleaning the pairs of train",
+    "aligning": "aligning the words of train",
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
 OWN_FLAGS = (  # which a problem gets where they are given, since not every problem takes each
@@ -34,6 +35,7 @@ OWN_FLAGS = (  # which a problem gets where they are given, since not every prob
     "separate_vocabularies",
     "clean",
     "update_vocab",
+    "make_alignments",
     "auto_trees",
     "gold_share",
 )
@@ -74,6 +76,8 @@ def define(values: flags.FlagValues) -> None:
         "--vocab_size is the number of all then, by default a quarter more at most.",
         separate_vocabularies="A vocabulary for each side, of --vocab_size pieces each, as two scripts need: "
         "English and Chinese. By default one for both.",
+        make_alignments="Word alignments of the training pairs, for guided_alignment_weight: those of the "
+        "sample corpus's grammar, or of the folder's train.align, or else eflomal's.",
     )
     command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
     command.define(

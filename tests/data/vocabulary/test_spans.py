@@ -1,0 +1,72 @@
+"""Places of tokens in their text, and words that they are part of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.spans import match_words, split_words, token_spans, words_of_tokens
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.word_alignment import words_of
+
+TEXTS = st.text(st.sampled_from("the dogs,.-'日é  \u00a0"), max_size=30)
+
+
+@pytest.fixture(scope="module", params=["spm", "subwords"])
+def either(request, vocabulary_file, subwords_file):
+    return Vocabulary(vocabulary_file) if request.param == "spm" else SubwordVocabulary(subwords_file)
+
+
+@given(text=TEXTS)
+def test_spans_are_the_text_in_order(either, text):
+    tokens = token_spans(either, either.encode(text))
+    parts = [tokens.text[slice(*span)] for span in tokens.spans]
+    assert "".join(parts) == tokens.text
+
+
+@given(text=TEXTS)
+def test_each_word_has_its_characters_in_order(either, text):
+    ids = either.encode(text)
+    numbers = words_of(either, ids, text)
+    assert numbers == sorted(numbers)
+    if text.split():
+        assert len(numbers) == len(ids)
+        assert set(numbers) <= set(range(len(text.split())))
+
+
+def test_words_by_hand(subwords_file):
+    vocabulary = SubwordVocabulary(subwords_file)
+    ids = vocabulary.encode("the dogs, the dog")
+    pieces = [vocabulary.pieces[token] for token in ids]
+    assert pieces == ["the_", "dog", "s_", ", _", "the_", "dog", "_"]
+    assert words_of(vocabulary, ids, "the dogs, the dog") == [0, 1, 1, 1, 2, 3, 3]
+
+
+def test_the_mark_of_a_space_opens_a_word(vocabulary):
+    ids = vocabulary.encode("zq xw")
+    tokens = token_spans(vocabulary, ids)
+    words = words_of_tokens(tokens, split_words(tokens.text))
+    assert words[0] == 0
+    assert words[-1] == 1
+    second = next(place for place, token in enumerate(ids) if place and vocabulary.pieces[token][0] == "▁")
+    assert words.index(1) == second
+
+
+def test_what_a_vocabulary_does_not_read_has_no_tokens(vocabulary):
+    ids = vocabulary.encode("the dog")
+    assert set(words_of(vocabulary, ids, "the dog sees the cat")) == {0, 1}
+    assert words_of(vocabulary, [], "") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "others", "expected"),
+    [
+        (["a", "b"], ["c", "d"], [0, 1]),
+        (["1", "000", "km"], ["1\u00a0000", "km"], [0, 0, 1]),  # a space that people do not see as one
+        (["½", "x"], ["1\u20442x"], [0, 0]),
+        (["ab"], ["a", "b"], [1]),
+        (["a", "b", "c"], [], [0, 0, 0]),
+    ],
+)
+def test_words_that_a_vocabulary_has_split_or_joined(words, others, expected):
+    assert match_words(words, others) == expected

@@ -1,0 +1,81 @@
+"""Alignment heads: the rule that makes links of their weights, and their file."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, weights_of_words
+from t2t_revival.errors import T2TError
+from tests.support.tiny_models import TINY
+
+ONE = AlignmentHeads(1, (1,), shifted=False)
+# Three target tokens and EOS over three source tokens and EOS; words 0 0 1 over 0 1 1.
+ATTENTION = np.array(
+    [[0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.1, 0.6], [0.0, 0.6, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]], np.float32
+)
+SOURCE_WORDS, TARGET_WORDS = [0, 1, 1], [0, 0, 1]
+
+
+def test_words_have_means_of_sums():
+    weights, of_end = weights_of_words(ATTENTION, SOURCE_WORDS, TARGET_WORDS, shifted=False)
+    np.testing.assert_allclose(weights, [[0.3, 0.3], [0.0, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(of_end, [0.4, 0.2], rtol=1e-6)
+    weights, of_end = weights_of_words(ATTENTION, SOURCE_WORDS, TARGET_WORDS, shifted=True)
+    np.testing.assert_allclose(weights, [[0.05, 0.55], [0.7, 0.2]], rtol=1e-6)
+    np.testing.assert_allclose(of_end, [0.4, 0.1], rtol=1e-6)
+    many = weights_of_words(np.stack([ATTENTION] * 6).reshape(2, 3, 4, 4), SOURCE_WORDS, TARGET_WORDS, True)
+    assert many[0].shape == (2, 3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"shifted": True}, [(1, 0), (0, 1)]),
+        ({"shifted": True, "share": 0.2}, [(1, 0), (0, 1), (1, 1)]),
+        ({"shifted": False, "share": 0.9}, [(0, 0), (1, 0), (1, 1)]),
+        ({"shifted": False, "share": 0.9, "null": True}, [(1, 1)]),
+    ],
+)
+def test_links(rule, expected):
+    heads = dataclasses.replace(ONE, **rule)
+    assert heads.links(ATTENTION, SOURCE_WORDS, TARGET_WORDS) == expected
+
+
+def test_a_text_without_words_has_no_links():
+    assert ONE.links(ATTENTION, [], TARGET_WORDS) == []
+    assert ONE.links(ATTENTION, SOURCE_WORDS, []) == []
+
+
+def test_the_file_is_read_again(tmp_path):
+    heads = AlignmentHeads(2, (1, 2), shifted=True, share=0.7, null=True)
+    assert heads.save(tmp_path, error_rate=0.1) == tmp_path / FILE_NAME
+    assert AlignmentHeads.of_model(tmp_path, TINY) == heads
+
+
+def test_the_guided_head_needs_no_file(tmp_path):
+    guided = TINY.replace(guided_alignment_weight=0.1)
+    expected = AlignmentHeads(1, (1,), shifted=True, share=0.5, null=True)  # of two layers, the first
+    assert AlignmentHeads.of_model(tmp_path, guided) == expected
+    ONE.save(tmp_path)
+    assert AlignmentHeads.of_model(tmp_path, guided) == ONE, "those that were chosen come first"
+
+
+def test_without_heads_the_error_names_the_command(tmp_path):
+    with pytest.raises(T2TError, match=f"run t2t-align --output_dir={tmp_path} --choose_heads"):
+        AlignmentHeads.of_model(tmp_path, TINY)
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"layer": 1, "heads": 3, "shifted": true}', "\xff"])
+def test_a_file_of_something_else(tmp_path, content):
+    (tmp_path / FILE_NAME).write_text(content, encoding="latin-1")
+    with pytest.raises(T2TError, match="run t2t-align"):
+        AlignmentHeads.of_model(tmp_path, TINY)
+
+
+@pytest.mark.parametrize("heads", [AlignmentHeads(3, (1,), False), AlignmentHeads(1, (1, 3), False)])
+def test_heads_that_the_model_lacks(heads):
+    with pytest.raises(T2TError, match="the model has 2 layers with 2 heads"):
+        heads.check(TINY)
+    with pytest.raises(T2TError, match="decoder_self_attention=ssru"):
+        ONE.check(TINY.replace(decoder_self_attention="ssru"))

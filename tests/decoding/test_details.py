@@ -1,0 +1,224 @@
+"""Details of outputs: log-probabilities, alternatives and alignments, as the whole model has them."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.word_alignment import Alignment, words_of
+from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.ctranslate2_engine import check_usable
+from t2t_revival.decoding.json_lines import json_line
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import LineError, T2TError
+from t2t_revival.model import Transformer
+from tests.support.tiny_models import TINY, logits_of
+
+HEADS = AlignmentHeads(2, (1, 2), shifted=True)
+LINES = ["the dog sees the house", "", "the dog", "the houses"]
+EVERYTHING = "alignments=pharaoh,token_scores=True,alternatives=3,beam_size=2,extra_length=4"
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary) -> Transformer:
+    keras.utils.set_random_seed(2)
+    model = Transformer(TINY, vocabulary.size)
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
+    return model
+
+
+def translator_of(model, vocabulary, options=EVERYTHING, **how) -> Translator:
+    heads = HEADS if "alignments" in options else None
+    return Translator(model, vocabulary, DecodeHParams.parse(options), alignment_heads=heads, **how)
+
+
+@pytest.fixture(scope="module")
+def translator(model, vocabulary) -> Translator:
+    return translator_of(model, vocabulary)
+
+
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def test_tokens_have_the_models_log_probabilities(translator, model, vocabulary):
+    found = translator.nbest(LINES, n=2)
+    plain = translator_of(model, vocabulary, "beam_size=2,extra_length=4,alpha=0.0").nbest(LINES, n=2)
+    assert found[1] == [Translation("", 0.0)]
+    checked = 0
+    for line, outputs, others in zip(LINES, found, plain, strict=True):
+        for output in outputs if line else ():
+            details = output.details
+            ids = [
+                EOS if token.piece == "<EOS>" else vocabulary.pieces.index(token.piece)
+                for token in details.tokens
+            ]
+            log_probs = log_softmax(logits_of(model, [[*vocabulary.encode(line), EOS]], [ids])[0])
+            own = log_probs[np.arange(len(ids)), ids]
+            np.testing.assert_allclose(
+                [token.log_prob for token in details.tokens], own, rtol=1e-4, atol=1e-5
+            )
+            for place, token in enumerate(details.tokens):
+                order = np.argsort(-log_probs[place])[:3]
+                assert [other.piece for other in token.alternatives] == [
+                    "<EOS>" if number == EOS else vocabulary.pieces[number] for number in order
+                ]
+                np.testing.assert_allclose(
+                    [other.log_prob for other in token.alternatives],
+                    log_probs[place, order],
+                    rtol=1e-4,
+                    atol=1e-5,
+                )
+            checked += 1
+            if output.text == others[0].text:  # without a length penalty, the score is the sum
+                assert others[0].score == pytest.approx(own.sum(), rel=1e-4)
+    assert checked >= 4
+
+
+def test_words_are_those_of_the_text(translator):
+    for output, *_ in translator.nbest([line for line in LINES if line]):
+        details = output.details
+        assert [output.text[word.start : word.end] for word in details.words] == output.text.split()
+        sums = np.zeros(len(details.words))
+        for token in details.tokens:
+            if token.word >= 0:
+                sums[token.word] += token.log_prob
+        np.testing.assert_allclose([word.log_prob for word in details.words], sums, atol=1e-5)
+
+
+def test_links_are_those_of_the_heads(translator, model, vocabulary):
+    line = LINES[0]
+    output = translator.nbest([line])[0][0]
+    assert [line[slice(*span)] for span in output.details.source_words] == line.split()
+    tokens = output.details.tokens
+    ids = [EOS if token.piece == "<EOS>" else vocabulary.pieces.index(token.piece) for token in tokens]
+    source = [*vocabulary.encode(line), EOS]
+    inputs = {"inputs": np.array([source]), "targets": np.array([ids if ids[-1] == EOS else [*ids, EOS]])}
+    weights = np.asarray(model.attention_weights(inputs).encoder_decoder)[0, 1].mean(0)  # [target, source]
+    target_words = [token.word for token in tokens if token.word >= 0]
+    source_words = words_of(vocabulary, source[:-1], line)
+    expected = []
+    for word in sorted(set(target_words)):
+        rows = [weights[place + 1] for place, own in enumerate(target_words) if own == word]
+        mean = np.mean(rows, axis=0)
+        sums = [sum(mean[at] for at, own in enumerate(source_words) if own == each) for each in range(5)]
+        expected.append((int(np.argmax(sums)), word))
+    assert list(output.details.links) == expected
+    (given,) = align(translator, [(line, output.text)])
+    if [*vocabulary.encode(output.text), EOS] == ids:
+        assert given == expected
+
+
+def test_outputs_are_those_without_details(translator, model, vocabulary):
+    plain = translator_of(model, vocabulary, "beam_size=2,extra_length=4").nbest(LINES, n=2)
+    found = translator.nbest(LINES, n=2)
+    assert [[dataclasses.replace(one, details=None) for one in outputs] for outputs in found] == plain
+
+
+def test_details_survive_a_journal(translator):
+    for outputs in translator.nbest(LINES, n=2):
+        for output in outputs:
+            assert Translation.from_json(json.loads(json.dumps(output.to_json()))) == output
+
+
+@pytest.mark.parametrize("options", ["mbr=chrf,candidates=4", "sampling_method=random"])
+def test_with_candidates_and_samples(model, vocabulary, options):
+    (outputs,) = translator_of(model, vocabulary, f"{options},{EVERYTHING}").nbest([LINES[0]])
+    assert len(outputs[0].details.words) == len(outputs[0].text.split())
+
+
+def test_a_json_line_has_what_was_asked_for(translator, model, vocabulary):
+    outputs = translator.nbest([LINES[0]], n=2)[0]
+    line = json.loads(json_line(outputs, DecodeHParams.parse(f"{EVERYTHING},return_beams=True")))
+    assert line["text"] == outputs[0].text
+    assert [output["text"] for output in line["nbest"]] == [output.text for output in outputs]
+    assert line["alignment"] == [list(link) for link in outputs[0].details.links]
+    assert [word["text"] for word in line["words"]] == outputs[0].text.split()
+    assert {"piece", "log_prob", "alternatives"} <= set(line["tokens"][0])
+    assert line["truncated"] is False
+    scores = json.loads(json_line(outputs, DecodeHParams.parse("token_scores=True")))
+    assert not {"alignment", "source_words", "nbest"} & set(scores)
+    assert "alternatives" not in scores["tokens"][0]
+    plain = json.loads(json_line([Translation("é", -1.0)], DecodeHParams()))
+    assert plain == {"text": "é", "score": -1.0, "repaired": False, "truncated": False}
+
+
+def test_given_pairs(translator, model, vocabulary):
+    pairs = [(LINES[0], "the house"), ("", "x"), ("x", ""), ("the dog", "the dog")]
+    found = align(translator, pairs)
+    assert found[1] == found[2] == []
+    assert [target for _, target in found[0]] == [0, 1]
+    assert found == align(translator_of(model, vocabulary, num_parallel_batches=2), pairs)
+    long = " ".join(["dog"] * 400)
+    (links,) = align(translator, [(long, "the dog")])
+    assert max(source for source, _ in links) < len(translator.vocabulary.encode(long))
+    with pytest.raises(LineError, match="line 2: not valid Unicode"):
+        align(translator, [("a", "b"), ("\ud800", "b")])
+
+
+def test_the_heads_that_align_best_are_chosen(translator):
+    pairs = [(LINES[0], "the house sees"), ("the dog", "dog the dog")] * 3
+    wanted = AlignmentHeads(1, (2,), shifted=True)
+    by_it = dataclasses.replace(translator.detailer, heads=wanted)
+    gold = []
+    for one in encode(translator, pairs):
+        inputs = {"inputs": np.array([one.source_ids]), "targets": np.array([one.ids])}
+        weights = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)[0, 0, 1]
+        words = [
+            words_of(translator.vocabulary, ids[:-1], text)
+            for ids, text in ((one.source_ids, one.source), (one.ids, one.text))
+        ]
+        gold.append(frozenset(by_it.heads.links(weights, *words)))
+    alignments = [Alignment(links, links) for links in gold]
+    chosen, rate = choose_heads(translator, pairs, alignments)
+    assert rate == 0
+    assert (chosen.layer, chosen.heads, chosen.shifted) == (1, (2,), True)
+    by_recall, missed = choose_heads(translator, pairs, alignments, all_sure=False)
+    assert (by_recall, missed) == (wanted, 0)
+    with pytest.raises(T2TError, match="no links to choose heads by"):
+        choose_heads(translator, pairs, [Alignment(frozenset(), frozenset())] * 6)
+
+
+def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
+    from scipy.sparse import csr_array
+
+    texts = "the dog", "dog the"
+    source, target = (vocabulary.encode(text) for text in texts)
+    table = np.zeros((vocabulary.size, vocabulary.size), np.float32)
+    of_source, of_target = (words_of(vocabulary, vocabulary.encode(text), text) for text in texts)
+    for piece, word in zip(source, of_source, strict=True):
+        for other, its_word in zip(target, of_target, strict=True):
+            table[piece, other] = 1.0 if word != its_word else 0.1
+    (found,) = lexical_alignments(translator, [texts], csr_array(table))
+    assert found.sure == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ("alignments=giza", "alignments=giza must be pharaoh"),
+        ("alternatives=101", "alternatives=101 must be between 0 and 100"),
+        ("alternatives=-1", "alternatives=-1 must be between 0 and 100"),
+        (
+            "token_scores=True,constrained=True",
+            "token_scores is for text: leave it out with constrained=True",
+        ),
+        ("alternatives=2,split_sentences=True", "split_sentences cannot be combined with alternatives"),
+    ],
+)
+def test_invalid_options(options, fault):
+    with pytest.raises(T2TError, match=fault):
+        DecodeHParams.parse(options)
+
+
+def test_other_engines_refuse():
+    with pytest.raises(T2TError, match="CTranslate2 does not support alternatives: use --engine=tensorflow"):
+        check_usable(TINY, DecodeHParams(alternatives=1), "float32")
+    with pytest.raises(T2TError, match="alignments is for t2t-decoder"):
+        DecodeHParams(alignments="pharaoh").check_served()

@@ -1,0 +1,70 @@
+"""Guided alignment: the loss of the head, and a head that learns."""
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_revival.hparams import HParams
+from t2t_revival.training.guided_alignment import alignment_losses, guided_head
+from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival.training.model import TrainingTransformer
+from tests.support.tiny_models import TINY
+
+GUIDED = TINY.replace(guided_alignment_weight=2.0, layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
+
+
+@pytest.mark.parametrize(("layers", "layer"), [(1, 0), (2, 0), (6, 4)])
+def test_the_head_is_of_the_last_layer_but_one(layers, layer):
+    assert guided_head(TINY.replace(num_decoder_layers=layers)) == (layer, 0)
+
+
+def test_a_token_is_aligned_where_it_is_read():
+    attention = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]]], np.float32)
+    shares = np.array([[[1, 0], [0.5, 0.5], [0, 1], [1, 0]]], np.float32)
+    losses = keras.ops.convert_to_numpy(alignment_losses(attention, shares))
+    expected = [-np.log(0.2), -np.log(0.5), -np.log(1e-9), 0]
+    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
+    nothing = keras.ops.convert_to_numpy(alignment_losses(attention, np.zeros_like(shares)))
+    np.testing.assert_array_equal(nothing, np.zeros((1, 4)))
+
+
+def batch():
+    inputs, targets = np.array([[4, 5, 6, 1], [6, 4, 1, 0]]), np.array([[7, 8, 9, 1], [9, 7, 1, 0]])
+    shares = np.zeros((2, 4, 4), np.float32)
+    shares[0, 0, 0] = shares[0, 1, 1] = shares[0, 2, 2] = shares[1, 0, 0] = shares[1, 1, 1] = 1
+    weights = (targets != 0) / np.float32(7)
+    return {"inputs": inputs, "targets": targets, "alignments": shares}, targets, weights
+
+
+def loss_of(hparams: HParams, parts: int) -> tuple[float, TrainingTransformer]:
+    keras.utils.set_random_seed(1)
+    model = TrainingTransformer(hparams, 10, num_parallel_batches=parts)
+    model.compile(optimizer="sgd", loss=TokenCrossEntropy())
+    x, y, weights = batch()
+    return float(model.compute_loss(x, y, model(x, training=True), weights, training=True)), model
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_loss_has_the_heads_part(parts):
+    plain, model = loss_of(GUIDED.replace(guided_alignment_weight=0.0), parts)
+    loss, _ = loss_of(GUIDED, parts)
+    x, _, weights = batch()
+    attention = np.asarray(model.attention_weights(x).encoder_decoder)[:, 0, 0]  # [batch, target, source]
+    expected = 0.0
+    for row, target in zip(*np.nonzero(x["alignments"].sum(-1)), strict=True):
+        source = x["alignments"][row, target].argmax()
+        expected -= weights[row, target] * np.log(attention[row, target + 1, source])
+    assert loss == pytest.approx(plain + 2.0 * expected, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_head_learns():
+    keras.utils.set_random_seed(1)
+    model = TrainingTransformer(GUIDED, 10)
+    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=TokenCrossEntropy())
+    x, y, weights = batch()
+    for _ in range(60):
+        model.train_on_batch(x, y, weights)
+    attention = np.asarray(model.attention_weights(x).encoder_decoder)[:, 0, 0]
+    assert attention[0, 1:4].argmax(-1).tolist() == [0, 1, 2]
+    assert attention[1, 1:3].argmax(-1).tolist() == [0, 1]
