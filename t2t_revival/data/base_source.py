@@ -67,6 +67,14 @@ class Source(abc.ABC):
         """
         return None
 
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
+        """Returns the word alignments of the pairs number `start` up to `stop` of a split: "0-0 1-2 ...".
+
+        Such a line has the numbers of source and target words that belong together, counted from 0; words
+        stand between spaces. `None`, for all pairs of a split, if they are not known.
+        """
+        return None
+
     def check(self) -> None:  # noqa: B027 (optional)
         """Checks that the data exists, without reading or downloading it.
 

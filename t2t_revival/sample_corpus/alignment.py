@@ -31,7 +31,7 @@ def merged(text: str, *words: Word) -> Word:
 
 def time_words(text: str, numbers: str, clause: object) -> list[Word]:
     """Returns the words of a time; the roles are the `numbers` of the English words that each translates."""
-    return [word(item, clause, *roles) for item, roles in zip(text.split(), numbers.split(), strict=True)]
+    return [word(item, clause, *roles) for item, roles in zip(text.split(), numbers.split(), strict=False)]
 
 
 def pharaoh(source: tuple[str, Iterable[Word]], target: tuple[str, Iterable[Word]]) -> str:
