@@ -68,9 +68,10 @@ class Source(abc.ABC):
         return None
 
     def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
-        """Returns word alignments of the pairs number `start` up to `stop` of a split, in Pharaoh's format.
+        """Returns the word alignments of the pairs number `start` up to `stop` of a split: "0-0 1-2 ...".
 
-        `None`, for all pairs of a split, stands for no alignments.
+        Such a line has the numbers of source and target words that belong together, counted from 0; words
+        stand between spaces. `None`, for all pairs of a split, if they are not known.
         """
         return None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from t2t_revival.data.base_source import CHOICES, SPLITS, Source
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
+from t2t_revival.data.word_alignment import check_links, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.sample_corpus import DEFAULT_SIZES, cached_sentences
 
@@ -60,20 +61,29 @@ class SampleSource(Source):
         return DEFAULT_SIZES[split]
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        source_side, target_side = self._sides()
+        for sentence in cached_sentences(split)[start:stop]:
+            yield getattr(sentence, source_side), getattr(sentence, target_side)
+
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str]:
+        source_side, target_side = self._sides()
+        for sentence in cached_sentences(split)[start:stop]:
+            yield sentence.alignment(source_side, target_side)
+
+    def _sides(self) -> tuple[str, str]:
         languages = {"en": "english", "de": "german", "fr": "french"}
         for language in (self.source_lang, self.target_lang):
             if language not in languages:
                 raise T2TError(f"--data_source=sample has {', '.join(languages)}, not {language!r}")
-        source_side, target_side = languages[self.source_lang], languages[self.target_lang]
-        for sentence in cached_sentences(split)[start:stop]:
-            yield getattr(sentence, source_side), getattr(sentence, target_side)
+        return languages[self.source_lang], languages[self.target_lang]
 
 
 class FolderSource(Source):
     r"""Aligned plain text, one sentence per line; UTF-8, optionally .gz.
 
-    A file train.weights may have a number for each pair of train. Only "\n" ends a line; a "\r" before it and
-    a byte order mark are removed.
+    A file train.weights may have a number for each pair of train; train.align, dev.align and test.align may
+    have the word alignment of each pair of their split. Only "\n" ends a line; a "\r" before it and a byte
+    order mark are removed.
     """
 
     kind = "folder"
@@ -98,17 +108,18 @@ class FolderSource(Source):
     def weights(self, start: int, stop: int) -> Iterator[float] | None:
         return None if self._weights is None else map(float, text_lines(self._weights, start, stop))
 
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
+        file = self._alignments.get(split)
+        return None if file is None else text_lines(file, start, stop)
+
     @cached_property
     def _weights(self) -> IndexedFile | None:
         """The file train.weights; raises T2TError if it does not fit train, or has something else in it."""
-        file = self._file("train", "weights")
-        if not file.exists():
+        index = self._beside("train", "weights")
+        if index is None:
             return None
-        index, pairs = self._index(file), self.count("train")
-        if index.lines != pairs:
-            raise T2TError(f"{file} has {index.lines} lines, and train has {pairs} pairs: write one for each")
-        total = 0.0
-        for number, line in enumerate(text_lines(index, 0, pairs), start=1):
+        file, total = self._file("train", "weights"), 0.0
+        for number, line in enumerate(text_lines(index, 0, index.lines), start=1):
             try:
                 weight = float(line)
             except ValueError:
@@ -118,6 +129,33 @@ class FolderSource(Source):
             total += weight
         if not total:
             raise T2TError(f"{file}: all weights are 0, so that nothing would be learned")
+        return index
+
+    @cached_property
+    def _alignments(self) -> dict[str, IndexedFile]:
+        """The files of alignments by split; raises T2TError if one does not fit its split."""
+        indexes = {split: self._beside(split, "align") for split in self.splits()}
+        found = {split: index for split, index in indexes.items() if index is not None}
+        for split, index in found.items():
+            pairs = self.pairs(split, 0, index.lines)
+            lines = text_lines(index, 0, index.lines)
+            for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
+                try:
+                    check_links(parse_pharaoh(line).possible, *pair)
+                except T2TError as error:
+                    raise T2TError(f"{self._file(split, 'align')}, line {number}: {error}") from error
+        return found
+
+    def _beside(self, split: str, name: str) -> IndexedFile | None:
+        """Returns a file with a line for each pair of a split, `None` if there is none."""
+        file = self._file(split, name)
+        if not file.exists():
+            return None
+        index, pairs = self._index(file), self.count(split)
+        if index.lines != pairs:
+            raise T2TError(
+                f"{file} has {index.lines} lines, and {split} has {pairs} pairs: write one for each"
+            )
         return index
 
     def check(self) -> None:
@@ -156,7 +194,7 @@ class FolderSource(Source):
 
     def _packed_files(self) -> list[Path]:
         files = [self._file(split, lang) for split in SPLITS for lang in (self.source_lang, self.target_lang)]
-        files.append(self._file("train", "weights"))
+        files += [self._file("train", "weights"), *(self._file(split, "align") for split in SPLITS)]
         return [file for file in files if file.exists() and file.suffix == ".gz"]
 
     def _index(self, file: Path) -> IndexedFile:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.sample_corpus import english, french, german
+from t2t_revival.sample_corpus.alignment import Word, pharaoh
 from t2t_revival.sample_corpus.compose import Composer
 from t2t_revival.sample_corpus.meaning import Sentence, combinations
 
@@ -31,12 +32,26 @@ MAX_REJECTED_DRAWS = 100_000  # in succession
 
 @dataclass(frozen=True)
 class SampleSentence:
-    """One English sentence, its translations, and its Penn Treebank bracketing on one line."""
+    """One English sentence, its translations, its Penn Treebank bracketing on one line, and its meaning."""
 
     english: str
     german: str
     french: str
     tree: str
+    meaning: Sentence = field(repr=False, compare=False)
+
+    def alignment(self, source: str, target: str) -> str:
+        """Returns the gold word alignment of two sides, "english", "german" or "french": "0-0 1-2 ...".
+
+        The pairs are numbers of words between spaces, source first; words that express the same part of the
+        meaning are linked.
+        """
+        return pharaoh(self._worded(source), self._worded(target))
+
+    def _worded(self, side: str) -> tuple[str, list[Word]]:
+        if side == "english":
+            return self.english, english.words(english.sentence(self.meaning))
+        return getattr(self, side), (german if side == "german" else french).words(self.meaning)
 
 
 def generate(split: str, size: int | None = None, seed: int = 1) -> Iterator[SampleSentence]:
@@ -91,7 +106,7 @@ def _sentences(split: str, seed: int) -> Iterator[SampleSentence]:
         if text in seen or split_of(meaning, text) != split:
             continue
         sample = SampleSentence(
-            text, german.sentence(meaning), french.sentence(meaning), english.bracketing(tree)
+            text, german.sentence(meaning), french.sentence(meaning), english.bracketing(tree), meaning
         )
         if training_words is not None and not words(sample) <= training_words:
             continue

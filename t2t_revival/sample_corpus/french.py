@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from t2t_revival.sample_corpus.alignment import Word, merged, time_words, word
 from t2t_revival.sample_corpus.function_words import NUMERALS
 from t2t_revival.sample_corpus.lexicon import ASPIRATED
 from t2t_revival.sample_corpus.meaning import (
@@ -63,20 +64,30 @@ MODALS = {
     "want": FrenchVerb("vouloir", "veux", "veut", "voulons", "veulent", "voulu", "voudr"),
     "should": FrenchVerb("devoir", "dois", "doit", "devons", "doivent", "dû", "devr"),
 }
+COMMA = word(",")
 QUESTION_WORDS = {
+    "who": ("qui",),
     "what": ("qu'est-ce", "que"),
-    "where": ("où", "est-ce", "que"),
-    "why": ("pourquoi", "est-ce", "que"),
-    "when": ("quand", "est-ce", "que"),
-    "whether": ("est-ce", "que"),
+    "where": ("où",),
+    "why": ("pourquoi",),
+    "when": ("quand",),
+    "whether": (),
 }
 
 
 def sentence(meaning: Sentence) -> str:
     """Returns the French sentence, with capital and final punctuation ("?" after a space)."""
-    mark = "." if meaning.kind == "statement" else " ?"
-    written = " ".join(_joined(_sentence(meaning))).replace("' ", "'").replace(" ,", ",")
+    mark = "." if meaning.kind == "statement" else ""
+    written = " ".join(words(meaning)).replace("' ", "'").replace(" ,", ",")
     return written[0].upper() + written[1:] + mark
+
+
+def words(meaning: Sentence) -> list[Word]:
+    """Returns the words of a sentence after elision, its commas, and its question mark."""
+    words = _joined(_sentence(meaning))
+    if meaning.kind != "statement":
+        words.append(word("?", meaning.clause, "?"))
+    return words
 
 
 def starts_with_vowel(word: str) -> bool:
@@ -84,59 +95,57 @@ def starts_with_vowel(word: str) -> bool:
     return word[0].lower() in VOWELS and word not in ASPIRATED
 
 
-def _joined(words: list[str]) -> list[str]:
+def _joined(words: list[Word]) -> list[Word]:
     """Elides and contracts: le arbre -> l' arbre, si il -> s' il, de le pain -> du pain."""
-    joined: list[str] = []
-    for index, word in enumerate(words):
+    joined: list[Word] = []
+    for index, item in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else ","
-        elided = word in ELIDED and starts_with_vowel(following)
-        if elided or (word == "si" and following in ("il", "ils")):
-            word = f"{word[:-1]}'"
-        if joined and (joined[-1], word) in CONTRACTED:
-            joined[-1] = CONTRACTED[joined[-1], word]
+        elided = item in ELIDED and starts_with_vowel(following)
+        if elided or (item == "si" and following in ("il", "ils")):
+            item = merged(f"{item[:-1]}'", item)
+        contracted = CONTRACTED.get((joined[-1], item)) if joined else None
+        if contracted:
+            joined[-1] = merged(contracted, joined[-1], item)
             continue
-        joined.append(word)
+        joined.append(item)
     return joined
 
 
-def noun_phrase(phrase: NounPhrase, denied: bool = False) -> list[str]:
+def noun_phrase(phrase: NounPhrase, denied: bool = False) -> list[Word]:
     """Returns the words of a noun phrase before elision; `denied` objects of negated verbs have "de"."""
     if isinstance(phrase, Gap):
         return []
     if isinstance(phrase, Pronoun):
-        return [STRESSED[phrase.key]]
+        return [word(STRESSED[phrase.key], phrase, "head")]
     if isinstance(phrase, Name):
-        return [phrase.text]
+        return [word(phrase.text, phrase, "head")]
     if isinstance(phrase, Both):
-        return [*noun_phrase(phrase.left), "et", *noun_phrase(phrase.right)]
+        return [*noun_phrase(phrase.left), word("et", phrase, "and"), *noun_phrase(phrase.right)]
     core = _core(phrase)
-    words = [*_determiner(phrase, core, denied), *core]
+    words = [word(text, phrase, "determiner") for text in _determiner(phrase, core, denied)] + core
     if phrase.owner:
-        words += ["de", *noun_phrase(phrase.owner)]
+        words += [word("de", phrase.owner, "of"), *noun_phrase(phrase.owner)]
     if phrase.garment:
-        words += ["à", *noun_phrase(phrase.garment)]
+        words += [word("à", phrase, "with"), *noun_phrase(phrase.garment)]
     if phrase.relative:
         pronoun = "qui" if isinstance(phrase.relative.subject, Gap) else "que"
-        words += [pronoun, *_clause(phrase.relative)]
+        words += [word(pronoun, phrase.relative, "relative"), *_clause(phrase.relative)]
     return words
 
 
-def _core(phrase: Phrase) -> list[str]:
+def _core(phrase: Phrase) -> list[Word]:
     """Returns the noun with its adjectives."""
     noun = phrase.noun
-    words = [noun.french_plural if phrase.plural else noun.french]
+    words = [word(noun.french_plural if phrase.plural else noun.french, phrase, "head")]
     form = (noun.french_gender == "f") + 2 * phrase.plural
     for adjective in reversed(phrase.adjectives):
-        if not adjective.french_before:
-            words.append(adjective.french[form])
-        elif form == 0 and starts_with_vowel(words[0]):
-            words.insert(0, adjective.french[4])
-        else:
-            words.insert(0, adjective.french[form])
+        vowel = adjective.french_before and form == 0 and starts_with_vowel(words[0])
+        described = word(adjective.french[4 if vowel else form], phrase, adjective.name)
+        words.insert(0 if adjective.french_before else len(words), described)
     return words
 
 
-def _determiner(phrase: Phrase, core: list[str], denied: bool) -> list[str]:
+def _determiner(phrase: Phrase, core: list[Word], denied: bool) -> list[str]:
     key, noun = phrase.determiner, phrase.noun
     column = 2 if phrase.plural else int(noun.french_gender == "f")
     if key in NUMBERS:
@@ -149,8 +158,8 @@ def _determiner(phrase: Phrase, core: list[str], denied: bool) -> list[str]:
         return ["de", DETERMINERS["the"][column]]
     if not key:
         return ["de"] if phrase.adjectives and phrase.adjectives[0].french_before else ["des"]
-    word = DETERMINERS[key][column]
-    return [BEFORE_VOWEL.get(word, word) if starts_with_vowel(core[0]) else word]
+    text = DETERMINERS[key][column]
+    return [BEFORE_VOWEL.get(text, text) if starts_with_vowel(core[0]) else text]
 
 
 def _gender(phrase: NounPhrase) -> str:
@@ -165,58 +174,78 @@ def _gender(phrase: NounPhrase) -> str:
     return phrase.antecedent.noun.french_gender if phrase.antecedent else "m"
 
 
-def _sentence(meaning: Sentence) -> list[str]:
+def _sentence(meaning: Sentence) -> list[Word]:
     link, linked = meaning.link, meaning.linked
-    if meaning.kind == "who":
-        return ["qui", *_clause(meaning.clause)]
     if meaning.kind != "statement":
-        return [*QUESTION_WORDS[meaning.kind], *_clause(meaning.clause)]
+        return _question(meaning.kind, meaning.clause)
     if link is None or linked is None:
         return _clause(meaning.clause)
-    second = [*link.french.split(), *_clause(linked, link.mood)]
+    second = [word(text, linked, "link") for text in link.french.split()] + _clause(linked, link.mood)
     if meaning.link_first:
-        return [*second, ",", *_clause(meaning.clause)]
-    comma = [","] if link.english == "but" else []
+        return [*second, COMMA, *_clause(meaning.clause)]
+    comma = [COMMA] if link.english == "but" else []
     return [*_clause(meaning.clause), *comma, *second]
 
 
-def _clause(clause: Clause, mood: str = "indicative") -> list[str]:
-    front = [clause.time.french, ","] if clause.time and clause.time_first else []
+def _question(kind: str, clause: Clause) -> list[Word]:
+    words = [word(text, clause, "question") for text in QUESTION_WORDS[kind]]
+    if kind not in ("who", "what"):
+        words += [word(text, clause, "inversion") for text in ("est-ce", "que")]
+    return [*words, *_clause(clause)]
+
+
+def _clause(clause: Clause, mood: str = "indicative") -> list[Word]:
+    front = [*_time(clause), COMMA] if clause.time_first else []
     subject = clause.subject
-    words = [SUBJECTS[subject.key]] if isinstance(subject, Pronoun) else noun_phrase(subject)
+    words = noun_phrase(subject)
+    if isinstance(subject, Pronoun):
+        words = [word(SUBJECTS[subject.key], subject, "head")]
     return [*front, *words, *_verb_group(clause, mood), *_complements(clause)]
 
 
-def _verb_group(clause: Clause, mood: str) -> list[str]:
+def _time(clause: Clause) -> list[Word]:
+    return time_words(clause.time.french, clause.time.french_numbers, clause) if clause.time else []
+
+
+def _verb_group(clause: Clause, mood: str) -> list[Word]:
     """Returns the words from "ne" to the last verb: ne l'a pas vue, ne veut pas la voir, la voit souvent."""
     forms = clause.verb.french
     clitics = _clitics(clause)
-    negative = clause.negated or bool(clause.frequency and clause.frequency.negative)
-    ne = ["ne"] if negative else []
-    adverb = [clause.frequency.french] if clause.frequency else []
-    slot = ["pas"] if clause.negated else adverb
-    tail = [forms.tail] if forms.tail else []
+    slot, ne = _denial(clause)
+    roles = ("verb",) if forms.preposition else ("verb", "particle")
+    tail = [word(text, clause, "verb") for text in forms.tail.split()] if forms.tail else []
     if clause.modal:
         verb = MODALS[clause.modal]
         conditional = verb.future + IMPERFECT[_person(clause)]
         modal = conditional if clause.modal == "should" else _finite(clause, verb, mood)
-        return [*ne, modal, *slot, *clitics, forms.infinitive, *tail]
+        infinitive = word(forms.infinitive, clause, *roles)
+        return [*ne, word(modal, clause, "tense", "modal"), *slot, *clitics, infinitive, *tail]
     if clause.tense == "past" and "state" not in clause.verb.notes:
-        auxiliary = BE if forms.be else HAVE
-        perfect = _form(clause, auxiliary, mood)
-        return [*ne, *clitics, perfect, *slot, _participle(clause), *tail]
-    return [*ne, *clitics, _finite(clause, forms, mood), *slot, *tail]
+        perfect = word(_form(clause, BE if forms.be else HAVE, mood), clause, "tense")
+        return [*ne, *clitics, perfect, *slot, word(_participle(clause), clause, *roles), *tail]
+    return [*ne, *clitics, word(_finite(clause, forms, mood), clause, "tense", *roles), *slot, *tail]
 
 
-def _clitics(clause: Clause) -> list[str]:
+def _denial(clause: Clause) -> tuple[list[Word], list[Word]]:
+    """Returns what follows the finite verb, "pas" or an adverb, and the "ne" that goes before it."""
+    if clause.negated:
+        return [word("pas", clause, "not")], [word("ne", clause, "not")]
+    adverb = clause.frequency
+    if adverb is None:
+        return [], []
+    ne = [word("ne", clause, adverb.english)] if adverb.negative else []
+    return [word(adverb.french, clause, adverb.english)], ne
+
+
+def _clitics(clause: Clause) -> list[Word]:
     forms, target = clause.verb.french, clause.object
     if forms.reflexive:
         key = clause.subject.key if isinstance(clause.subject, Pronoun) else ""
-        return [REFLEXIVE.get(key, "se")]
+        return [word(REFLEXIVE.get(key, "se"), clause, "verb")]
     if isinstance(clause.recipient, Pronoun):
-        return [INDIRECT[clause.recipient.key]]
+        return [word(INDIRECT[clause.recipient.key], clause.recipient, "head")]
     if isinstance(target, Pronoun) and not _stressed(clause):
-        return [(INDIRECT if forms.preposition else DIRECT)[target.key]]
+        return [word((INDIRECT if forms.preposition else DIRECT)[target.key], target, "head")]
     return []
 
 
@@ -269,31 +298,33 @@ def _form(clause: Clause, verb: FrenchVerb, mood: str) -> str:
     return verb.third_plural.removesuffix("ent") + SUBJUNCTIVE[person]
 
 
-def _complements(clause: Clause) -> list[str]:
+def _complements(clause: Clause) -> list[Word]:
     """Returns manner, quality, object, recipient, modifier, time and that-clause."""
-    words = [clause.manner.french] if clause.manner else []
+    manner = clause.manner
+    words = [word(manner.french, clause, manner.english)] if manner else []
     words += _quality(clause)
     target, forms = clause.object, clause.verb.french
     if target is not None and (not isinstance(target, Pronoun) or _stressed(clause)):
-        words += [forms.preposition] if forms.preposition else []
+        words += [word(forms.preposition, clause, "particle")] if forms.preposition else []
         words += noun_phrase(target, denied=clause.negated)
     if clause.recipient and not isinstance(clause.recipient, Pronoun):
-        words += ["à", *noun_phrase(clause.recipient)]
+        words += [word("à"), *noun_phrase(clause.recipient)]
     if clause.modifier:
         preposition, phrase = clause.modifier
-        words += [*preposition.french.split(), *noun_phrase(phrase)]
-    if clause.time and not clause.time_first:
-        words.append(clause.time.french)
+        words += [word(text, clause, "place") for text in preposition.french.split()]
+        words += noun_phrase(phrase)
+    if not clause.time_first:
+        words += _time(clause)
     if clause.content:
-        words += ["que", *_clause(clause.content)]
+        words += [word("que", clause.content, "link"), *_clause(clause.content)]
     return words
 
 
-def _quality(clause: Clause) -> list[str]:
+def _quality(clause: Clause) -> list[Word]:
     if clause.quality is None:
         return []
     form = (_gender(clause.subject) == "f") + 2 * is_plural(clause.subject)
-    adjective = clause.quality.french[form]
+    adjective = word(clause.quality.french[form], clause, "quality")
     if clause.than is None:
         return [adjective]
-    return ["plus", adjective, "que", *noun_phrase(clause.than)]
+    return [word("plus", clause, "more"), adjective, word("que", clause, "than"), *noun_phrase(clause.than)]

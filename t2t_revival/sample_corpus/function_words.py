@@ -27,12 +27,19 @@ class Adverb:
 
 @dataclass(frozen=True)
 class Time:
-    """A time of an action; `tree` is the English phrase, `tenses` those that it fits."""
+    """A time of an action; `tree` is the English phrase, `tenses` those that it fits.
+
+    Attributes:
+        french_numbers: for each French word, the English words that it translates as digits; "-" for none.
+        german_numbers: the same for each German word.
+    """
 
     tree: tuple
     german: str
     french: str
     tenses: tuple[str, ...]
+    french_numbers: str = "0"
+    german_numbers: str = "0 1"
 
 
 @dataclass(frozen=True)
@@ -84,18 +91,34 @@ MANNERS = (
 
 TIMES = (
     Time(("NP", ("NN", "yesterday")), "gestern", "hier", ("past",)),
-    Time(("NP", ("JJ", "last"), ("NN", "week")), "letzte Woche", "la semaine dernière", ("past",)),
-    Time(("NP", ("JJ", "last"), ("NN", "month")), "letzten Monat", "le mois dernier", ("past",)),
-    Time(("NP", ("JJ", "last"), ("NN", "year")), "letztes Jahr", "l'année dernière", ("past",)),
+    Time(("NP", ("JJ", "last"), ("NN", "week")), "letzte Woche", "la semaine dernière", ("past",), "- 1 0"),
+    Time(("NP", ("JJ", "last"), ("NN", "month")), "letzten Monat", "le mois dernier", ("past",), "- 1 0"),
+    Time(("NP", ("JJ", "last"), ("NN", "year")), "letztes Jahr", "l'année dernière", ("past",), "1 0"),
     Time(("NP", ("NN", "today")), "heute", "aujourd'hui", ("present", "future")),
     Time(("ADVP", ("RB", "now")), "jetzt", "maintenant", ("present",)),
-    Time(("NP", ("DT", "every"), ("NN", "day")), "jeden Tag", "tous les jours", ("present",)),
-    Time(("PP", ("IN", "on"), ("NP", ("NNPS", "Sundays"))), "sonntags", "le dimanche", ("present",)),
-    Time(("PP", ("IN", "in"), ("NP", ("DT", "the"), ("NN", "evening"))), "am Abend", "le soir", ("present",)),
+    Time(("NP", ("DT", "every"), ("NN", "day")), "jeden Tag", "tous les jours", ("present",), "0 0 1"),
+    Time(
+        ("PP", ("IN", "on"), ("NP", ("NNPS", "Sundays"))),
+        "sonntags",
+        "le dimanche",
+        ("present",),
+        "0 1",
+        "01",
+    ),
+    Time(
+        ("PP", ("IN", "in"), ("NP", ("DT", "the"), ("NN", "evening"))),
+        "am Abend",
+        "le soir",
+        ("present",),
+        "01 2",
+        "01 2",
+    ),
     Time(("NP", ("NN", "tomorrow")), "morgen", "demain", ("future",)),
-    Time(("NP", ("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",)),
-    Time(("NP", ("JJ", "next"), ("NN", "month")), "nächsten Monat", "le mois prochain", ("future",)),
-    Time(("NP", ("JJ", "next"), ("NN", "year")), "nächstes Jahr", "l'année prochaine", ("future",)),
+    Time(
+        ("NP", ("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",), "- 1 0"
+    ),
+    Time(("NP", ("JJ", "next"), ("NN", "month")), "nächsten Monat", "le mois prochain", ("future",), "- 1 0"),
+    Time(("NP", ("JJ", "next"), ("NN", "year")), "nächstes Jahr", "l'année prochaine", ("future",), "1 0"),
 )
 
 _SAME = (("present", "present"), ("past", "past"))

@@ -9,7 +9,7 @@ from t2t_revival.sample_corpus.function_words import Adverb, Link, Preposition, 
 from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Phrase:
     """A noun with its dependents; `determiner` is the English one, "" for none."""
 
@@ -22,7 +22,7 @@ class Phrase:
     relative: Clause | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Name:
     """A person's name, the same in all three languages."""
 
@@ -30,14 +30,14 @@ class Name:
     gender: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pronoun:
     """A personal pronoun by its English subject form: I, he, she, we, they."""
 
     key: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Both:
     """Two noun phrases joined by "and"."""
 
@@ -45,7 +45,7 @@ class Both:
     right: Phrase | Name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Gap:
     """The gap of a relative or question word; `antecedent` is `None` in a question."""
 
@@ -55,7 +55,7 @@ class Gap:
 NounPhrase = Phrase | Name | Pronoun | Both | Gap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One finite clause.
 
@@ -84,7 +84,7 @@ class Clause:
     content: Clause | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A clause, and optionally a second one that is joined to it by `link`.
 
