@@ -51,6 +51,10 @@ output is followed by a tab and its score (-inf for the empty ones); with sampli
 sampled from the model. Parsing reads sentences as people write them, or, with
 --decode_hparams="tokenized=True", with spaces between words. --score_file=FILE decodes nothing: it computes
 the log-probability of each target in a file of source, tab, target.
+
+--decode_hparams="alignments=pharaoh" writes after each output which of its words translates which of the
+source, 0-0 1-2; --output_format=jsonl writes objects, with token_scores=True and alternatives=5 also how
+likely each token is, and what else was.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
@@ -160,6 +164,12 @@ def _check_flags(values: flags.FlagValues) -> None:
             raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
         if values.pretty:
             raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
+    if values.output_format == JSONL:
+        for name in ("pretty", "decode_interactive"):
+            if values[name].value:
+                raise T2TError(f"--output_format=jsonl and --{name} cannot be combined: give one of them")
+        if _of_split(values):
+            raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
     if values.ensemble and engine_flags.uses_ctranslate2(values):
         raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if values.ensemble and _of_split(values) and not values.decode_to_file:
@@ -217,6 +227,10 @@ def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     options = run_flags.decode_options(values.decode_hparams, run)
     if values.split_sentences:
         options = replace(options, split_sentences=True)
+    of_json = ["token_scores", "alternatives", *["alignments"] * bool(values.score_file)]
+    for name in of_json if values.output_format != JSONL else ():
+        if getattr(options, name):
+            raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
     translator, path, step = run_flags.load_translator(
         values,
         output_dir,
@@ -334,7 +348,9 @@ def _score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> Non
     ]
     path = output_path(values.decode_to_file)
     with output_to(path) as output, ProgressBar("sentences") as bar:
-        scores = score_pairs(load(), pairs, name, output, on_progress=bar.show_decoding, on_note=say)
+        as_json = values.output_format == JSONL
+        how = {"on_progress": bar.show_decoding, "on_note": say, "as_json": as_json}
+        scores = score_pairs(load(), pairs, name, output, **how)
     say(_summary(scores))
     if path:
         say(f"scores   {path}")

@@ -18,14 +18,6 @@ NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 
-def check_installed() -> None:
-    """Raises T2TError if eflomal is not installed."""
-    try:
-        import eflomal  # noqa: F401
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
-
-
 def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str]:
     """Yields the links of each pair in Pharaoh's format; a pair with an empty side has none.
 
@@ -36,8 +28,10 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
     Raises:
         T2TError: eflomal is not installed, or fails.
     """
-    check_installed()
-    from eflomal import Aligner
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise T2TError(NOT_INSTALLED) from error
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         names = [Path(place) / name for name in ("source", "target", "forward", "reverse")]

@@ -45,8 +45,9 @@ class Token(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of an output: its place, and the sum of its tokens' log-probabilities."""
+    """A word of an output, its place, and the sum of its tokens' log-probabilities."""
 
+    text: str
     start: int
     end: int
     log_prob: float
@@ -142,7 +143,10 @@ class Detailer:
         of_words = (float(sums[number]) if number < len(sums) else 0.0 for number in range(len(spans)))
         return Details(
             tuple(split_words(one.source)),
-            tuple(Word(*span, log_prob) for span, log_prob in zip(spans, of_words, strict=True)),
+            tuple(
+                Word(one.text[slice(*span)], *span, log_prob)
+                for span, log_prob in zip(spans, of_words, strict=True)
+            ),
             tokens,
             tuple(self._links(one, words, found.attention[row])),
         )

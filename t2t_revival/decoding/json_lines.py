@@ -8,7 +8,7 @@ from typing import Any
 
 from t2t_revival.decoding.details import Details, Token
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.outputs import Score, Translation
 
 DIGITS = 6  # after the point, of scores and log-probabilities
 
@@ -29,12 +29,20 @@ def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
 
 def _object(output: Translation, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
-    return found | (_details(output.text, output.details, options) if output.details else {})
+    return found | _details(output.details, options)
 
 
-def _details(text: str, details: Details, options: DecodeHParams) -> dict[str, Any]:
+def score_line(score: Score, options: DecodeHParams) -> bytes:
+    """Formats the score of a given output: its log-probability, number of tokens, and details as above."""
+    line = {"log_prob": round(score.log_prob, DIGITS), "num_tokens": score.tokens}
+    return f"{json.dumps(line | _details(score.details, options), ensure_ascii=False)}\n".encode()
+
+
+def _details(details: Details | None, options: DecodeHParams) -> dict[str, Any]:
+    if details is None:
+        return {}
     words = [
-        {"text": text[word.start : word.end], "start": word.start, "end": word.end}
+        {"text": word.text, "start": word.start, "end": word.end}
         | ({"log_prob": round(word.log_prob, DIGITS)} if options.token_scores else {})
         for word in details.words
     ]

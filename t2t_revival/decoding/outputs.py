@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
@@ -54,13 +54,9 @@ class Translation:
     truncated: bool = False
     details: Details | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns JSON values from which `from_json` makes the same."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Translation:
-        """Converts from JSON values of `to_json`."""
+        """Converts from the JSON values that `dataclasses.asdict` makes of an output."""
         details = values["details"]
         return cls(**{**values, "details": details and Details.from_json(details)})
 
@@ -72,10 +68,18 @@ class Score:
     Attributes:
         log_prob: natural logarithm of its probability given its source, summed over its tokens.
         tokens: number of tokens, EOS counted.
+        details: of its words and tokens, if the options ask for them.
     """
 
     log_prob: float
     tokens: int
+    details: Details | None = None
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Score:
+        """Converts from the JSON values that `dataclasses.asdict` makes of a score."""
+        details = values["details"]
+        return cls(**{**values, "details": details and Details.from_json(details)})
 
 
 def format_outputs(

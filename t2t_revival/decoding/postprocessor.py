@@ -12,7 +12,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.details import Detailer, Hypothesis
 from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Postprocessor:
         details = iter(
             self.detailer(
                 [
-                    self._hypothesis(one, output, ids)
+                    self._hypothesis(one, output.text, ids)
                     for one, candidates in each
                     for output, ids in candidates
                     if output.score > -np.inf
@@ -73,6 +73,15 @@ class Postprocessor:
                 for output, _ in candidates
             ]
             for _, candidates in each
+        ]
+
+    def scores(self, given: Sequence[Decoded], texts: Sequence[str]) -> list[Score]:
+        """Returns the scores and the details of given outputs, one of each input."""
+        assert self.detailer
+        hypotheses = [self._hypothesis(one, text, one.ids[0]) for one, text in zip(given, texts, strict=True)]
+        return [
+            Score(sum(token.log_prob for token in details.tokens), len(details.tokens), details)
+            for details in self.detailer(hypotheses)
         ]
 
     def _candidates(self, one: Decoded) -> list[tuple[Translation, list[int]]]:
@@ -92,9 +101,9 @@ class Postprocessor:
             outputs.append((Translation(processed, score, repaired), ids))
         return outputs
 
-    def _hypothesis(self, one: Decoded, output: Translation, ids: list[int]) -> Hypothesis:
+    def _hypothesis(self, one: Decoded, text: str, ids: list[int]) -> Hypothesis:
         tag = f"{self.options.tag} " if self.options.tag else ""
-        return Hypothesis(one.text.removeprefix(tag), tag, one.source_ids, output.text, ids)
+        return Hypothesis(one.text.removeprefix(tag), tag, one.source_ids, text, ids)
 
 
 def _trimmed(ids: list[int]) -> list[int]:

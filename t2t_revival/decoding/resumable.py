@@ -7,12 +7,12 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.json_lines import json_line
+from t2t_revival.decoding.json_lines import json_line, score_line
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,
@@ -104,11 +104,10 @@ def translate_lines(
         output.add(batch)
 
     inputs = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
-    inputs += ["json"] * as_json
-    origin = _origin(translator, "translations", inputs)
+    origin = _origin(translator, "translations" + ", json" * as_json, inputs)
     form = ResultFormat(
         as_bytes,
-        lambda outputs: [output.to_json() for output in outputs],
+        lambda outputs: [*map(asdict, outputs)],
         lambda kept: [Translation.from_json(output) for output in kept],
     )
     known = output.start(origin, len(lines), form)
@@ -143,6 +142,7 @@ def score_pairs(
     *,
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
+    as_json: bool = False,
 ) -> list[Score]:
     """Scores pairs of source and target into an output; see `Translator.score`, and `translate_lines`.
 
@@ -155,8 +155,14 @@ def score_pairs(
             raise T2TError(NOT_FINITE)
         output.add(batch)
 
-    form = ResultFormat(lambda score: to_bytes([f"{score.log_prob:.6f}"]), astuple, lambda kept: Score(*kept))
-    known = output.start(_origin(translator, "log-probabilities", pairs), len(pairs), form)
+    def as_bytes(score: Score) -> bytes:
+        if as_json:
+            return score_line(score, translator.options)
+        return to_bytes([f"{score.log_prob:.6f}"])
+
+    form = ResultFormat(as_bytes, asdict, Score.from_json)
+    kind = "log-probabilities" + ", json" * as_json
+    known = output.start(_origin(translator, kind, pairs), len(pairs), form)
     if on_progress:
         on_progress(DecodingProgress(len(known), len(pairs), 0.0))
     with naming(name):

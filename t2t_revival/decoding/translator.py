@@ -315,6 +315,11 @@ class Translator:
         sources = preprocessor.sources(inputs, on_truncation or _warn)
 
         def score(batch: list[int]) -> list[Score]:
+            if self.options.details:
+                return self._postprocessor.scores(
+                    [Decoded(inputs[at], sources[at], [targets[at]], []) for at in batch],
+                    [cleaned[at][1] for at in batch],
+                )
             source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
             log_probs = np.asarray(self._scorer(source_rows, target_rows)).tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]

@@ -124,7 +124,7 @@ def test_outputs_are_those_without_details(translator, model, vocabulary):
 def test_details_survive_a_journal(translator):
     for outputs in translator.nbest(LINES, n=2):
         for output in outputs:
-            assert Translation.from_json(json.loads(json.dumps(output.to_json()))) == output
+            assert Translation.from_json(json.loads(json.dumps(dataclasses.asdict(output)))) == output
 
 
 @pytest.mark.parametrize("options", ["mbr=chrf,candidates=4", "sampling_method=random"])

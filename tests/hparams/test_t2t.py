@@ -128,6 +128,7 @@ NOT_IN_T2T = {
     "deterministic_attention",
     "ema_decay",
     "freeze",
+    "guided_alignment_weight",
     "lora_rank",
     "subword_dropout",
     "subword_dropout_side",
