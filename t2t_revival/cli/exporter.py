@@ -12,6 +12,7 @@ from absl import flags
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
@@ -136,7 +137,8 @@ def _write(
         trees = translator.problem is not None and translator.problem.separates_words
         following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
     elif values.format == CTRANSLATE2:
-        written = export_ctranslate2(translator, export_dir, values.quantize)
+        heads = AlignmentHeads.find(output_dir, translator.model.hparams)
+        written = export_ctranslate2(translator, export_dir, values.quantize, heads)
         following = _ctranslate2_example(written, translator, options)
     else:
         written = export_litert(translator, export_dir, values.quantize)

@@ -52,14 +52,25 @@ class AlignmentHeads:
         Raises:
             T2TError: there are none, or the file of those that were chosen is corrupt.
         """
+        if found := cls.find(output_dir, hparams):
+            return found
         path = output_dir / FILE_NAME
-        choosing = command_line("t2t-align", output_dir=output_dir, choose_heads=True)
+        raise T2TError(f"alignments: no {path}; to choose the heads that align, run {_choosing(output_dir)}")
+
+    @classmethod
+    def find(cls, output_dir: Path, hparams: HParams) -> AlignmentHeads | None:
+        """Returns what `of_model` does; `None` if there are none.
+
+        Raises:
+            T2TError: the file of those that were chosen is corrupt.
+        """
+        path = output_dir / FILE_NAME
         if path.exists():
-            return cls._load(path, choosing)
+            return cls._load(path, _choosing(output_dir))
         if hparams.guided_alignment_weight:
             layer, head = guided_head(hparams)
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
-        raise T2TError(f"alignments: no {path}; to choose the heads that align, run {choosing}")
+        return None
 
     @classmethod
     def _load(cls, path: Path, choosing: str) -> AlignmentHeads:
@@ -115,6 +126,10 @@ class AlignmentHeads:
             linked &= (most >= of_end)[:, None]
         targets, sources = np.nonzero(linked)
         return list(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+def _choosing(output_dir: Path) -> str:
+    return command_line("t2t-align", output_dir=output_dir, choose_heads=True)
 
 
 def weights_of_words(

@@ -12,6 +12,7 @@ from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
@@ -33,6 +34,7 @@ def write_ctranslate2(
     folder: Path,
     quantize: str = "none",
     vocabulary_map: str = "",
+    heads: AlignmentHeads | None = None,
 ) -> None:
     """Writes a folder for `ctranslate2.Translator`, with the vocabularies.
 
@@ -46,11 +48,15 @@ def write_ctranslate2(
         folder: must not exist.
         quantize: "none" (float32), "bfloat16" or "int8", in CTranslate2's own scheme.
         vocabulary_map: see `format_vocabulary_map`; "" writes none.
+        heads: whose mean attention CTranslate2 returns, as its `return_attention`; `None` leaves it to
+            CTranslate2: the first head of the last layer. In their layer they come first then.
 
     Raises:
         T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
     spec = _spec(model, max(positions, MIN_POSITIONS))
+    if heads:
+        _put_first(spec.decoder, heads, model.hparams)
     targets = vocabularies.targets
     if vocabularies.inputs.pieces[EOS] != targets.pieces[EOS]:
         raise T2TError("CTranslate2 needs two vocabularies of one kind, SentencePiece's or T2T's")
@@ -173,6 +179,21 @@ def _layer(to: Any, layer: EncoderLayer) -> None:
     _linear(to.ffn.linear_0, feed_forward.kernel_1, feed_forward.bias_1)
     _linear(to.ffn.linear_1, feed_forward.kernel_2, feed_forward.bias_2)
     _norm(to.ffn.layer_norm, layer.feed_forward_residual.norm)
+
+
+def _put_first(decoder: Any, heads: AlignmentHeads, hparams: HParams) -> None:
+    """Makes heads those whose attention is returned, the first of their layer; outputs stay the same."""
+    heads.check(hparams)
+    chosen = [head - 1 for head in heads.heads]
+    order = [*chosen, *(head for head in range(hparams.num_heads) if head not in chosen)]
+    query, key_value, output = decoder.layer[heads.layer - 1].attention.linear
+    for linear, axis in ((query, 0), (key_value, 0), (output, 1)):  # of weights [out, in]
+        parts = 2 if linear is key_value else 1
+        size = linear.weight.shape[axis] // (parts * hparams.num_heads)
+        rows = np.arange(linear.weight.shape[axis]).reshape(parts, hparams.num_heads, size)[:, order].ravel()
+        linear.weight = np.ascontiguousarray(np.take(linear.weight, rows, axis=axis))
+    decoder.alignment_layer = np.int16(heads.layer - 1)
+    decoder.alignment_heads = np.int16(len(chosen))
 
 
 def _attention(to: Any, residual: Any, *kernels: Any) -> None:

@@ -23,6 +23,7 @@ from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.tags import known_tags
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
 
 UNFINISHED = ".unfinished-"  # prefix of a folder that a killed export may leave
@@ -101,13 +102,16 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
     return _new_folder(export_dir, write)
 
 
-def export_ctranslate2(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
+def export_ctranslate2(
+    translator: Translator, export_dir: Path, quantize: str = "none", heads: AlignmentHeads | None = None
+) -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
     positions = translator.max_length + translator.options.extra_length
     model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
     mapped = format_vocabulary_map(translations, vocabularies) if translations else ""
+    how = quantize, mapped, heads
     return _new_folder(
-        export_dir, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, quantize, mapped)
+        export_dir, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, *how)
     )
 
 

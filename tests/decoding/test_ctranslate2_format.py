@@ -7,6 +7,7 @@ import pytest
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
@@ -32,10 +33,10 @@ def translator(vocabulary, **changes):
     return Translator(model, vocabulary)
 
 
-def write(ours, folder, quantize="none"):
+def write(ours, folder, quantize="none", heads=None):
     positions = ours.max_length + ours.options.extra_length
     mapped = format_vocabulary_map(ours.translations, ours.vocabularies) if ours.translations else ""
-    write_ctranslate2(ours.model, ours.vocabularies, positions, folder, quantize, mapped)
+    write_ctranslate2(ours.model, ours.vocabularies, positions, folder, quantize, mapped, heads)
 
 
 def log_probs(model, source, target):
@@ -67,6 +68,23 @@ def test_probabilities(vocabulary, tmp_path, changes):
     pieces = vocabulary.pieces
     (found,) = theirs.score_batch([[pieces[i] for i in SOURCE]], [[pieces[i] for i in TARGET]])
     np.testing.assert_allclose(found.log_probs, log_probs(ours.model, SOURCE, TARGET), atol=2e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("layer", "heads"), [(1, (2,)), (2, (2, 1)), (2, (1,))])
+def test_the_attention_is_that_of_the_alignment_heads(vocabulary, tmp_path, layer, heads):
+    ours = translator(vocabulary)
+    write(ours, tmp_path / "model", heads=AlignmentHeads(layer, heads, shifted=False))
+    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    pieces = vocabulary.pieces
+    (found,) = theirs.translate_batch([[pieces[i] for i in SOURCE]], beam_size=1, return_attention=True)
+    ids = [pieces.index(piece) for piece in found.hypotheses[0]]
+    inputs = {"inputs": np.array([[*SOURCE, EOS]]), "targets": np.array([[*ids, EOS]])}
+    weights = np.asarray(ours.model.attention_weights(inputs).encoder_decoder)[0, layer - 1]
+    expected = weights[[head - 1 for head in heads]].mean(0)[: len(ids)]
+    np.testing.assert_allclose(
+        np.array(found.attention[0]), expected[:, : len(found.attention[0][0])], atol=2e-4
+    )
 
 
 @pytest.mark.slow
