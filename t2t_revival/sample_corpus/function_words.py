@@ -97,29 +97,16 @@ TIMES = (
     Time(("NP", ("NN", "today")), "heute", "aujourd'hui", ("present", "future")),
     Time(("ADVP", ("RB", "now")), "jetzt", "maintenant", ("present",)),
     Time(("NP", ("DT", "every"), ("NN", "day")), "jeden Tag", "tous les jours", ("present",), "0 0 1"),
-    Time(
-        ("PP", ("IN", "on"), ("NP", ("NNPS", "Sundays"))),
-        "sonntags",
-        "le dimanche",
-        ("present",),
-        "0 1",
-        "01",
-    ),
-    Time(
-        ("PP", ("IN", "in"), ("NP", ("DT", "the"), ("NN", "evening"))),
-        "am Abend",
-        "le soir",
-        ("present",),
-        "01 2",
-        "01 2",
-    ),
+    Time(("PP", ("IN", "on"), ("NP", ("NNPS", "Sundays"))), "sonntags", "le dimanche", ("present",),
+         "0 1", "01"),
+    Time(("PP", ("IN", "in"), ("NP", ("DT", "the"), ("NN", "evening"))), "am Abend", "le soir", ("present",),
+         "01 2", "01 2"),
     Time(("NP", ("NN", "tomorrow")), "morgen", "demain", ("future",)),
-    Time(
-        ("NP", ("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",), "- 1 0"
-    ),
+    Time(("NP", ("JJ", "next"), ("NN", "week")), "nächste Woche", "la semaine prochaine", ("future",),
+         "- 1 0"),
     Time(("NP", ("JJ", "next"), ("NN", "month")), "nächsten Monat", "le mois prochain", ("future",), "- 1 0"),
     Time(("NP", ("JJ", "next"), ("NN", "year")), "nächstes Jahr", "l'année prochaine", ("future",), "1 0"),
-)
+)  # fmt: skip
 
 _SAME = (("present", "present"), ("past", "past"))
 _BECAUSE = (*_SAME, ("present", "past"), ("future", "present"))
