@@ -149,7 +149,8 @@ def _offset(element: Element, mark: Mark, alignment: Alignment) -> int:
     by_right = not has_left or (
         has_right and sources[after].start == mark.place and sources[after - 1].end < mark.place
     )
-    offset, is_after = _beside(element, after, by_right, mark.breaks, alignment)
+    is_inside = has_left and has_right and sources[after - 1].word == sources[after].word
+    offset, is_after = _beside(element, after, by_right, mark.breaks and not is_inside, alignment)
     offset = min(max(offset, element.start), element.end)
     for other in element.elements:
         if other.start < offset < other.end:

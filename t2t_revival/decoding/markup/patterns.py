@@ -16,9 +16,9 @@ VOID = set(re.findall(r"\w+", "area base br col embed hr img input link meta par
 BREAKS = set(  # elements that separate words
     re.findall(
         r"\w+",
-        "address article aside blockquote br caption dd div dl dt figcaption figure footer form h1 h2 h3 h4 h5 "
-        "h6 header hr legend li main nav ol option p para pre section table td textarea tfoot th thead title "
-        "tr ul",
+        "address article aside blockquote br caption dd div dl dt figcaption figure footer form h1 h2 h3 h4 "
+        "h5 h6 header hr legend li main nav ol option p para pre section table td textarea tfoot th thead "
+        "title tr ul",
     )
 )
 ENCLOSURES = frozenset(("''", '""', "``", "`'", "()", "[]", "‘’", "“”", "„“", "‚‘", "«»", "‹›"))  # noqa: RUF001
@@ -159,6 +159,6 @@ def _trimmed(address: str) -> str:
 def _enclosed(text: str, span: Span, least: int, most: int) -> Span:
     """Returns an item with the quotation marks or brackets that are around it and nothing else."""
     start, end = span.start - 1, span.end
-    if span.shape != ITEM or span.breaks or start < least or end >= most:
+    if span.shape != ITEM or start < least or end >= most or text[start] + text[end] not in ENCLOSURES:
         return span
-    return span._replace(start=start, end=end + 1) if text[start] + text[end] in ENCLOSURES else span
+    return Span(start, end + 1, ITEM)

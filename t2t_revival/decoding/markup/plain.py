@@ -11,8 +11,8 @@ from typing import NamedTuple
 from t2t_revival.decoding.markup.elements import Marked, parse
 from t2t_revival.decoding.markup.patterns import CLOSE, HTML, ITEM, OPEN
 
-CLOSING = re.compile(r"[,.;:!?%)\]}»”’…。，、；：！？）」』]+(?:\s|$)")  # noqa: RUF001
-OPENING = re.compile(r"(?:^|\s)[(\[{«„“‘¿¡（「『]+$")  # noqa: RUF001
+CLOSING = re.compile(r"""[,.;:!?%)\]}"'»”’…。，、；：！？）」』]+(?:\s|$)""")  # noqa: RUF001
+OPENING = re.compile(r"""(?:^|\s)[(\[{"'«„“‘¿¡（「『]+$""")  # noqa: RUF001
 
 
 class Mark(NamedTuple):
@@ -25,7 +25,7 @@ class Mark(NamedTuple):
         partner: index of its element's other tag.
         place: number of characters of the plain text before it.
         before, after: whether white space or the line's end is directly beside it.
-        glued_left, glued_right: whether it touches the plain text, perhaps with other marks between.
+        glued_left, glued_right: whether it touches a word, perhaps with other marks between.
         follows: whether nothing but space is between it and the mark before it.
     """
 
@@ -94,12 +94,14 @@ def _run(line: str, marked: Marked, first: int, end: int, place: int) -> tuple[s
     has_left, has_right = bool(left.strip()), bool(right.strip())
     spaces = [left[-1:].isspace(), *map(bool, inner), right[:1].isspace()]
     numbers = range(end - first)
-    glued_left = [has_left and not any(spaces[: number + 1]) for number in numbers]
-    glued_right = [has_right and not any(spaces[number + 1 :]) for number in numbers]
+    touches_left = has_left and not OPENING.search(left)
+    touches_right = has_right and not CLOSING.match(right)
+    glued_left = [touches_left and not any(spaces[: number + 1]) for number in numbers]
+    glued_right = [touches_right and not any(spaces[number + 1 :]) for number in numbers]
     spans = marked.spans[first:end]
     needed = any(spaces) or any(span.breaks for span in spans)
-    touches = (not spaces[-1] and CLOSING.match(right)) or (not spaces[0] and OPENING.search(left))
-    gap = " " if has_left and has_right and needed and not touches else ""
+    joins = (not spaces[-1] and not touches_right) or (not spaces[0] and not touches_left)
+    gap = " " if has_left and has_right and needed and not joins else ""
     beyond = [
         span.shape != CLOSE and (span.shape == OPEN or (glued_right[number] and not glued_left[number]))
         for number, span in enumerate(spans)

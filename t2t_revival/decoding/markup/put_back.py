@@ -7,7 +7,7 @@ from html import escape
 
 from t2t_revival.decoding.markup.layout import lay_out
 from t2t_revival.decoding.markup.patterns import CLOSE, OPEN
-from t2t_revival.decoding.markup.plain import CLOSING, Mark, Plain
+from t2t_revival.decoding.markup.plain import CLOSING, OPENING, Mark, Plain
 from t2t_revival.decoding.markup.units import Links, align_units
 
 Placed = tuple[int, int]  # offset in the output, and number of a mark
@@ -65,10 +65,10 @@ def _joined(marks: Sequence[Mark], run: Sequence[Placed], output: str, start: in
     The output's own white space stays where it is, unless it is where the source had none, and there is some
     on another side of a mark, or a mark that separates words.
     """
-    has_left, right = start > 0, output[end:]
+    left, right = output[:start], output[end:]
     numbers = [number for _, number in run]
     pairs = list(zip([None, *numbers], [*numbers, None], strict=True))
-    gaps = [" " * _is_spaced(marks, pair, has_left, right) for pair in pairs]
+    gaps = [" " * _is_spaced(marks, pair, left, right) for pair in pairs]
     own = sum(offset <= start for offset, _ in run)
     rest = [*gaps[:own], *gaps[own + 1 :]]
     breaks = any(marks[one].breaks and marks[one].glued_left and marks[one].glued_right for one in numbers)
@@ -79,15 +79,15 @@ def _joined(marks: Sequence[Mark], run: Sequence[Placed], output: str, start: in
     return "".join(gap + text for gap, text in zip(gaps, texts, strict=True))
 
 
-def _is_spaced(
-    marks: Sequence[Mark], pair: tuple[int | None, int | None], has_left: bool, right: str
-) -> bool:
+def _is_spaced(marks: Sequence[Mark], pair: tuple[int | None, int | None], left: str, right: str) -> bool:
     """Checks whether the source asks for white space between two marks, of which one may be text instead."""
     one, other = pair
     before, after = (None if number is None else marks[number] for number in pair)
     if before is None:
         assert after is not None
-        return has_left and (after.before if after.shape == CLOSE else _left_of(after))
+        if after.shape == CLOSE:
+            return bool(left) and after.before
+        return bool(left) and _left_of(after) and (after.before or not OPENING.search(left))
     if after is None:
         if before.shape == OPEN:
             return bool(right) and before.after
