@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides
 
@@ -68,6 +69,7 @@ class DecodeHParams:
     mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
     candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
     split_sentences: bool = False  # translate each sentence of a line for itself
+    markup: str = ""  # html, placeholders, or with +numbers: tags and placeholders come out as they are
     shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class DecodeHParams:
         _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         self._check_guards()
         self._check_mbr()
-        self._check_splitting()
+        self._check_single()
         self._check_sampling()
         self._check_shortlist()
 
@@ -108,11 +110,15 @@ class DecodeHParams:
         fault = f"candidates={self.candidates} must be between {least} and {MAX_CANDIDATES}"
         _require(fits, f"{fault}, and at least beam_size={self.beam_size}" if self.mbr else fault)
 
-    def _check_splitting(self) -> None:
-        for name in ("constrained", "return_beams", "samples"):
-            useless = self.split_sentences and getattr(self, name)
-            name = "sampling_method=random" if name == "samples" else f"{name}=True"
-            _require(not useless, f"split_sentences cannot be combined with {name}")
+    def _check_single(self) -> None:
+        kinds = ", ".join(KINDS)
+        _require(self.markup in ("", *KINDS), f"markup={self.markup} must be one of {kinds}")
+        for name in ("constrained", "return_beams"):
+            for option in ("split_sentences", "markup"):
+                useless = getattr(self, option) and getattr(self, name)
+                _require(not useless, f"{option} cannot be combined with {name}=True")
+        useless = self.split_sentences and self.samples
+        _require(not useless, "split_sentences cannot be combined with sampling_method=random")
 
     @property
     def tokens_at_once(self) -> int:
@@ -188,12 +194,14 @@ class DecodeHParams:
         """Checks that these settings can be those of an export, with which lines without options are decoded.
 
         Raises:
-            T2TError: they ask for sampling, or for minimum Bayes risk.
+            T2TError: they ask for sampling, for minimum Bayes risk, for sentences or for markup.
         """
         if self.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if self.split_sentences:
             raise T2TError("decode_hparams: split_sentences is for t2t-decoder and for clients of exports")
+        if self.markup:
+            raise T2TError("decode_hparams: markup is for t2t-decoder: leave it out")
         if self.samples:
             raise T2TError(
                 "decode_hparams: sampling_method=random is for requests, not for an export, whose own "

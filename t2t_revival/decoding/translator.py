@@ -14,6 +14,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.markup.translation import nbest_with_markup
 from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
@@ -228,12 +229,14 @@ class Translator:
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
-        preprocessor = self._preprocessor(first_line)
+        after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
+        if self.options.markup:
+            return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
+        preprocessor = self.preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
         if self.options.split_sentences:
-            preprocessor.check_splittable(inputs, prefixes, n)
-            after = on_progress, first_line, completed, on_outputs
-            return translate_paragraphs(self, inputs, on_truncation or _warn, *after)
+            preprocessor.check_single("split_sentences", inputs, prefixes, n)
+            return translate_paragraphs(self, inputs, *after)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
 
@@ -249,8 +252,9 @@ class Translator:
             return list(outputs.values())
 
         lengths = [len(ids) for ids in source_ids]
-        batch_size = self.options.tokens_at_once
-        return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
+        return self._map_batches(
+            decode, lengths, self.options.tokens_at_once, on_progress, completed, on_outputs
+        )
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -258,7 +262,7 @@ class Translator:
         Raises:
             T2TError: the line is no valid Unicode.
         """
-        texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
+        texts, preprocessor = [line.translate(LINE_ENDS)], self.preprocessor()
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
@@ -296,7 +300,7 @@ class Translator:
                 not fit the problem.
         """
         cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
-        preprocessor = self._preprocessor(first_line)
+        preprocessor = self.preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):
             if not text.strip():
@@ -325,7 +329,7 @@ class Translator:
             ) from error
         return [results[index] for index in range(len(lengths))]
 
-    def _preprocessor(self, first_line: int = 1) -> Preprocessor:
+    def preprocessor(self, first_line: int = 1) -> Preprocessor:
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
 
     def _decode(

@@ -121,7 +121,7 @@ def _votes(element: Element, links: Sequence[set[int]], outputs: range) -> Count
 
 def _offsets(element: Element, marks: Sequence[Mark], alignment: Alignment) -> Iterator[tuple[int, int]]:
     """Yields the offset and number of each mark in an element, from left to right."""
-    places = []
+    places: list[tuple[int, bool, int, Element | int]] = []
     for order, child in enumerate(element.children):
         if isinstance(child, Element):
             places.append((child.start, child.end > child.start, order, child))
