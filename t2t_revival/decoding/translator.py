@@ -232,7 +232,7 @@ class Translator:
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
-        preprocessor = self.preprocessor(first_line)
+        preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
         if self.options.split_sentences:
             preprocessor.check_single("split_sentences", inputs, prefixes, n)
@@ -251,10 +251,8 @@ class Translator:
                     outputs[index] = self._translations(inputs[index], ids, scores)[:n]
             return list(outputs.values())
 
-        lengths = [len(ids) for ids in source_ids]
-        return self._map_batches(
-            decode, lengths, self.options.tokens_at_once, on_progress, completed, on_outputs
-        )
+        lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
+        return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -262,7 +260,7 @@ class Translator:
         Raises:
             T2TError: the line is no valid Unicode.
         """
-        texts, preprocessor = [line.translate(LINE_ENDS)], self.preprocessor()
+        texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
@@ -300,7 +298,7 @@ class Translator:
                 not fit the problem.
         """
         cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
-        preprocessor = self.preprocessor(first_line)
+        preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):
             if not text.strip():
@@ -329,7 +327,7 @@ class Translator:
             ) from error
         return [results[index] for index in range(len(lengths))]
 
-    def preprocessor(self, first_line: int = 1) -> Preprocessor:
+    def _preprocessor(self, first_line: int = 1) -> Preprocessor:
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
 
     def _decode(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.decoding.markup.plain import Plain, take_out
 from t2t_revival.decoding.markup.put_back import put_back
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.preprocessor import LINE_ENDS
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor
 from t2t_revival.utils.tags import known_tags, leading_tag
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def nbest_with_markup(
         T2TError: outputs are trees, or have given beginnings; n is more than 1.
     """
     texts = [line.translate(LINE_ENDS) for line in lines]
-    translator.preprocessor(first_line).check_single("markup", texts, prefixes, n)
+    own = translator.vocabularies, translator.problem, translator.options, translator.max_length
+    Preprocessor(*own, first_line).check_single("markup", texts, prefixes, n)
     of_text = copy(translator)
     of_text.options = replace(translator.options, markup="")
 
