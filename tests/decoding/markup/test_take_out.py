@@ -1,5 +1,7 @@
 """Markup of a line: found, paired, taken out, and put back byte for byte."""
 
+from itertools import pairwise
+
 import pytest
 
 from t2t_revival.decoding.markup.elements import parse
@@ -94,7 +96,7 @@ def test_no_two_spans_overlap():
     text = "'%s''%s' (%d)(%d) <<b>> {{a}} ${b}} %%%d%%%s\\n\\n\\\\n \"{a}\"{b}\" http://x.org)(mailto:a@b.cc)"
     for kind in KINDS:
         spans = find(text, kind)
-        assert all(one.end <= other.start for one, other in zip(spans, spans[1:], strict=False))
+        assert all(one.end <= other.start for one, other in pairwise(spans))
         assert all(span.start < span.end for span in spans)
 
 
