@@ -114,6 +114,12 @@ def words_of(pairs):
             "0-0 1-4 2-1 3-2 4-3 5-5",
             "Das Haus von {name} ist <b>rot</b>, <i>groß</i>.",
         ),
+        (
+            "The file '%s' was not found: %s",
+            "Die Datei wurde nicht gefunden:",
+            "0-0 1-1 2-2 3-3 4-4",
+            "Die Datei '%s' wurde nicht gefunden: %s",
+        ),
         ("Error: %s", "Fehler:", "0-0", "Fehler: %s"),
         ("Error: %s", "Fehler aufgetreten", "0-0", "Fehler %s aufgetreten"),
         (
