@@ -79,8 +79,8 @@ def _attention(values: flags.FlagValues) -> None:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
     check_outputs(run_flags.model_files(values, output_dir, run), named_files(values, "html", "png"))
     options = run_flags.decode_options(values.decode_hparams, run)
-    if options.mbr or options.split_sentences:
-        raise T2TError("decode_hparams: mbr and split_sentences are for t2t-decoder: leave them out")
+    if options.mbr or options.split_sentences or options.markup:
+        raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
     tensorflow_setup.load_tensorflow(values)
     _draw(values, output_dir, run, options, page, picture)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import combinations, count, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +66,7 @@ def command_flags() -> flags.FlagValues:
     run_flags.define_model(values)
     run_flags.define_decode_hparams(values)
     engine_flags.define(values)
+    run_flags.define_text_options(values)
     run_flags.define_ensemble(values)
     run_flags.define_split_dir(values)
     command.define(
@@ -83,7 +83,6 @@ def command_flags() -> flags.FlagValues:
         values,
         False,
         decode_interactive="Translate typed lines.",
-        split_sentences=run_flags.SPLIT_SENTENCES,
         partial_targets="Each line is source TAB beginning of the output. The tokens of the beginning, as "
         "the vocabulary splits it, are forced.",
         pretty="Parsing: draw trees where they fit, or else indent them.",
@@ -150,8 +149,7 @@ def _check_flags(values: flags.FlagValues) -> None:
         *product(INPUTS, SPLIT_FLAGS),
         ("score_file", "pretty"),
         ("score_file", "partial_targets"),
-        ("score_file", "split_sentences"),
-        ("partial_targets", "split_sentences"),
+        *product(("score_file", "partial_targets"), run_flags.TEXT_OPTIONS),
     ):
         if _is_set(values[one]) and _is_set(values[other]):
             raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
@@ -224,9 +222,7 @@ def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
 
 
 def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
-    options = run_flags.decode_options(values.decode_hparams, run)
-    if values.split_sentences:
-        options = replace(options, split_sentences=True)
+    options = run_flags.text_options(values, run_flags.decode_options(values.decode_hparams, run))
     of_json = ["token_scores", "alternatives", *["alignments"] * bool(values.score_file)]
     for name in of_json if values.output_format != JSONL else ():
         if getattr(options, name):

@@ -294,8 +294,8 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         raise T2TError(NO_TREES)
     if options.min_length_ratio:
         raise T2TError(NO_MINIMUM)
-    if options.details:
-        raise T2TError(NO_DETAILS.format(name=options.details))
+    if name := options.details or ("markup" if options.markup else ""):
+        raise T2TError(NO_DETAILS.format(name=name))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

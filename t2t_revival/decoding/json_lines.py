@@ -49,7 +49,7 @@ def _details(details: Details | None, options: DecodeHParams) -> dict[str, Any]:
     found: dict[str, Any] = {"words": words}
     if options.token_scores or options.alternatives:
         found["tokens"] = [_token(token, options) for token in details.tokens]
-    if options.aligns:
+    if options.alignments:
         found["source_words"] = [{"start": start, "end": end} for start, end in details.source_words]
         found["alignment"] = [list(link) for link in details.links]
     return found

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides
 
@@ -70,6 +71,7 @@ class DecodeHParams:
     mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
     candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
     split_sentences: bool = False  # translate each sentence of a line for itself
+    markup: str = ""  # html, placeholders, or with +numbers: tags and placeholders come out as they are
     alignments: str = ""  # pharaoh: after each output, which of its words translates which of the input
     token_scores: bool = False  # t2t-decoder --output_format=jsonl: log-probabilities of tokens and words
     alternatives: int = 0  # jsonl: number of most probable tokens that are listed for each position
@@ -89,7 +91,7 @@ class DecodeHParams:
         self._check_guards()
         self._check_mbr()
         self._check_details()
-        self._check_splitting()
+        self._check_single()
         self._check_sampling()
         self._check_shortlist()
 
@@ -122,13 +124,19 @@ class DecodeHParams:
         name = self.details
         _require(not (name and self.constrained), f"{name} is for text: leave it out with constrained=True")
 
-    def _check_splitting(self) -> None:
-        for name in ("constrained", "return_beams", "samples"):
-            useless = self.split_sentences and getattr(self, name)
-            name = "sampling_method=random" if name == "samples" else f"{name}=True"
-            _require(not useless, f"split_sentences cannot be combined with {name}")
+    def _check_single(self) -> None:
+        kinds = ", ".join(KINDS)
+        _require(self.markup in ("", *KINDS), f"markup={self.markup} must be one of {kinds}")
+        for name in ("constrained", "return_beams"):
+            for option in ("split_sentences", "markup"):
+                useless = getattr(self, option) and getattr(self, name)
+                _require(not useless, f"{option} cannot be combined with {name}=True")
+        useless = self.split_sentences and self.samples
+        _require(not useless, "split_sentences cannot be combined with sampling_method=random")
         name = self.details
-        _require(not (name and self.split_sentences), f"split_sentences cannot be combined with {name}")
+        for option in ("split_sentences", "markup"):
+            fault = f"{option} cannot be combined with {name}"
+            _require(not (name and getattr(self, option)), fault)
 
     @property
     def tokens_at_once(self) -> int:
@@ -182,8 +190,8 @@ class DecodeHParams:
 
     @property
     def aligns(self) -> bool:
-        """True if words are aligned."""
-        return bool(self.alignments)
+        """True if words are aligned, for their own sake or to put marks back."""
+        return bool(self.alignments or self.markup)
 
     @property
     def has_shortlist(self) -> bool:
@@ -193,7 +201,7 @@ class DecodeHParams:
     @property
     def has_columns(self) -> bool:
         """True if output lines have several columns, separated by tabs."""
-        return self.return_beams or self.write_beam_scores or self.aligns
+        return self.return_beams or self.write_beam_scores or bool(self.alignments)
 
     @property
     def batch_size_warning(self) -> str | None:
@@ -216,7 +224,7 @@ class DecodeHParams:
         """Checks that these settings can be those of an export, with which lines without options are decoded.
 
         Raises:
-            T2TError: they ask for sampling, or for minimum Bayes risk.
+            T2TError: they ask for sampling, for minimum Bayes risk, for sentences or for markup.
         """
         if self.details:
             raise T2TError(f"decode_hparams: {self.details} is for t2t-decoder: leave it out")
@@ -224,6 +232,8 @@ class DecodeHParams:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if self.split_sentences:
             raise T2TError("decode_hparams: split_sentences is for t2t-decoder and for clients of exports")
+        if self.markup:
+            raise T2TError("decode_hparams: markup is for t2t-decoder: leave it out")
         if self.samples:
             raise T2TError(
                 "decode_hparams: sampling_method=random is for requests, not for an export, whose own "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.tags import leading_tag
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.batching import DecodingProgress
@@ -159,21 +160,16 @@ def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambd
     Raises:
         T2TError: sentencex is not installed.
     """
-    tag = _tag(line, tags)
+    tag = leading_tag(line, tags)
     sentences = _sentences(line[len(tag) :], language)
     return _paragraph(tag, (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)))
 
 
 def halve(text: str, tags: Sequence[str] = ()) -> Paragraph:
     """Cuts a text in two or more parts, as `split` cuts those that do not fit."""
-    tag = _tag(text, tags)
+    tag = leading_tag(text, tags)
     rest = text[len(tag) :]
     return _paragraph(tag, _cut(rest, lambda part: 2 * len(part) <= len(rest) + 1, PARTS))
-
-
-def _tag(line: str, tags: Sequence[str]) -> str:
-    first, space, _ = line.partition(" ")
-    return first + space if space and first in tags else ""
 
 
 def leading_tags(lines: Sequence[str]) -> list[str]:

@@ -147,16 +147,16 @@ class Preprocessor:
         self._check_unicode(texts)
         return [list(ids) for ids in vocabulary.encode_batch(texts)]
 
-    def check_splittable(self, inputs: Sequence[str], prefixes: Sequence[str] | None, n: int) -> None:
+    def check_single(
+        self, option: str, inputs: Sequence[str], prefixes: Sequence[str] | None, n: int
+    ) -> None:
         """Raises T2TError for trees, prefixes or n > 1, LineError for an input that is no valid Unicode."""
         if self.problem and self.problem.separates_words:
-            raise T2TError(
-                "split_sentences is for outputs that are text, and here outputs are trees: leave it out"
-            )
+            raise T2TError(f"{option} is for outputs that are text, and here outputs are trees: leave it out")
         if n > 1:
-            raise T2TError(f"n={n}: split_sentences has one output for each line")
+            raise T2TError(f"n={n}: {option} has one output for each line")
         if prefixes is not None and any(prefixes):
-            raise T2TError("split_sentences has no forced beginnings: leave one of them out")
+            raise T2TError(f"{option} has no forced beginnings: leave one of them out")
         self._check_unicode(inputs)
 
     def _check_unicode(self, texts: Sequence[str]) -> None:

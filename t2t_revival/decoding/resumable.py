@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.json_lines import json_line, score_line
+from t2t_revival.decoding.markup.translation import describe_unbalanced
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,
@@ -112,6 +113,8 @@ def translate_lines(
     )
     known = output.start(origin, len(lines), form)
     translations = dict(known)
+    if options.markup and (note := describe_unbalanced(lines, options.markup, first_line)):
+        on_note(f"warning: {name}, {note}")
     if on_progress:
         on_progress(DecodingProgress(len(known), len(lines), 0.0))
     with naming(name):

@@ -84,6 +84,11 @@ def load_translator(
     from t2t_revival.decoding.translator import Translator
 
     single = len(models) == 1
+    asked = options if isinstance(options, DecodeHParams) else DecodeHParams.parse(options)
+    if asked.aligns and not single:
+        raise T2TError(
+            "--ensemble: words are aligned by the attention of one model: leave it out, or alignments"
+        )
     int8 = not single and engine.get("precision") == INT8
     if int8:  # of the ensemble, not of each model
         engine["precision"] = FLOAT32

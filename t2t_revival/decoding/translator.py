@@ -16,6 +16,7 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.details import Detailer
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.markup.translation import nbest_with_markup
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
@@ -237,12 +238,14 @@ class Translator:
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
+        after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
+        if self.options.markup:
+            return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
         if self.options.split_sentences:
-            preprocessor.check_splittable(inputs, prefixes, n)
-            after = on_progress, first_line, completed, on_outputs
-            return translate_paragraphs(self, inputs, on_truncation or _warn, *after)
+            preprocessor.check_single("split_sentences", inputs, prefixes, n)
+            return translate_paragraphs(self, inputs, *after)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
 
@@ -258,8 +261,7 @@ class Translator:
                 outputs.update(zip(indices, self._postprocessor.outputs(decoded, n), strict=True))
             return list(outputs.values())
 
-        lengths = [len(ids) for ids in source_ids]
-        batch_size = self.options.tokens_at_once
+        lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
         return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:

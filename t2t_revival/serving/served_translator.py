@@ -61,6 +61,8 @@ class ServedOptions:
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
         if options.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
+        if options.markup:
+            raise T2TError("decode_hparams: markup is for t2t-decoder: exported models do not align words")
         if options.batch_size != default.batch_size:
             raise T2TError(
                 "decode_hparams: batch_size is not a setting of requests: give --batch_size, in lines"

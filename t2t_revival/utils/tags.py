@@ -23,6 +23,12 @@ def tagged(texts: Sequence[str], tag: str) -> list[str]:
     return [text if not text.strip() or text.startswith(prefix) else prefix + text for text in texts]
 
 
+def leading_tag(line: str, tags: Sequence[str]) -> str:
+    """Returns the tag that a line begins with and its space; "" where it is none of some tags."""
+    first, space, _ = line.partition(" ")
+    return first + space if space and first in tags else ""
+
+
 def known_tags(vocabularies: Vocabularies, problem: Text2TextProblem | None) -> list[str]:
     """Returns the tags that lines may begin with; none of a parser, whose vocabulary has brackets instead."""
     is_text = problem is None or problem.targets_are_text

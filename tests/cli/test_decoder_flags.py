@@ -28,6 +28,8 @@ def test_help_gives_no_default_place_of_data(capsys):
         ("--score_file=y", "--dataset_split=dev"),
         ("--score_file=y", "--pretty"),
         ("--score_file=y", "--partial_targets"),
+        ("--score_file=y", "--markup=html"),
+        ("--partial_targets", "--markup=html"),
     ],
 )
 def test_flags_that_do_not_go_together(one, other, capsys):

@@ -6,6 +6,7 @@ All functions raise `T2TError` for flags that are missing or wrong, and for a fo
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import command, problem_flags
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding import trained_models
+from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 TRAIN_DIR = "~/t2t_train"
 SPLIT_SENTENCES = "Translate each sentence of a line for itself; needs the package sentencex."
+TEXT_OPTIONS = ("split_sentences", "markup")
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
@@ -70,6 +73,23 @@ def define_decode_hparams(values: flags.FlagValues, text: str = "", default: str
         default,
         decode_hparams=f"Changes to the decoding, such as beam_size=4,alpha=0.6,extra_length=50.{text}",
     )
+
+
+def define_text_options(values: flags.FlagValues) -> None:
+    """Adds the flags of `text_options`."""
+    command.define(values, False, split_sentences=SPLIT_SENTENCES)
+    flags.DEFINE_enum(
+        "markup",
+        "",
+        ["", *KINDS],
+        "Lines have tags and placeholders, which come out as they are, at the words that they belong to.",
+        flag_values=values,
+    )
+
+
+def text_options(values: flags.FlagValues, options: DecodeHParams) -> DecodeHParams:
+    """Returns options with the `TEXT_OPTIONS` that are given as flags."""
+    return replace(options, **{name: values[name].value for name in TEXT_OPTIONS if values[name].value})
 
 
 def define_ensemble(values: flags.FlagValues) -> None:

@@ -1,0 +1,94 @@
+"""Elements: which tags belong together, and which elements hold no text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from t2t_revival.decoding.markup.patterns import CLOSE, ENTITY, ITEM, OPEN, TAG, Span, find
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A line as texts and the spans between them.
+
+    Attributes:
+        spans: in the line's order, without entities.
+        partners: index of the other tag of each span's element.
+        texts: before, between and after the spans, with characters for entities; one more than spans.
+        has_entities: whether the line had any.
+        unbalanced: number of tags that have no partner, and stand alone.
+    """
+
+    spans: list[Span]
+    partners: list[int | None]
+    texts: list[str]
+    has_entities: bool
+    unbalanced: int
+
+
+def parse(line: str, kind: str) -> Marked:
+    """Returns the markup of a line; elements without words become one span each."""
+    found = find(line, kind)
+    entities = [span for span in found if span.shape == ENTITY]
+    spans, partners = _paired([span for span in found if span.shape != ENTITY])
+    alone = [span.shape in (OPEN, CLOSE) and partners[index] is None for index, span in enumerate(spans)]
+    spans = [span._replace(shape=TAG) if one else span for span, one in zip(spans, alone, strict=True)]
+    spans, partners = _merged(spans, partners, _texts(line, spans, entities))
+    return Marked(spans, partners, _texts(line, spans, entities), bool(entities), sum(alone))
+
+
+def _paired(spans: list[Span]) -> tuple[list[Span], list[int | None]]:
+    """Finds the partner of each tag; a closing tag ends the innermost element of its name."""
+    partners: list[int | None] = [None] * len(spans)
+    begun: list[int] = []
+    for index, span in enumerate(spans):
+        if span.shape == OPEN:
+            begun.append(index)
+        if span.shape != CLOSE or span.name not in [spans[one].name for one in begun]:
+            continue
+        while spans[begun[-1]].name != span.name:
+            begun.pop()
+        first = begun.pop()
+        partners[first], partners[index] = index, first
+    return spans, partners
+
+
+def _texts(line: str, spans: Sequence[Span], entities: Sequence[Span]) -> list[str]:
+    texts = []
+    starts, ends = [0, *(span.end for span in spans)], [*(span.start for span in spans), len(line)]
+    for start, end in zip(starts, ends, strict=True):
+        parts, position = [], start
+        for entity in entities:
+            if start <= entity.start < end:
+                parts += [line[position : entity.start], entity.name]
+                position = entity.end
+        texts.append("".join([*parts, line[position:end]]))
+    return texts
+
+
+def _merged(
+    spans: list[Span], partners: list[int | None], texts: list[str]
+) -> tuple[list[Span], list[int | None]]:
+    """Makes one span of each element without text."""
+    merged: list[Span] = []
+    numbers: dict[int, int] = {}
+    index = 0
+    while index < len(spans):
+        last = partners[index]
+        numbers[index] = len(merged)
+        if last is None or last < index or any(map(str.strip, texts[index + 1 : last + 1])):
+            merged.append(spans[index])
+            index += 1
+            continue
+        inner = spans[index : last + 1]
+        shape = ITEM if any(one.shape == ITEM for one in inner) else TAG
+        breaks = any(one.breaks for one in inner)
+        merged.append(Span(inner[0].start, inner[-1].end, shape, inner[0].name, breaks))
+        index = last + 1
+    by_number: list[int | None] = [None] * len(merged)
+    for old, new in numbers.items():
+        partner = partners[old]
+        if partner is not None and merged[new].shape in (OPEN, CLOSE):
+            by_number[new] = numbers[partner]
+    return merged, by_number
