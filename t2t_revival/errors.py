@@ -14,10 +14,9 @@ class T2TError(Exception):
 
 
 class LineError(T2TError):
-    """A `fault` in a line of an input; the message begins with the line's number."""
+    """A fault in a line of an input; the message begins with the line's number."""
 
     def __init__(self, number: int, fault: str) -> None:
-        self.fault = fault
         super().__init__(f"line {number}: {fault}")
 
 

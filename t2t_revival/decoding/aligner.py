@@ -15,8 +15,8 @@ from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, map_batches
 from t2t_revival.decoding.details import Hypothesis
-from t2t_revival.decoding.preprocessor import LINE_ENDS, pad
-from t2t_revival.errors import LineError, T2TError
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
+from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -63,17 +63,14 @@ def encode(translator: Translator, pairs: Sequence[Pair]) -> list[Hypothesis]:
     Raises:
         T2TError: a text is no valid Unicode.
     """
-    tag = f"{translator.options.tag} " if translator.options.tag else ""
-    encoded = []
-    for number, (source, target) in enumerate(pairs, start=1):
-        source, target = source.translate(LINE_ENDS), target.translate(LINE_ENDS)
-        try:
-            source_ids, ids = translator.encode(source), translator.encode(target, is_output=True)
-        except LineError as error:
-            raise LineError(number, error.fault) from error
-        source_ids = [*source_ids[:-1][: translator.max_length - 1], EOS]
-        encoded.append(Hypothesis(source, tag, source_ids, target, ids))
-    return encoded
+    options, vocabularies = translator.options, translator.vocabularies
+    preprocessor = Preprocessor(vocabularies, translator.problem, options, translator.max_length)
+    sources, targets = ([pair[side].translate(LINE_ENDS) for pair in pairs] for side in (0, 1))
+    source_ids = preprocessor.sources(preprocessor.preprocess(sources), lambda truncation: None)
+    target_ids = preprocessor.encode(targets, vocabularies.targets)
+    tag = f"{options.tag} " if options.tag else ""
+    columns = zip(sources, source_ids, targets, target_ids, strict=True)
+    return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
 
 
 class Choice(NamedTuple):
