@@ -8,10 +8,9 @@ possible, where one with "-" is sure.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from t2t_revival.data.vocabulary.spans import match_words, split_words, token_spans, words_of_tokens
 from t2t_revival.errors import T2TError
@@ -158,13 +157,17 @@ def token_links(
     if not links:
         return []
     source_words, target_words = (
-        np.array(words_of(vocabulary, side, text), np.int64)
+        words_of(vocabulary, side, text)
         for vocabulary, side, text in zip(vocabularies, ids, texts, strict=True)
     )
+    tokens_of = defaultdict(list)  # of each source word
+    for place, word in enumerate(source_words):
+        tokens_of[word].append(place)
+    sources_of = defaultdict(list)  # of each target word
+    for source, target in sorted(links):
+        sources_of[target] += tokens_of[source]
     found: list[int] = []
-    for place, word in enumerate(target_words.tolist()):
-        wanted = [source for source, target in links if target == word]
-        sources = np.flatnonzero(np.isin(source_words, wanted)).tolist() or [len(ids[0])]
-        for source in sources:
+    for place, word in enumerate(target_words):
+        for source in sources_of[word] or [len(ids[0])]:
             found += place, source
     return found

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
@@ -43,10 +41,21 @@ class TokenSpans(NamedTuple):
 def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     """Returns the text of ids, without EOS, and their places in it."""
     text = vocabulary.decode(ids)
-    ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
-    bounds = np.maximum.accumulate([0, *ends]).tolist()
-    opens_word = [vocabulary.pieces[token] == SPACE for token in ids]
-    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], opens_word)
+    pieces = [vocabulary.pieces[token] for token in ids]
+    ends = _ends_of_pieces(pieces, text)
+    if ends is None:
+        ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
+    bounds = [0, *accumulate(ends, max)]
+    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+
+
+def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
+    """Returns where each piece ends, if the text is SentencePiece's pieces in a row; else `None`."""
+    joined = "".join(pieces).replace(SPACE, " ")
+    start = len(joined) - len(text)  # of a text, whose first piece may have a space before it
+    if joined not in (text, f" {text}"):
+        return None
+    return [max(end - start, 0) for end in accumulate(map(len, pieces))]
 
 
 def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
@@ -61,7 +70,7 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
         for span, opens in zip(tokens.spans, tokens.opens_word, strict=True)
     ]
     found = [min(bisect_right(ends, max(character, 0)), len(words) - 1) for character in last]
-    return np.maximum.accumulate(found).tolist()
+    return [*accumulate(found, max)]
 
 
 def split_words(text: str) -> list[Span]:
