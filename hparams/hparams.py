@@ -114,6 +114,11 @@ class HParams:
         return self.attention_value_channels or self.hidden_size
 
     @property
+    def guided_head(self) -> tuple[int, int]:
+        """Layer and head that `guided_alignment_weight` teaches, from 0: in the last layer but one."""
+        return max(self.decoder_layers - 2, 0), 0
+
+    @property
     def pre_norm(self) -> bool:
         """True for normalisation before a sub-layer (T2T v2, v3) instead of after it (paper)."""
         sequences = (self.layer_preprocess_sequence, self.layer_postprocess_sequence)

@@ -14,6 +14,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say
+from t2t_revival.cli.support.run_flags import JSONL
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_outputs,
@@ -57,7 +58,6 @@ likely each token is, and what else was.
 """
 SPLIT_FLAGS = ("dataset_split", "eval_use_test_set", "log_examples")
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
-OUTPUT_FORMATS = TEXT, JSONL = "text", "jsonl"
 
 
 def command_flags() -> flags.FlagValues:
@@ -88,14 +88,7 @@ def command_flags() -> flags.FlagValues:
         pretty="Parsing: draw trees where they fit, or else indent them.",
         eval_use_test_set="Equal to --dataset_split=test.",
     )
-    flags.DEFINE_enum(
-        "output_format",
-        TEXT,
-        OUTPUT_FORMATS,
-        "text: a line for each output; jsonl: a JSON object with its score and the details that "
-        "--decode_hparams asks for, by alignments, token_scores and alternatives.",
-        flag_values=values,
-    )
+    run_flags.define_output_format(values)
     flags.DEFINE_enum(
         "dataset_split",
         "",
@@ -223,10 +216,7 @@ def _outputs(values: flags.FlagValues, shard: Shard) -> dict[str, str | Path]:
 
 def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     options = run_flags.text_options(values, run_flags.decode_options(values.decode_hparams, run))
-    of_json = ["token_scores", "alternatives", *["alignments"] * bool(values.score_file)]
-    for name in of_json if values.output_format != JSONL else ():
-        if getattr(options, name):
-            raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
+    run_flags.check_details(values, options, bool(values.score_file))
     translator, path, step = run_flags.load_translator(
         values,
         output_dir,

@@ -132,12 +132,12 @@ def _write(
     translator, _, step = run_flags.load_translator(
         values, output_dir, options, precision=precision, constant_weights=False
     )
+    heads = None if values.ensemble else AlignmentHeads.find(output_dir, translator.model.hparams)
     if served:
-        written = export(translator, export_dir, run.problem, values.quantize)
+        written = export(translator, export_dir, run.problem, values.quantize, heads)
         trees = translator.problem is not None and translator.problem.separates_words
         following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
     elif values.format == CTRANSLATE2:
-        heads = AlignmentHeads.find(output_dir, translator.model.hparams)
         written = export_ctranslate2(translator, export_dir, values.quantize, heads)
         following = _ctranslate2_example(written, translator, options)
     else:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar, say
+from t2t_revival.cli.support.run_flags import JSONL
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_outputs,
@@ -20,6 +24,9 @@ from t2t_revival.cli.support.text_files import (
     prompt,
     read_lines,
 )
+from t2t_revival.decoding.details import Details
+from t2t_revival.decoding.json_lines import json_line, links_of
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
 from t2t_revival.decoding.resumable import note_repaired
 from t2t_revival.errors import T2TError
@@ -64,6 +71,7 @@ def command_flags() -> flags.FlagValues:
     )
     command.define(values, False, pretty="Parsing: draw trees where they fit, or else indent them.")
     command.define(values, False, split_sentences=run_flags.SPLIT_SENTENCES)
+    run_flags.define_output_format(values)
     timeout = "Seconds to wait for an answer: with all retries (gRPC), or each time (REST)."
     retries = "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds."
     for name, default, lower, upper, text in (
@@ -88,8 +96,9 @@ def _query_server(values: flags.FlagValues) -> None:
     problem = problem_flags.text_problem(values) if values.problem else None
     asked = [*filter(None, [values.decode_hparams]), *["split_sentences=True"] * values.split_sentences]
     options = ServedOptions.parse(",".join(asked), problem)
+    run_flags.check_details(values, options.detailed)
     draw = drawing(problem) if values.pretty else None
-    if values.inputs_once is None and not values.decode_from_file:
+    if not _of_file(values):
         translator = ServedTranslator(_model(values), options)
         prompt(lambda line: _answer(translator, line), options.scores, draw)
     else:
@@ -105,10 +114,16 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--server=host:port or --saved_model=DIR is missing")
     if values.server and not values.servable_name:
         raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
+    if values.output_format == JSONL and (values.pretty or not _of_file(values)):
+        raise T2TError("--output_format=jsonl is for --decode_from_file and --inputs_once, without --pretty")
     if values["batch_size"].present and not values.decode_from_file:
         raise T2TError("--batch_size needs --decode_from_file: typed lines are sent one by one")
-    if values.decode_to_file and values.inputs_once is None and not values.decode_from_file:
+    if values.decode_to_file and not _of_file(values):
         raise T2TError("--decode_to_file needs --decode_from_file or --inputs_once")
+
+
+def _of_file(values: flags.FlagValues) -> bool:
+    return bool(values.decode_from_file) or values.inputs_once is not None
 
 
 def _model(values: flags.FlagValues) -> client.Model:
@@ -132,6 +147,20 @@ def _answer(translator: ServedTranslator, line: str) -> list[Output]:
     return outputs
 
 
+def _details(kept: dict[str, Any] | None) -> Details | None:
+    return Details.from_json(kept) if kept else None
+
+
+def _format(
+    values: flags.FlagValues, options: ServedOptions, draw: Draw | None, outputs: list[Output]
+) -> bytes:
+    """Formats the outputs of a line."""
+    if values.output_format == JSONL:
+        return json_line(outputs, options.detailed or options.search or DecodeHParams())
+    links = links_of if options.detailed and options.detailed.alignments else None
+    return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=links)
+
+
 def _note_truncated(best: list[Output], options: ServedOptions) -> None:
     """Warns of lines, given by their outputs, that are longer than the model's inputs."""
     numbers = [number for number, output in enumerate(best, start=1) if output.truncated]
@@ -147,9 +176,9 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     lines = [values.inputs_once] if once else read_lines(values.decode_from_file, "decode_from_file")
     path = output_path(values.decode_to_file)
     form: ResultFormat[list[Output]] = ResultFormat(
-        lambda outputs: format_outputs(outputs, len(outputs) > 1, options.scores, draw),
-        lambda outputs: [*map(list, outputs)],
-        lambda kept: [Output(*output) for output in kept],
+        partial(_format, values, options, draw),
+        lambda outputs: [[*one[:-1], one.details and asdict(one.details)] for one in outputs],
+        lambda kept: [Output(*own[:4])._replace(details=_details(own[4])) for own in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar:
         best = ServedTranslator(_model(values), options).translate_lines(

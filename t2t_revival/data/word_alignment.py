@@ -12,7 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.vocabulary.spans import match_words, split_words, token_spans, words_of_tokens
+from t2t_revival.data.vocabulary.spans import (
+    TokenSpans,
+    match_words,
+    split_words,
+    token_spans,
+    words_of_tokens,
+)
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -125,7 +131,11 @@ def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> list[int
         ids: of the text or of its beginning, without EOS.
         text: as people see it.
     """
-    tokens = token_spans(vocabulary, ids)
+    return words_of_spans(token_spans(vocabulary, ids), text)
+
+
+def words_of_spans(tokens: TokenSpans, text: str) -> list[int]:
+    """Returns the number of the word of a text that each of its tokens is part of; empty without words."""
     own = split_words(tokens.text)
     if not own:
         return []
@@ -163,7 +173,7 @@ def token_links(
     tokens_of = defaultdict(list)  # of each source word
     for place, word in enumerate(source_words):
         tokens_of[word].append(place)
-    sources_of = defaultdict(list)  # of each target word
+    sources_of: dict[int, list[int]] = defaultdict(list)  # of each target word
     for source, target in sorted(links):
         sources_of[target] += tokens_of[source]
     found: list[int] = []

@@ -18,7 +18,6 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.hparams import HParams
-from t2t_revival.training.guided_alignment import guided_head
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
 
@@ -68,7 +67,7 @@ class AlignmentHeads:
         if path.exists():
             return cls._load(path, _choosing(output_dir))
         if hparams.guided_alignment_weight:
-            layer, head = guided_head(hparams)
+            layer, head = hparams.guided_head
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
         return None
 

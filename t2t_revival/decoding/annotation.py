@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,21 +52,23 @@ class Annotator:
         heads: AlignmentHeads | None = None,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
-        self._model, self._alternatives, self._heads = model, alternatives, heads
+        self._model, self._heads = model, heads
         self._weights = weights or nullcontext
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._compiled = tf.function(self._annotate, input_signature=[ids, ids], autograph=False)
+        annotate = partial(self.annotate_in_graph, alternatives=alternatives)
+        self._compiled = tf.function(annotate, input_signature=[ids, ids], autograph=False)
 
     def __call__(self, source_ids: Any, target_ids: Any) -> Annotations:
         """Annotates outputs; ids are int32 [batch, source or target], end with EOS and are padded with 0."""
         found = self._compiled(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32))
         return Annotations(*(x.numpy() for x in found))
 
-    def _annotate(self, source_ids: Any, target_ids: Any) -> tuple[Any, ...]:
+    def annotate_in_graph(self, source_ids: Any, target_ids: Any, alternatives: Any) -> tuple[Any, ...]:
+        """Returns the tensors of `Annotations`; `alternatives` is their number."""
         with self._weights():
             logits, attention = self._pass(source_ids, target_ids)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [batch, target, vocab]
-        values, tokens = tf.math.top_k(log_probs, self._alternatives)
+        values, tokens = tf.math.top_k(log_probs, alternatives)
         own = tf.gather(log_probs, target_ids, batch_dims=2)
         return own, tokens, values, attention
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.annotation import Annotations
 
 EOS_NAME = "<EOS>"
+NO_WORD = -1  # of the end
 
 
 class Alternative(NamedTuple):
@@ -125,30 +127,19 @@ class Detailer:
     def _details(self, one: Hypothesis, found: Annotations, row: int) -> Details:
         vocabulary, length = self.vocabularies.targets, len(one.ids) - (one.ids[-1:] == [EOS])
         words = words_of(vocabulary, one.ids[:length], one.text)
-        log_probs = found.log_probs[row].tolist()
-        places = [*(words or [-1] * length), -1]
-        tokens = tuple(
-            Token(
+        columns = found.log_probs[row], found.alternatives[row], found.alternative_log_probs[row]
+        each = zip(*(column.tolist() for column in columns), strict=True)
+        tokens = [
+            Scored(
                 _piece(vocabulary, token),
-                log_probs[place],
-                places[place],
-                _alternatives(
-                    vocabulary, found.alternatives[row, place], found.alternative_log_probs[row, place]
-                ),
+                log_prob,
+                [_piece(vocabulary, other) for other in others],
+                others_log_probs,
             )
-            for place, token in enumerate(one.ids)
-        )
-        sums = np.bincount(np.array(words, np.int64), log_probs[:length] if words else None, minlength=1)
-        spans = split_words(one.text)
-        of_words = (float(sums[number]) if number < len(sums) else 0.0 for number in range(len(spans)))
-        return Details(
-            tuple(split_words(one.source)),
-            tuple(
-                Word(one.text[slice(*span)], *span, log_prob)
-                for span, log_prob in zip(spans, of_words, strict=True)
-            ),
-            tokens,
-            tuple(self._links(one, words, found.attention[row])),
+            for token, (log_prob, others, others_log_probs) in zip(one.ids, each, strict=False)
+        ]
+        return make_details(
+            one.source, one.text, tokens, words, self._links(one, words, found.attention[row])
         )
 
     def _links(self, one: Hypothesis, words: list[int], attention: np.ndarray) -> list[Link]:
@@ -162,12 +153,46 @@ class Detailer:
         return [(source - tags, target) for source, target in found if source >= tags]
 
 
+class Scored(NamedTuple):
+    """A token by its name, its log-probability, and the names and log-probabilities of alternatives."""
+
+    piece: str
+    log_prob: float
+    alternatives: list[str]
+    alternative_log_probs: list[float]
+
+
+def make_details(
+    source: str, text: str, scored: Sequence[Scored], words: Sequence[int], links: Iterable[Link]
+) -> Details:
+    """Puts details together.
+
+    Args:
+        source: the line.
+        text: the output.
+        scored: its tokens, the end included unless it was cut.
+        words: number of the word of each token but the end; empty without words.
+        links: word alignment, sorted by words of the output.
+    """
+    places = [*(words or [NO_WORD] * len(scored)), NO_WORD]
+    sums: dict[int, float] = defaultdict(float)
+    for token, word in zip(scored, words, strict=False):
+        sums[word] += token.log_prob
+    return Details(
+        tuple(split_words(source)),
+        tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(split_words(text))),
+        tuple(
+            Token(
+                token.piece,
+                token.log_prob,
+                word,
+                tuple(map(Alternative, token.alternatives, token.alternative_log_probs)),
+            )
+            for token, word in zip(scored, places, strict=False)
+        ),
+        tuple(links),
+    )
+
+
 def _piece(vocabulary: TextEncoder, token: int) -> str:
     return EOS_NAME if token == EOS else vocabulary.pieces[token]
-
-
-def _alternatives(
-    vocabulary: TextEncoder, tokens: np.ndarray, log_probs: np.ndarray
-) -> tuple[Alternative, ...]:
-    pairs = zip(tokens.tolist(), log_probs.tolist(), strict=True)
-    return tuple(Alternative(_piece(vocabulary, token), log_prob) for token, log_prob in pairs)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.details import Details, Token
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 
+if TYPE_CHECKING:
+    from t2t_revival.serving.client import Output
+
 DIGITS = 6  # after the point, of scores and log-probabilities
 
 
-def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
-    """Formats the outputs of one input.
+def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -> bytes:
+    """Formats the outputs of one input, of a `Translator` or of a served model.
 
     The object has the best output, `{"text", "score", "truncated", "repaired"}`, with `return_beams` also
     "nbest", a list of such objects, and the details that the options ask for: "source_words" and "words",
@@ -27,9 +31,14 @@ def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
 
 
-def _object(output: Translation, options: DecodeHParams) -> dict[str, Any]:
+def _object(output: Translation | Output, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
     return found | _details(output.details, options)
+
+
+def links_of(output: Any) -> str:
+    """Formats the word alignment of an output, "" without one."""
+    return format_pharaoh(output.details.links) if output.details else ""
 
 
 def score_line(score: Score, options: DecodeHParams) -> bytes:

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.json_lines import json_line, score_line
+from t2t_revival.decoding.json_lines import json_line, links_of, score_line
 from t2t_revival.decoding.markup.translation import describe_unbalanced
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
@@ -84,7 +83,7 @@ def translate_lines(
             return json_line(outputs, options)
         of_blank_line = len(outputs) == 1 and outputs[0].score == 0
         columns = 1 if of_blank_line else options.outputs
-        links = _links if options.alignments else None
+        links = links_of if options.alignments else None
         return format_outputs(outputs, options.return_beams, options.write_beam_scores, draw, columns, links)
 
     def on_truncation(cut: Truncation) -> None:
@@ -131,10 +130,6 @@ def translate_lines(
         )
     note_repaired(sum(outputs[0].repaired for outputs in translations.values()), len(lines), on_note)
     return [translations[index] for index in range(len(lines))]
-
-
-def _links(output: Translation) -> str:
-    return format_pharaoh(output.details.links) if output.details else ""
 
 
 def score_pairs(

@@ -19,6 +19,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import DEFAULT, DTYPES, NO_OUTPUT, Inputs, option_inputs, signature_of
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.options import DecodeHParams
 
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
@@ -51,12 +52,14 @@ class Output(NamedTuple):
         score: log-probability / length penalty, 0 for the output of an empty input.
         repaired: whether the model's output was not what the problem asks for, such as half a tree.
         truncated: whether the line was longer than the model's inputs, so that its end is missing.
+        details: of its words and tokens, if they were asked for.
     """
 
     text: str
     score: float
     repaired: bool = False
     truncated: bool = False
+    details: Details | None = None
 
 
 class Model(Protocol):
@@ -281,7 +284,7 @@ def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[O
     truncated = response.get("truncated", [False] * lines)  # older exports do not tell
     results = [
         [
-            Output(_text(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
+            Output(text_of(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
             for text, score in zip(*row, strict=True)
         ]
         for *row, cut in zip(texts, scores, truncated, strict=True)
@@ -297,7 +300,8 @@ def _is_table(value: Any, kinds: tuple[type, ...]) -> bool:
     )
 
 
-def _text(text: str | bytes) -> str:
+def text_of(text: str | bytes) -> str:
+    """Returns a text of a response, which gRPC has as bytes."""
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 

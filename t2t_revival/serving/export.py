@@ -18,7 +18,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING, option_inputs
+from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_SAMPLING, option_inputs
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.tags import known_tags
 
@@ -70,7 +70,13 @@ services:
 """
 
 
-def export(translator: Translator, export_dir: Path, name: str, quantize: str = "none") -> Path:
+def export(
+    translator: Translator,
+    export_dir: Path,
+    name: str,
+    quantize: str = "none",
+    heads: AlignmentHeads | None = None,
+) -> Path:
     """Writes `export_dir/VERSION`, complete or not at all; VERSION is the time, as in T2T.
 
     TensorFlow Serving watches `export_dir` and serves the highest version. Its configuration is written
@@ -81,6 +87,7 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
         export_dir: created if missing.
         name: name of the served model.
         quantize: type of the stored weights: "none" (float32), "bfloat16" or "int8".
+        heads: see `ServingModule`.
 
     Returns:
         Folder of the version.
@@ -92,7 +99,7 @@ def export(translator: Translator, export_dir: Path, name: str, quantize: str = 
         raise T2TError(
             f"{name!r} is not a valid name of a served model: use only letters, digits, _, . and -"
         )
-    module = ServingModule(translator, quantize)
+    module = ServingModule(translator, quantize, heads)
 
     def write(folder: Path) -> None:
         _write_configuration(export_dir, name)
@@ -167,7 +174,9 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             for signature in signatures:
                 inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
-                if signature != DEFAULT:
+                if signature == SCORE:
+                    inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
+                elif signature != DEFAULT:
                     inputs |= option_inputs(_options_of(signature, translator.options), lines)
                     if known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.decoding_loop import DecodingLoop
@@ -19,17 +18,22 @@ from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING, WITH_SHORTLIST
+from t2t_revival.serving.scoring import SCORING, GraphScorer
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    NO_OUTPUT,
+    SCORE,
+    WITH_OPTIONS,
+    WITH_SAMPLING,
+    WITH_SHORTLIST,
+)
+from t2t_revival.serving.text_inputs import LINE_END, TextInputs, with_eos
 from t2t_revival.utils.tags import known_tags, symbol
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
 
-SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]"  # whitespace of Python's `strip` and `split`
-BLANK = rf"^{SPACE}*$"
-BRACKETS = ((r"\(", "-LRB-"), (r"\)", "-RRB-"))  # as treebanks write them
-LINE_END = r"[\n\r]"
-SUBSTITUTE = 0xFFFD  # replaces invalid UTF-8
 # Keras dtype policy of the model for each scheme.
 PRECISIONS = {
     "none": "float32",
@@ -53,6 +57,7 @@ class ServingModule(tf.Module):
         translator: its weights become part of a SavedModel of this module.
         quantize: how weights are stored: "none", "bfloat16", "int8" or "int8_weights". With "int8", products
             are computed in int8; with "int8_weights", in bfloat16.
+        heads: align words in the details of `score`; `None` leaves alignments out.
 
     Attributes:
         translate_with_options: `translate` with the options of the call: inputs, beam_size, alpha,
@@ -63,13 +68,17 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
+            see `GraphScorer`. `None` for trees.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
             has no int8 products.
     """
 
-    def __init__(self, translator: Translator, quantize: str = "none") -> None:
+    def __init__(
+        self, translator: Translator, quantize: str = "none", heads: AlignmentHeads | None = None
+    ) -> None:
         super().__init__(name="translator")
         model, vocabularies = translator.model, translator.vocabularies
         if model.dtype_policy.name != PRECISIONS[quantize]:
@@ -85,7 +94,8 @@ class ServingModule(tf.Module):
             int8 = Int8Weights(model)
             weights = int8.dequantized
         self._constraint = translator.constraint
-        self._separates_words = translator.problem is not None and translator.problem.separates_words
+        separates_words = translator.problem is not None and translator.problem.separates_words
+        self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words)
         guards = Guards.of(translator.options)
         extend = partial(grow, early_stopping=translator.options.early_stopping)
         search = partial(
@@ -114,6 +124,10 @@ class ServingModule(tf.Module):
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
         self._sampler = Sampler(model, constraint=self._constraint, weights=weights, guards=guards)
         self.translate_with_sampling = self._with_sampling()
+        self.score = None
+        if not separates_words:
+            self._scorer = GraphScorer(model, vocabularies, heads, weights)
+            self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
     def _with_options(self, search: DecodingLoop) -> Any:
         """Returns the function of a signature with options; that of a model with tags has a `tag` too."""
@@ -165,6 +179,8 @@ class ServingModule(tf.Module):
         }
         if self.translate_with_shortlist:
             functions[WITH_SHORTLIST] = self.translate_with_shortlist
+        if self.score:
+            functions[SCORE] = self.score
         return functions
 
     @tf.function(input_signature=OPTIONS[:1], autograph=False)
@@ -275,26 +291,26 @@ class ServingModule(tf.Module):
             tags = column(tag, batch, "")[:, 0]
         return tf.where(tags == "", "", tf.strings.join([tags, " "]))
 
+    def _score(self, inputs: tf.Tensor, targets: tf.Tensor, alternatives: tf.Tensor) -> Outputs:
+        """Scores given outputs, also of blank lines."""
+        options, vocabularies = self._options, self._vocabularies
+        texts, _ = self._text_inputs.texts(inputs, tf.constant(symbol(options.tag)) if options.tag else None)
+        sources, _ = self._text_inputs.encode(texts, tf.zeros_like(texts, tf.bool))
+        outputs, _ = self._text_inputs.texts(targets)
+        ids = vocabularies.targets.encode_in_graph(outputs)
+        found = self._scorer(sources, with_eos(ids, self._max_length + options.extra_length), alternatives)
+        return {name: value[: tf.shape(inputs)[0]] for name, value in found.items()}
+
     def _translate(
         self,
         search: Search,
         inputs: tf.Tensor,
         prefixes: tf.Tensor | None = None,
     ) -> Outputs:
-        """Translates lines after the prefixes, string [] or [batch], that they do not begin with."""
+        """Translates lines; see `_texts` for prefixes."""
         batch = tf.shape(inputs)[0]
-        inputs = tf.pad(inputs, [[0, tf.cast(batch == 0, tf.int32)]])  # the ops below need a line
-        texts = tf.strings.unicode_transcode(inputs, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
-        texts = tf.strings.regex_replace(texts, LINE_END, " ")
-        if self._separates_words:
-            texts = _words(texts)
-        blank = tf.strings.regex_full_match(texts, BLANK)  # [batch]
-        if prefixes is not None:
-            prefixes = tf.broadcast_to(prefixes, tf.shape(texts))
-            lengths = tf.strings.length(prefixes)
-            has_prefix = tf.strings.substr(texts, tf.zeros_like(lengths), lengths) == prefixes
-            texts = tf.where(has_prefix, texts, tf.strings.join([prefixes, texts]))
-        sources, truncated = self._encode(texts, blank)
+        texts, blank = self._text_inputs.texts(inputs, prefixes)
+        sources, truncated = self._text_inputs.encode(texts, blank)
         ids, scores = search(sources)
         shape = tf.shape(scores)
         flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
@@ -303,22 +319,3 @@ class ServingModule(tf.Module):
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
         return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
-
-    def _encode(self, texts: tf.Tensor, blank: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Encodes texts, string [batch], as int32 [batch, source]; a blank text is padding only.
-
-        Also returns which texts are longer than the model's inputs and have been cut, bool [batch].
-        """
-        ids = self._vocabularies.inputs.encode_in_graph(texts)
-        truncated = ~blank & (ids.row_lengths() >= self._max_length)
-        ends = tf.fill([tf.shape(texts)[0], 1], EOS)
-        dense = tf.concat([ids[:, : self._max_length - 1], ends], axis=1).to_tensor(PAD)
-        return tf.where(blank[:, None], PAD, dense), truncated
-
-
-def _words(texts: tf.Tensor) -> tf.Tensor:
-    """Formats sentences, string [batch], as the parsing problems do: one space between words."""
-    texts = tf.strings.strip(tf.strings.regex_replace(texts, rf"{SPACE}+", " "))
-    for bracket, name in BRACKETS:
-        texts = tf.strings.regex_replace(texts, bracket, name)
-    return texts

@@ -15,6 +15,7 @@ from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
+from t2t_revival.serving.details import query_details
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class ServedOptions:
         scores: whether outputs are written with their scores.
         tag: see `DecodeHParams`.
         split_sentences: see `DecodeHParams`.
+        detailed: settings of details; `None` for none.
     """
 
     problem: Text2TextProblem | None = None
@@ -44,6 +46,7 @@ class ServedOptions:
     scores: bool = False
     tag: str = ""
     split_sentences: bool = False
+    detailed: DecodeHParams | None = None
 
     @property
     def language(self) -> str:
@@ -74,7 +77,7 @@ class ServedOptions:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
         own = options.tokenized, options.write_beam_scores, options.tag, options.split_sentences
-        return cls(problem, search, *own)
+        return cls(problem, search, *own, detailed=options if options.details else None)
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,31 @@ class ServedTranslator:
         inputs = tagged(lines, options.tag)
         inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
         answers = query(self.model, inputs, options.search, len(inputs), filled)
-        return [
+        results = [
             [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
+        ]
+        return self._detailed(lines, results) if options.detailed else results
+
+    def _detailed(self, lines: Sequence[str], results: list[list[Output]]) -> list[list[Output]]:
+        """Adds details to outputs, by one more request."""
+        options, tag = self.options.detailed, self.options.tag
+        assert options
+        pairs = [
+            (line, output.text)
+            for line, outputs in zip(lines, results, strict=True)
+            for output in outputs
+            if line.strip() and math.isfinite(output.score)
+        ]
+        found = iter(query_details(self.model, pairs, options.alternatives, bool(options.alignments), tag))
+        return [
+            [
+                output._replace(details=next(found))
+                if line.strip() and math.isfinite(output.score)
+                else output
+                for output in outputs
+            ]
+            for line, outputs in zip(lines, results, strict=True)
         ]
 
     def translate_lines(
@@ -185,6 +210,7 @@ class ServedTranslator:
             "tokenized": options.tokenized,
             "tag": options.tag,
             "split_sentences": options.split_sentences,
+            "details": options.detailed and dataclasses.asdict(options.detailed),
             "batch_size": batch_size,
         }
 

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
 WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 WITH_SAMPLING = "translate_with_sampling"
+SCORE = "score"  # of given outputs, with their details
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
     "inputs": "string",
+    "targets": "string",
+    "alternatives": "int32",
     "beam_size": "int32",
     "alpha": "float32",
     "extra_length": "int32",

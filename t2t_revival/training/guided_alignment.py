@@ -10,14 +10,7 @@ from typing import Any
 
 from keras import ops
 
-from t2t_revival.hparams import HParams
-
 LEAST = 1e-9  # of a weight whose logarithm is taken
-
-
-def guided_head(hparams: HParams) -> tuple[int, int]:
-    """Returns the layer and the head that learn, both from 0: the first of the last layer but one."""
-    return max(hparams.decoder_layers - 2, 0), 0
 
 
 def alignment_losses(attention: Any, alignments: Any) -> Any:

@@ -15,7 +15,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
 from t2t_revival.model.products import replace_matrices
-from t2t_revival.training.guided_alignment import alignment_losses, guided_head
+from t2t_revival.training.guided_alignment import alignment_losses
 from t2t_revival.training.lora import add_adapters
 from t2t_revival.training.loss import TokenCrossEntropy, linear_cross_entropy
 from t2t_revival.utils.keras_hooks import WithoutSymbolicBuild, has_metrics
@@ -99,7 +99,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         encoded = self.encode(source, training=True)
         how = {"training": True, "return_attention_scores": True}
         hidden, weights = self.decode(targets, source, encoded, **how)
-        layer, head = guided_head(self.hparams)
+        layer, head = self.hparams.guided_head
         return hidden, weights[-1][:, layer, head]
 
     def compute_loss(

@@ -13,7 +13,8 @@ from t2t_revival.decoding.translations import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export
-from t2t_revival.serving.module import BLANK, NO_OUTPUT, ServingModule
+from t2t_revival.serving.module import NO_OUTPUT, ServingModule
+from t2t_revival.serving.text_inputs import BLANK
 
 LINES = [
     "the dog sees 3 houses .",
@@ -166,6 +167,7 @@ def test_a_shortlist_is_served_and_can_be_left_out(translator, shortlisted, tmp_
         "translate_with_options",
         "translate_with_shortlist",
         "translate_with_sampling",
+        "score",
     }
     inputs = {"inputs": tf.constant(LINES), "beam_size": tf.constant([3]), "alpha": tf.constant([0.6])}
     inputs |= {"extra_length": tf.constant([5]), "n": tf.constant([3])}

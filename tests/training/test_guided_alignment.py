@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.hparams import HParams
-from t2t_revival.training.guided_alignment import alignment_losses, guided_head
+from t2t_revival.training.guided_alignment import alignment_losses
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from tests.support.tiny_models import TINY
@@ -15,7 +15,7 @@ GUIDED = TINY.replace(guided_alignment_weight=2.0, layer_prepostprocess_dropout=
 
 @pytest.mark.parametrize(("layers", "layer"), [(1, 0), (2, 0), (6, 4)])
 def test_the_head_is_of_the_last_layer_but_one(layers, layer):
-    assert guided_head(TINY.replace(num_decoder_layers=layers)) == (layer, 0)
+    assert TINY.replace(num_decoder_layers=layers).guided_head == (layer, 0)
 
 
 def test_a_token_is_aligned_where_it_is_read():

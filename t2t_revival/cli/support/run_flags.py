@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 TRAIN_DIR = "~/t2t_train"
 SPLIT_SENTENCES = "Translate each sentence of a line for itself; needs the package sentencex."
 TEXT_OPTIONS = ("split_sentences", "markup")
+OUTPUT_FORMATS = TEXT, JSONL = "text", "jsonl"
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
@@ -90,6 +91,26 @@ def define_text_options(values: flags.FlagValues) -> None:
 def text_options(values: flags.FlagValues, options: DecodeHParams) -> DecodeHParams:
     """Returns options with the `TEXT_OPTIONS` that are given as flags."""
     return replace(options, **{name: values[name].value for name in TEXT_OPTIONS if values[name].value})
+
+
+def define_output_format(values: flags.FlagValues) -> None:
+    """Adds `--output_format`."""
+    flags.DEFINE_enum(
+        "output_format",
+        TEXT,
+        OUTPUT_FORMATS,
+        "text: a line for each output; jsonl: a JSON object with its score and the details that "
+        "--decode_hparams asks for, by alignments, token_scores and alternatives.",
+        flag_values=values,
+    )
+
+
+def check_details(values: flags.FlagValues, options: DecodeHParams | None, of_scores: bool = False) -> None:
+    """Raises T2TError for details that lines of text do not have; `of_scores`, no alignments either."""
+    names = ["token_scores", "alternatives", *["alignments"] * of_scores]
+    for name in names if options and values.output_format != JSONL else ():
+        if getattr(options, name):
+            raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
 
 
 def define_ensemble(values: flags.FlagValues) -> None:

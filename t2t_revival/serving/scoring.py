@@ -1,0 +1,122 @@
+"""Scores and details of given outputs, as TensorFlow ops from strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.annotation import Annotator
+from t2t_revival.decoding.details import EOS_NAME
+from t2t_revival.decoding.options import MAX_ALTERNATIVES
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.model import Transformer
+
+SCORING = [
+    tf.TensorSpec([None], tf.string, name="inputs"),
+    tf.TensorSpec([None], tf.string, name="targets"),
+    tf.TensorSpec(None, tf.int32, name="alternatives"),
+]
+
+
+class GraphScorer:
+    """Computes what `Detailer` needs, for clients that have neither the model nor its vocabularies.
+
+    Args:
+        model: the model.
+        vocabularies: of source and target.
+        heads: align words; `None` for no attention.
+        weights: see `Scorer`.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        vocabularies: Vocabularies,
+        heads: AlignmentHeads | None,
+        weights: Callable[..., Any] | None,
+    ) -> None:
+        if heads:
+            heads.check(model.hparams)
+        self._annotator = Annotator(model, heads=heads, weights=weights)
+        self._vocabularies, self._heads = vocabularies, heads
+
+    def __call__(
+        self, sources: tf.Tensor, targets: tf.Tensor, alternatives: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Scores outputs.
+
+        Args:
+            sources: int32 [batch, source]; each ends with EOS and is padded with 0.
+            targets: int32 [batch, target], likewise.
+            alternatives: the number of alternatives of each token, int32, of any shape: the largest counts.
+
+        Returns:
+            "log_probs", float32 [batch], the sums over tokens. Of each token, padded with "" and 0: "tokens",
+            string [batch, target]; "token_log_probs"; "token_ends", the number of characters of the text up
+            to its end, int32; "alternatives", string [batch, target, k]; "alternative_log_probs".
+            "target_texts" and "source_texts", string [batch], are the texts to which ends belong;
+            "source_tokens" and "source_token_ends" are [batch, source]. With heads, "attention", float32
+            [batch, target, source], are the weights by which a token is aligned, and "alignment_rule",
+            float32 [batch, 2], the share of links, and 1 where the source's end stands for no link.
+        """
+        checks = [
+            tf.Assert(
+                tf.reduce_all((alternatives >= 0) & (alternatives <= MAX_ALTERNATIVES)),
+                [f"alternatives must be between 0 and {MAX_ALTERNATIVES}:", alternatives],
+            )
+        ]
+        with tf.control_dependencies(checks):
+            count = tf.reduce_max(tf.reshape(alternatives, [-1]))
+        log_probs, others, other_log_probs, attention = self._annotator.annotate_in_graph(
+            sources, targets, count
+        )
+        is_token = targets != PAD
+        log_probs = tf.where(is_token, log_probs, 0.0)
+        source_side, target_side = self._vocabularies
+        source_texts, source_ends = _ends(source_side, sources)
+        target_texts, target_ends = _ends(target_side, targets)
+        found = {
+            "log_probs": tf.reduce_sum(log_probs, axis=1),
+            "tokens": _names(target_side, targets),
+            "token_log_probs": log_probs,
+            "token_ends": target_ends,
+            "alternatives": tf.where(is_token[:, :, None], _names(target_side, others), ""),
+            "alternative_log_probs": tf.where(is_token[:, :, None], other_log_probs, 0.0),
+            "target_texts": target_texts,
+            "source_tokens": _names(source_side, sources),
+            "source_token_ends": source_ends,
+            "source_texts": source_texts,
+        }
+        return found if self._heads is None else found | self._alignment(attention)
+
+    def _alignment(self, attention: tf.Tensor) -> dict[str, tf.Tensor]:
+        assert self._heads
+        if self._heads.shifted:
+            attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
+        rule = tf.constant([self._heads.share, float(self._heads.null)])
+        return {"attention": attention, "alignment_rule": tf.tile(rule[None], [tf.shape(attention)[0], 1])}
+
+
+def _names(vocabulary: TextEncoder, ids: tf.Tensor) -> tf.Tensor:
+    """Returns the piece of each id, "" for padding."""
+    names = [
+        "" if token == PAD else EOS_NAME if token == EOS else piece
+        for token, piece in enumerate(vocabulary.pieces)
+    ]
+    return tf.gather(tf.constant(names), ids)
+
+
+def _ends(vocabulary: TextEncoder, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the texts of ids, string [batch], and their lengths up to each id, int32 [batch, length]."""
+    batch, length = tf.shape(ids)[0], tf.shape(ids)[1]
+    places = tf.range(length)
+    beginnings = tf.where(places[None] <= places[:, None], ids[:, None], PAD)  # [batch, length, length]
+    flat = tf.RaggedTensor.from_tensor(tf.reshape(beginnings, [batch * length, length]))
+    texts = tf.reshape(vocabulary.decode_in_graph(flat), [batch, length])
+    return texts[:, -1], tf.strings.length(texts, unit="UTF8_CHAR")
