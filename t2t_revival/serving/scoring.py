@@ -79,17 +79,20 @@ class GraphScorer:
         is_token = targets != PAD
         log_probs = tf.where(is_token, log_probs, 0.0)
         source_side, target_side = self._vocabularies
+        target_names = source_names = _names(target_side)
+        if self._vocabularies.separate:
+            source_names = _names(source_side)
         source_texts, source_ends = _ends(source_side, sources)
         target_texts, target_ends = _ends(target_side, targets)
         found = {
             "log_probs": tf.reduce_sum(log_probs, axis=1),
-            "tokens": _names(target_side, targets),
+            "tokens": tf.gather(target_names, targets),
             "token_log_probs": log_probs,
             "token_ends": target_ends,
-            "alternatives": tf.where(is_token[:, :, None], _names(target_side, others), ""),
+            "alternatives": tf.where(is_token[:, :, None], tf.gather(target_names, others), ""),
             "alternative_log_probs": tf.where(is_token[:, :, None], other_log_probs, 0.0),
             "target_texts": target_texts,
-            "source_tokens": _names(source_side, sources),
+            "source_tokens": tf.gather(source_names, sources),
             "source_token_ends": source_ends,
             "source_texts": source_texts,
         }
@@ -103,13 +106,10 @@ class GraphScorer:
         return {"attention": attention, "alignment_rule": tf.tile(rule[None], [tf.shape(attention)[0], 1])}
 
 
-def _names(vocabulary: TextEncoder, ids: tf.Tensor) -> tf.Tensor:
-    """Returns the piece of each id, "" for padding."""
-    names = [
-        "" if token == PAD else EOS_NAME if token == EOS else piece
-        for token, piece in enumerate(vocabulary.pieces)
-    ]
-    return tf.gather(tf.constant(names), ids)
+def _names(vocabulary: TextEncoder) -> tf.Tensor:
+    """Returns the name of each id, "" for padding, string [vocab]."""
+    special = {PAD: "", EOS: EOS_NAME}
+    return tf.constant([special.get(token, piece) for token, piece in enumerate(vocabulary.pieces)])
 
 
 def _ends(vocabulary: TextEncoder, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
