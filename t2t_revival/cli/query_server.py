@@ -25,7 +25,7 @@ from t2t_revival.cli.support.text_files import (
     read_lines,
 )
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.json_lines import json_line, links_of
+from t2t_revival.decoding.json_outputs import json_line, links_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
 from t2t_revival.decoding.resumable import note_repaired

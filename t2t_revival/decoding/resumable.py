@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.json_lines import json_line, links_of, score_line
+from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
 from t2t_revival.decoding.markup.translation import describe_unbalanced
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (

@@ -12,7 +12,7 @@ from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_engine import check_usable
-from t2t_revival.decoding.json_lines import json_line
+from t2t_revival.decoding.json_outputs import json_line
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translator import Translator
