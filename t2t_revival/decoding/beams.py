@@ -57,6 +57,40 @@ class Draws(NamedTuple):
     keep_top_k: Any
 
 
+class LexicalTables(NamedTuple):
+    """Automata of the phrases that outputs must or must not have; see `phrases.Automaton`.
+
+    Attributes:
+        alphabet: tokens of each sentence's phrases, int32 [batch, tokens], padded with -1.
+        transitions: 2 * next state + whether an occurrence is complete, int32 [batch, phrases * states *
+            classes].
+        ended: bool [batch, phrases * states].
+        gains: int32 [batch, phrases * states].
+        next_tokens: int32 [batch, phrases * states].
+        costs: int32 [batch, phrases].
+        required: how often an output must have each phrase, int32 [batch, phrases].
+        forbidden: whether an output must not have it, bool [batch, phrases].
+        reserved: positions that are kept for EOS, int32 [batch, 1]; 0 if there is no room for it.
+    """
+
+    alphabet: Any
+    transitions: Any
+    ended: Any
+    gains: Any
+    next_tokens: Any
+    costs: Any
+    required: Any
+    forbidden: Any
+    reserved: Any
+
+
+class LexicalState(NamedTuple):
+    """State of each automaton, and occurrences still needed, both int32 [batch, beams, phrases]."""
+
+    states: Any
+    needed: Any
+
+
 class Sentences(NamedTuple):
     """Sentences of the batch: all that is the same at each position; batch-major.
 
@@ -73,6 +107,7 @@ class Sentences(NamedTuple):
         shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
             empty if a sentence may use all of them.
         draws: see `Draws`; empty if nothing is drawn.
+        lexical: see `LexicalTables`; empty if outputs need no phrases.
     """
 
     indices: Any
@@ -86,6 +121,7 @@ class Sentences(NamedTuple):
     constraint_inputs: Any
     shortlisted: Any
     draws: Any
+    lexical: Any = ()
 
 
 class Beams(NamedTuple):
@@ -101,6 +137,7 @@ class Beams(NamedTuple):
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.
+        lexical: see `LexicalState`; empty if outputs need no phrases.
     """
 
     last_ids: Any
@@ -111,6 +148,7 @@ class Beams(NamedTuple):
     self_bias: Any
     self_caches: Any
     words_emitted: Any
+    lexical: Any = ()
 
 
 class Results(NamedTuple):
@@ -133,6 +171,12 @@ def initial_beams(max_lengths: Any, n: Any, state: DecoderState) -> Beams:
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
     )
+
+
+def initial_state(tables: LexicalTables) -> LexicalState:
+    """Returns the state of one empty hypothesis per sentence."""
+    needed = tables.required[:, None]
+    return LexicalState(tf.zeros_like(needed), needed)
 
 
 def select_parents(beams: Beams, parents: Any) -> Beams:

@@ -108,7 +108,9 @@ class Process:
         """Sends what Ctrl-C does, which the last line must say, with what is kept; returns what was said."""
         self.send_signal(signal.SIGINT)
         said = self.end(130)
-        assert re.search(r": error: interrupted(; .* the same command resumes)?$", said.splitlines()[-1]), said
+        assert re.search(r": error: interrupted(; .* the same command resumes)?$", said.splitlines()[-1]), (
+            said
+        )
         return said
 
     def kill(self) -> None:

@@ -1,0 +1,245 @@
+"""Phrases as tokens: how a vocabulary spells them, and automata that find them while an output is written.
+
+An output has a phrase where its text has it as whole words. The same phrase has other tokens at the beginning
+of an output than after a space, and may be the beginning of a longer word, so that only the next token tells
+whether it is there.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from t2t_revival.data.vocabulary.subword_format import END, escape, is_alphanumeric, split_runs
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
+from t2t_revival.errors import T2TError
+
+ANYTHING, BOUNDARY, NOTHING, AT_ONCE = range(4)  # values of `Form.after`
+OTHER_CLASSES = 4  # of tokens that no phrase has: 2 * begins_word + ends_run
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese.
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def joins(character: str) -> bool:
+    """Returns whether a character forms a word with one beside it."""
+    return unicodedata.category(character)[0] in "LNM" and not UNSPACED.match(character)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to spell a phrase.
+
+    Attributes:
+        ids: its tokens.
+        at_start: `True` if it can only begin an output, `False` if it cannot, `None` if it may.
+        after_run: whether the token before it must end a run of T2T's vocabularies.
+        after: `ANYTHING` may follow; `BOUNDARY`: not a token that continues the word; `NOTHING` but EOS;
+            `AT_ONCE`: the phrase is complete without a look at what follows.
+        open_end: whether the form does not end its run.
+    """
+
+    ids: tuple[int, ...]
+    at_start: bool | None = None
+    after_run: bool = False
+    after: int = ANYTHING
+    open_end: bool = False
+
+
+class Spelling:
+    """Spells phrases with the tokens of a vocabulary.
+
+    Args:
+        vocabulary: of the outputs.
+
+    Attributes:
+        closing: a token that ends a run, and nothing else, of T2T's vocabularies; PAD in others.
+    """
+
+    def __init__(self, vocabulary: TextEncoder) -> None:
+        self.vocabulary = vocabulary
+        self.closing = PAD
+        if isinstance(vocabulary, SubwordVocabulary):
+            self.closing = vocabulary.pieces.index(END)
+
+    @cached_property
+    def classes(self) -> np.ndarray:
+        """Class of each token that no phrase has, int32 [vocab]; see `OTHER_CLASSES`."""
+        if self.closing:
+            pieces = self.vocabulary.pieces
+            return np.array([2 + piece.endswith(END) for piece in pieces], np.int32)
+        classes = np.array([2 * (not joins(_first(piece))) + 1 for piece in self.vocabulary.pieces], np.int32)
+        classes[EOS] = OTHER_CLASSES - 1
+        return classes
+
+    def forms(self, phrase: str) -> list[Form]:
+        """Returns the ways to spell a phrase, which has no white space around it.
+
+        Raises:
+            T2TError: the vocabulary cannot spell it.
+        """
+        vocabulary = self.vocabulary
+        if isinstance(vocabulary, SubwordVocabulary):
+            forms = _subword_forms(phrase, vocabulary)
+        else:
+            forms = _sentencepiece_forms(phrase, vocabulary.encode)
+        ids = forms[0].ids
+        if not ids or {PAD, EOS, vocabulary.unknown or PAD} & {*ids} or vocabulary.decode(ids) != phrase:
+            raise T2TError(f"the vocabulary cannot spell {phrase!r}: leave it out, or write it otherwise")
+        return forms
+
+    def other_form(self, ids: Sequence[int], found: Callable[[str], bool]) -> tuple[int, ...]:
+        """Returns the tokens of an output in which a phrase is `found`: the first and fewest that have it."""
+        decode = self.vocabulary.decode
+        ends = (end for end in range(1, len(ids) + 1) if found(decode(ids[:end])))
+        end = next(ends, len(ids))
+        begins = (start for start in range(end - 1, -1, -1) if found(decode(ids[start:end])))
+        return tuple(ids[next(begins, 0) : end])
+
+
+def _first(piece: str) -> str:
+    """Returns the first character of a piece of SentencePiece; a letter for bytes of longer characters."""
+    if match := _BYTE.fullmatch(piece):
+        code = int(match[1], 16)
+        return chr(code) if code < 128 else "x"
+    return piece[:1] or " "
+
+
+def _sentencepiece_forms(phrase: str, encode: Callable[[str], list[int]]) -> list[Form]:
+    after = BOUNDARY if joins(phrase[-1]) else ANYTHING
+    alone = Form(tuple(encode(phrase)), after=after)
+    if UNSPACED.match(phrase):
+        return [alone]
+    return [replace(alone, at_start=True), Form(tuple(encode(f" {phrase}")), at_start=False, after=after)]
+
+
+def _subword_forms(phrase: str, vocabulary: SubwordVocabulary) -> list[Form]:
+    """Returns forms that end with a run; runs without letters have the spaces around them."""
+    before, behind = ("" if is_alphanumeric(edge) else " " for edge in (phrase[0], phrase[-1]))
+    open_start, open_end = (bool(UNSPACED.match(edge)) for edge in (phrase[0], phrase[-1]))
+    forms = []
+    for at_start, at_end in product(
+        (True, False) if before else (None,), (True, False) if behind else (None,)
+    ):
+        text = ("" if at_start else before) + phrase + ("" if at_end else behind)
+        ids = vocabulary.encode(text)
+        if open_end:
+            *runs, last = split_runs(text)
+            ids = [token for run in runs for token in vocabulary.encode(run)]
+            ids += vocabulary.parts(escape(last, vocabulary.alphabet).removesuffix(END))
+        forms.append(
+            Form(tuple(ids), at_start, not open_start, NOTHING if at_end else ANYTHING, open_end=open_end)
+        )
+    return forms
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A deterministic automaton that counts the occurrences of a phrase, none of which overlap.
+
+    Occurrences of different phrases may overlap. State 0 is that of an empty output.
+
+    Attributes:
+        next_states: int32 [states, classes]; classes are `OTHER_CLASSES`, and then the alphabet's tokens.
+        emits: whether a token shows that an occurrence is complete, bool [states, classes].
+        ended: whether EOS would show it, bool [states].
+        gains: tokens of the phrase that are there; negative if more than `cost` are needed; int32 [states].
+        next_tokens: the next token on the shortest way to an occurrence, int32 [states].
+        cost: tokens of an occurrence.
+    """
+
+    next_states: np.ndarray
+    emits: np.ndarray
+    ended: np.ndarray
+    gains: np.ndarray
+    next_tokens: np.ndarray
+    cost: int
+
+
+@dataclass(frozen=True)
+class _State:
+    """A set of forms that have been begun, as (form, tokens that are there).
+
+    Attributes:
+        items: the forms.
+        at_start: whether the output is empty.
+        closed: whether the last token ends a run.
+    """
+
+    items: frozenset[tuple[Form, int]]
+    at_start: bool
+    closed: bool
+
+    def step(self, forms: Sequence[Form], token: int, begins: bool, closed: bool) -> tuple[_State, bool]:
+        """Returns the state after a token, and whether an occurrence is complete before it."""
+        emits = any(
+            count == len(form.ids) and (form.after == ANYTHING or (form.after == BOUNDARY and begins))
+            for form, count in self.items
+        )
+        items = {
+            (form, count + 1)
+            for form, count in self.items
+            if not emits and count < len(form.ids) and form.ids[count] == token
+        }
+        items |= {(form, 1) for form in forms if self.may_begin(form) and form.ids[0] == token}
+        at_once = any(form.after == AT_ONCE and count == len(form.ids) for form, count in items)
+        return _State(frozenset(() if at_once else items), False, closed), emits or at_once
+
+    def may_begin(self, form: Form) -> bool:
+        return form.at_start in (None, self.at_start) and (self.closed or not form.after_run)
+
+    @property
+    def ended(self) -> bool:
+        return any(count == len(form.ids) for form, count in self.items)
+
+    def way(self, forms: Sequence[Form], closing: int) -> tuple[int, int]:
+        """Returns how many tokens an occurrence still needs, and the first token of the next one."""
+        begun = [(len(f.ids) - n, f.ids[n:]) for f, n in self.items if f.after != NOTHING]
+        plain = [form.ids for form in forms if form.after != NOTHING]
+        usable = [f.ids for f in forms if f.after != NOTHING and self.may_begin(f)]
+        fresh = min(usable, key=len) if usable else (closing, *min(plain, key=len))
+        left, ids = min(begun, default=(len(fresh), fresh))
+        return left, (ids or fresh)[0]
+
+
+def automaton(forms: Sequence[Form], alphabet: Sequence[int], spelling: Spelling) -> Automaton:
+    """Returns the automaton of a phrase.
+
+    Args:
+        forms: of the phrase.
+        alphabet: tokens with a class of their own, among them those of the forms.
+        spelling: of the vocabulary.
+    """
+    tokens = [(PAD, kind) for kind in range(OTHER_CLASSES)]
+    tokens += [(token, int(spelling.classes[token])) for token in alphabet]
+    states = [_State(frozenset(), True, True)]
+    numbers = {states[0]: 0}
+    next_states, emits = [], []
+    for state in states:  # which grows
+        steps = [state.step(forms, token, kind >= 2, bool(kind % 2)) for token, kind in tokens]
+        for following, _ in steps:
+            if following not in numbers:
+                numbers[following] = len(states)
+                states.append(following)
+        next_states.append([numbers[following] for following, _ in steps])
+        emits.append([emitted for _, emitted in steps])
+    inner = [form for form in forms if form.after != NOTHING and not form.at_start]
+    cost = min(len(form.ids) + bool(form.open_end and spelling.closing) for form in inner)
+    ways = [state.way(forms, spelling.closing) for state in states]
+    return Automaton(
+        np.array(next_states, np.int32),
+        np.array(emits),
+        np.array([state.ended for state in states]),
+        np.array([cost - left for left, _ in ways], np.int32),
+        np.array([token for _, token in ways], np.int32),
+        cost,
+    )
