@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
@@ -55,40 +56,6 @@ class Draws(NamedTuple):
     uniforms: Any
     temperature: Any
     keep_top_k: Any
-
-
-class LexicalTables(NamedTuple):
-    """Automata of the phrases that outputs must or must not have; see `phrases.Automaton`.
-
-    Attributes:
-        alphabet: tokens of each sentence's phrases, int32 [batch, tokens], padded with -1.
-        transitions: 2 * next state + whether an occurrence is complete, int32 [batch, phrases * states *
-            classes].
-        ended: bool [batch, phrases * states].
-        gains: int32 [batch, phrases * states].
-        next_tokens: int32 [batch, phrases * states].
-        costs: int32 [batch, phrases].
-        required: how often an output must have each phrase, int32 [batch, phrases].
-        forbidden: whether an output must not have it, bool [batch, phrases].
-        reserved: positions that are kept for EOS, int32 [batch, 1]; 0 if there is no room for it.
-    """
-
-    alphabet: Any
-    transitions: Any
-    ended: Any
-    gains: Any
-    next_tokens: Any
-    costs: Any
-    required: Any
-    forbidden: Any
-    reserved: Any
-
-
-class LexicalState(NamedTuple):
-    """State of each automaton, and occurrences still needed, both int32 [batch, beams, phrases]."""
-
-    states: Any
-    needed: Any
 
 
 class Sentences(NamedTuple):

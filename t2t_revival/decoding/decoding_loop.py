@@ -20,7 +20,6 @@ from t2t_revival.decoding.beams import (
     NEG_INF,
     Beams,
     Draws,
-    LexicalTables,
     Results,
     SearchSettings,
     Sentences,
@@ -32,6 +31,7 @@ from t2t_revival.decoding.beams import (
 )
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.lexical_tables import LexicalTables
 from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import permutations
 
-import numpy as np
-
-from t2t_revival.decoding.beams import LexicalTables
-from t2t_revival.decoding.phrases import OTHER_CLASSES, Automaton, Form, Spelling, automaton, joins
+from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
+from t2t_revival.decoding.phrases import Spelling, joins
 from t2t_revival.errors import T2TError
 
 
@@ -91,19 +90,6 @@ def _is_inside(text: str, place: int) -> bool:
     return 0 < place < len(text) and joins(text[place - 1]) and joins(text[place])
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A phrase as the search sees it.
-
-    Attributes:
-        forms: ways to spell it.
-        required: how often an output must have it; 0 if it must not have it.
-    """
-
-    forms: tuple[Form, ...]
-    required: int
-
-
 def units_of(constraints: LineConstraints, spelling: Spelling) -> list[Unit]:
     """Spells the phrases of a line.
 
@@ -113,73 +99,65 @@ def units_of(constraints: LineConstraints, spelling: Spelling) -> list[Unit]:
     wanted = Counter(constraints.phrases)
     for phrase in constraints.avoid:
         wanted.setdefault(phrase, 0)
-    return [Unit(tuple(spelling.forms(phrase)), number) for phrase, number in wanted.items()]
+    return [Unit(tuple(spelling.forms(phrase)), number, phrase) for phrase, number in wanted.items()]
 
 
-class LineAutomata:
-    """The automata of a line's phrases.
+def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAutomata:
+    """Returns the automata of a line, of as many of its phrases as there is room for.
+
+    Where there is too little, phrases share words, and then the last ones are left out.
 
     Args:
-        units: the phrases.
+        constraints: of the line.
         spelling: of the vocabulary.
+        room: maximum number of tokens of the output.
 
-    Attributes:
-        units: the phrases.
-        alphabet: tokens of all forms.
-        automata: one of each phrase.
+    Raises:
+        T2TError: the vocabulary cannot spell a phrase, or it is longer than the output may be.
     """
-
-    def __init__(self, units: Sequence[Unit], spelling: Spelling) -> None:
-        self.units = units
-        self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.ids})
-        self.automata = [automaton(unit.forms, self.alphabet, spelling) for unit in units]
-
-    @property
-    def length(self) -> int:
-        """Number of tokens, without EOS, in which an output can have all phrases."""
-        pairs = [(one, unit.required) for one, unit in zip(self.automata, self.units, strict=True)]
-        gains = [int(one.gains[0]) for one, required in pairs if required]
-        return sum(one.cost * required for one, required in pairs) - max(gains, default=0)
-
-
-def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTables:
-    """Returns the tables of a batch, in NumPy.
-
-    Args:
-        lines: of each sentence.
-        rooms: maximum number of tokens of each output, EOS counted.
-    """
-    batch, phrases = len(lines), max(1, *(len(line.automata) for line in lines))
-    letters = max(len(line.alphabet) for line in lines)
-    states = max((len(one.gains) for line in lines for one in line.automata), default=1)
-    classes = OTHER_CLASSES + letters
-    tables = LexicalTables(
-        alphabet=np.full((batch, letters), -1, np.int32),
-        transitions=np.zeros((batch, phrases, states, classes), np.int32),
-        ended=np.zeros((batch, phrases, states), bool),
-        gains=np.zeros((batch, phrases, states), np.int32),
-        next_tokens=np.zeros((batch, phrases, states), np.int32),
-        costs=np.ones((batch, phrases), np.int32),
-        required=np.zeros((batch, phrases), np.int32),
-        forbidden=np.zeros((batch, phrases), bool),
-        reserved=np.array(
-            [[int(line.length < room)] for line, room in zip(lines, rooms, strict=True)], np.int32
-        ),
-    )
-    for row, line in enumerate(lines):
-        tables.alphabet[row, : len(line.alphabet)] = line.alphabet
-        for place, (unit, one) in enumerate(zip(line.units, line.automata, strict=True)):
-            _enter(tables, (row, place), unit, one)
-    return LexicalTables(*(x.reshape(batch, -1) for x in tables))
+    line = LineAutomata(units_of(constraints, spelling), spelling)
+    if line.length <= room:
+        return line
+    for unit in line.units:
+        length = LineAutomata([replace(unit, required=1)], spelling).length if unit.required else 0
+        if length > room:
+            raise T2TError(
+                f"the phrase {unit.phrase!r} has {length} tokens, and the output may have {room}: give a "
+                "larger extra_length in --decode_hparams"
+            )
+    phrases = merged(constraints.phrases)
+    while line.length > room:
+        line = LineAutomata(units_of(replace(constraints, phrases=phrases), spelling), spelling)
+        phrases = phrases[:-1]
+    return line
 
 
-def _enter(tables: LexicalTables, place: tuple[int, int], unit: Unit, one: Automaton) -> None:
-    """Enters a phrase of a sentence into the tables."""
-    states, classes = one.next_states.shape
-    tables.transitions[place][:states, :classes] = 2 * one.next_states + one.emits
-    tables.ended[place][:states] = one.ended
-    tables.gains[place][:states] = one.gains
-    tables.next_tokens[place][:states] = one.next_tokens
-    tables.costs[place] = one.cost
-    tables.required[place] = unit.required
-    tables.forbidden[place] = not unit.required
+def merged(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns phrases that have all given ones, but share words where one ends as another begins."""
+    given = LineConstraints(phrases)
+    while True:
+        pairs = [pair for pair in permutations(range(len(phrases)), 2) if _overlap(phrases, *pair)]
+        pairs.sort(key=lambda pair: -_overlap(phrases, *pair))
+        shorter = (_joined(phrases, *pair) for pair in pairs)
+        better = next((found for found in shorter if not given.missing(" ".join(found))), None)
+        if better is None:
+            return phrases
+        phrases = better
+
+
+def _overlap(phrases: Sequence[str], one: int, other: int) -> int:
+    """Returns how many words at the end of a phrase are the first ones of another, or all it has."""
+    first, second = phrases[one].split(" "), phrases[other].split(" ")
+    if count(phrases[other], phrases[one]):
+        return len(second)
+    lengths = range(min(len(first), len(second)), 0, -1)
+    return next((length for length in lengths if first[-length:] == second[:length]), 0)
+
+
+def _joined(phrases: Sequence[str], one: int, other: int) -> tuple[str, ...]:
+    """Returns phrases with two of them joined."""
+    words = phrases[one].split(" ")
+    if not count(phrases[other], phrases[one]):
+        words += phrases[other].split(" ")[_overlap(phrases, one, other) :]
+    rest = (phrase for place, phrase in enumerate(phrases) if place not in (one, other))
+    return (" ".join(words), *rest)

@@ -23,14 +23,13 @@ from t2t_revival.decoding.beam_search import TopK, grow_finished, is_done, top_l
 from t2t_revival.decoding.beams import (
     NEG_INF,
     Beams,
-    LexicalState,
-    LexicalTables,
     Sentences,
     current_length,
     search_settings,
     select_parents,
 )
 from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.decoding.phrases import OTHER_CLASSES
 from t2t_revival.decoding.tf_workarounds import check_result, max_or_one
 

@@ -43,11 +43,20 @@ class Translation:
         text: without line ends.
         score: log-probability / length penalty; 0 for the output of an empty input.
         repaired: whether the model's output was malformed, such as half a tree.
+        missing: phrases of its line's constraints that it lacks, since there was no room for them.
+        present: phrases that it has although they should be avoided.
     """
 
     text: str
     score: float
     repaired: bool = False
+    missing: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Sequence[Any]) -> Translation:
+        """Returns the output whose fields were written as JSON."""
+        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Text as padded ids: sources, targets and prefixes."""
+"""Text as padded ids: sources, targets and prefixes; and ids of outputs as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.tags import tagged
@@ -36,7 +38,7 @@ class Truncation:
 
 @dataclass(frozen=True)
 class Preprocessor:
-    """Converts texts without line ends to ids.
+    """Converts texts without line ends to ids, and ids of outputs to texts.
 
     Attributes:
         vocabularies: of source and target.
@@ -159,12 +161,45 @@ class Preprocessor:
             raise T2TError("split_sentences has no forced beginnings: leave one of them out")
         self._check_unicode(inputs)
 
+    def check_constrainable(self, prefixes: Sequence[str] | None) -> None:
+        """Raises T2TError if outputs of these options cannot have lexical constraints."""
+        options = self.options
+        trees = options.constrained or (self.problem is not None and self.problem.separates_words)
+        for given, what in (
+            (trees, "outputs that are trees"),
+            (options.samples, "sampling_method=random"),
+            (options.mbr, f"mbr={options.mbr}"),
+            (options.has_shortlist, f"shortlist={options.shortlist}"),
+            (options.split_sentences, "split_sentences"),
+            (prefixes is not None and any(prefixes), "forced beginnings"),
+        ):
+            if given:
+                raise T2TError(f"constraints cannot be combined with {what}: leave one of them out")
+        if options.beam_size < 2:
+            raise T2TError("constraints need a beam: give beam_size=2 or more in --decode_hparams")
+
     def _check_unicode(self, texts: Sequence[str]) -> None:
         for number, text in enumerate(texts, start=self.first_line):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
+
+    def translations(
+        self, source: str, rows: Sequence[list[int]], scores: Sequence[float]
+    ) -> list[Translation]:
+        """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
+        outputs = [
+            (self.vocabularies.targets.decode(ids).translate(LINE_ENDS), score)
+            for ids, score in zip(rows, scores, strict=True)
+            if score > -np.inf
+        ] or [("", -np.inf)]
+        if self.options.mbr:
+            outputs = by_expected_utility(outputs, self.options.mbr)
+        if self.problem is None:
+            return [Translation(*output) for output in outputs]
+        processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
+        return [Translation(text, score, repaired) for (text, repaired), score in processed]
 
     def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
         """Returns the ids, without EOS, of outputs or their prefixes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
+from t2t_revival.decoding.lexical_search import LexicalSearch
 from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
@@ -80,3 +82,9 @@ class TensorFlowEngine:
         )
         self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
         self.scorer = Scorer(model, weights)
+        self._early_stopping = options.early_stopping
+
+    @cached_property
+    def lexical_search(self) -> LexicalSearch:
+        """Finds outputs that have given phrases."""
+        return LexicalSearch(self.search.loop, self._early_stopping)

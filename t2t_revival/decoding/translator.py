@@ -13,8 +13,8 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
+from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
@@ -30,6 +30,7 @@ from t2t_revival.utils.tags import check_tag
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.model import Transformer
     from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -89,6 +90,7 @@ class Translator:
         engine = engines.engine_of(model, self.vocabularies.targets, *settings)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
+        self._engine = engine
 
     @classmethod
     def load(
@@ -200,6 +202,7 @@ class Translator:
         first_line: int = 1,
         completed: Mapping[int, list[Translation]] | None = None,
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
+        constraints: Sequence[LineConstraints | None] | None = None,
     ) -> list[list[Translation]]:
         """Returns the outputs of each line in input order: the best ones, or drawn ones with sampling.
 
@@ -220,33 +223,41 @@ class Translator:
             completed: outputs by index of the line that an earlier call with equal arguments has passed to
                 `on_outputs`. They are not decoded again; the other lines have the same outputs as then.
             on_outputs: called with the outputs of each complete batch, by index of the line.
+            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
 
         Raises:
             T2TError: a line or prefix is no valid Unicode, a prefix is too long, has no source or is for
-                trees, or n is out of range.
+                trees, or n is out of range; or as `constrained_lines`.
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
+        if any(constraints or ()):
+            preprocessor.check_constrainable(prefixes)
         if self.options.split_sentences:
             preprocessor.check_splittable(inputs, prefixes, n)
             after = on_progress, first_line, completed, on_outputs
             return translate_paragraphs(self, inputs, on_truncation or _warn, *after)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
+        settings = preprocessor, constraints, inputs, source_ids
+        bound = constrained_lines(lambda: engines.lexical_search_of(self._engine), *settings)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             outputs = {index: [Translation("", 0.0)] for index in batch}
-            if indices := [index for index in batch if inputs[index].strip()]:
+            indices = [index for index in batch if inputs[index].strip()]
+            if any(index not in bound for index in indices):
                 rows = pad([source_ids[index] for index in indices])
                 prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
-                numbers, found = [first_line + index for index in indices], self.options.candidates_of(n)
-                decoded = self._decode(rows, numbers, found, prefix_rows)
+                numbers, count = [first_line + index for index in indices], self.options.candidates_of(n)
+                decoded = self._decode(rows, numbers, count, prefix_rows)
                 for index, ids, scores in zip(indices, *decoded, strict=True):
-                    outputs[index] = self._translations(inputs[index], ids, scores)[:n]
-            return list(outputs.values())
+                    outputs[index] = preprocessor.translations(inputs[index], ids, scores)[:n]
+            for index, *decoded_line in bound.search(indices, n):
+                outputs[index] = preprocessor.translations(inputs[index], *decoded_line)
+            return [bound.mark(index, found) for index, found in outputs.items()]
 
         lengths = [len(ids) for ids in source_ids]
         batch_size = self.options.tokens_at_once
@@ -339,20 +350,6 @@ class Translator:
         else:
             ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
         return np.asarray(ids).tolist(), np.asarray(scores).tolist()
-
-    def _translations(self, source: str, rows: list[list[int]], scores: list[float]) -> list[Translation]:
-        """Returns the outputs of an input; an empty one of score -inf if the weights contain NaN."""
-        outputs = [
-            (self.vocabularies.targets.decode(ids).translate(LINE_ENDS), score)
-            for ids, score in zip(rows, scores, strict=True)
-            if score > -np.inf
-        ] or [("", -np.inf)]
-        if self.options.mbr:
-            outputs = by_expected_utility(outputs, self.options.mbr)
-        if self.problem is None:
-            return [Translation(*output) for output in outputs]
-        processed = [(self.problem.postprocess(source, text), score) for text, score in outputs]
-        return [Translation(text, score, repaired) for (text, repaired), score in processed]
 
 
 def _warn(truncation: Truncation) -> None:

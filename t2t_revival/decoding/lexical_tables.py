@@ -1,0 +1,129 @@
+"""Phrases of a batch as arrays, for the search in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.decoding.phrases import OTHER_CLASSES, Automaton, Form, Spelling, automaton
+
+
+class LexicalTables(NamedTuple):
+    """Automata of the phrases that outputs must or must not have; see `phrases.Automaton`.
+
+    Attributes:
+        alphabet: tokens of each sentence's phrases, int32 [batch, tokens], padded with -1.
+        transitions: 2 * next state + whether an occurrence is complete, int32 [batch, phrases * states *
+            classes].
+        ended: bool [batch, phrases * states].
+        gains: int32 [batch, phrases * states].
+        next_tokens: int32 [batch, phrases * states].
+        costs: int32 [batch, phrases].
+        required: how often an output must have each phrase, int32 [batch, phrases].
+        forbidden: whether an output must not have it, bool [batch, phrases].
+        reserved: positions that are kept for EOS, int32 [batch, 1]; 0 if there is no room for it.
+    """
+
+    alphabet: Any
+    transitions: Any
+    ended: Any
+    gains: Any
+    next_tokens: Any
+    costs: Any
+    required: Any
+    forbidden: Any
+    reserved: Any
+
+
+class LexicalState(NamedTuple):
+    """State of each automaton, and occurrences still needed, both int32 [batch, beams, phrases]."""
+
+    states: Any
+    needed: Any
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A phrase as the search sees it.
+
+    Attributes:
+        forms: ways to spell it.
+        required: how often an output must have it; 0 if it must not have it.
+        phrase: its text.
+    """
+
+    forms: tuple[Form, ...]
+    required: int
+    phrase: str = ""
+
+
+class LineAutomata:
+    """The automata of a line's phrases.
+
+    Args:
+        units: the phrases.
+        spelling: of the vocabulary.
+
+    Attributes:
+        units: the phrases.
+        alphabet: tokens of all forms.
+        automata: one of each phrase.
+    """
+
+    def __init__(self, units: Sequence[Unit], spelling: Spelling) -> None:
+        self.units = units
+        self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.ids})
+        self.automata = [automaton(unit.forms, self.alphabet, spelling) for unit in units]
+
+    @property
+    def length(self) -> int:
+        """Number of tokens, without EOS, in which an output can have all phrases."""
+        pairs = [(one, unit.required) for one, unit in zip(self.automata, self.units, strict=True)]
+        gains = [int(one.gains[0]) for one, required in pairs if required]
+        return sum(one.cost * required for one, required in pairs) - max(gains, default=0)
+
+
+def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTables:
+    """Returns the tables of a batch, in NumPy.
+
+    Args:
+        lines: of each sentence.
+        rooms: maximum number of tokens of each output, EOS counted.
+    """
+    batch, phrases = len(lines), max(1, *(len(line.automata) for line in lines))
+    letters = max(1, *(len(line.alphabet) for line in lines))
+    states = max((len(one.gains) for line in lines for one in line.automata), default=1)
+    classes = OTHER_CLASSES + letters
+    tables = LexicalTables(
+        alphabet=np.full((batch, letters), -1, np.int32),
+        transitions=np.zeros((batch, phrases, states, classes), np.int32),
+        ended=np.zeros((batch, phrases, states), bool),
+        gains=np.zeros((batch, phrases, states), np.int32),
+        next_tokens=np.zeros((batch, phrases, states), np.int32),
+        costs=np.ones((batch, phrases), np.int32),
+        required=np.zeros((batch, phrases), np.int32),
+        forbidden=np.zeros((batch, phrases), bool),
+        reserved=np.array(
+            [[int(line.length < room)] for line, room in zip(lines, rooms, strict=True)], np.int32
+        ),
+    )
+    for row, line in enumerate(lines):
+        tables.alphabet[row, : len(line.alphabet)] = line.alphabet
+        for place, (unit, one) in enumerate(zip(line.units, line.automata, strict=True)):
+            _enter(tables, (row, place), unit, one)
+    return LexicalTables(*(x.reshape(batch, -1) for x in tables))
+
+
+def _enter(tables: LexicalTables, place: tuple[int, int], unit: Unit, one: Automaton) -> None:
+    """Enters a phrase of a sentence into the tables."""
+    states, classes = one.next_states.shape
+    tables.transitions[place][:states, :classes] = 2 * one.next_states + one.emits
+    tables.ended[place][:states] = one.ended
+    tables.gains[place][:states] = one.gains
+    tables.next_tokens[place][:states] = one.next_tokens
+    tables.costs[place] = one.cost
+    tables.required[place] = unit.required
+    tables.forbidden[place] = not unit.required
