@@ -61,6 +61,11 @@ class LineConstraints:
         return tuple(phrase for phrase in dict.fromkeys(self.avoid) if count(phrase, text))
 
 
+def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Returns phrases of two lists; one that both have is there as often as in the list with more of it."""
+    return tuple((Counter(phrases) | Counter(others)).elements())
+
+
 def count(phrase: str, text: str) -> int:
     """Returns how often a text has a phrase as whole words."""
     return sum(1 for _ in spans(_pattern(phrase), text))
@@ -79,13 +84,13 @@ def spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while match := pattern.search(text, start):
         begin, end = match.span()
-        is_whole = not (_is_inside(text, begin) or _is_inside(text, end))
+        is_whole = not (is_inside(text, begin) or is_inside(text, end))
         start = end if is_whole else begin + 1
         if is_whole:
             yield begin, end
 
 
-def _is_inside(text: str, place: int) -> bool:
+def is_inside(text: str, place: int) -> bool:
     """Returns whether a place of a text is inside a word."""
     return 0 < place < len(text) and joins(text[place - 1]) and joins(text[place])
 

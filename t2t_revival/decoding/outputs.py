@@ -56,7 +56,8 @@ class Translation:
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> Translation:
         """Returns the output whose fields were written as JSON."""
-        return cls(*(tuple(value) if isinstance(value, list) else value for value in values))
+        text, score, repaired, *phrases = values
+        return cls(text, score, repaired, *map(tuple, phrases))
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ class Spelling:
             T2TError: the vocabulary cannot spell it.
         """
         vocabulary = self.vocabulary
+        if any("\ud800" <= character <= "\udfff" for character in phrase):
+            raise T2TError(f"{phrase!r} is not valid Unicode: it has a lone surrogate")
         if isinstance(vocabulary, SubwordVocabulary):
             forms = _subword_forms(phrase, vocabulary)
         else:

@@ -89,7 +89,7 @@ def translate_lines(
         translations.update(batch)
         output.add(batch)
 
-    inputs = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
         inputs.append([one and astuple(one) for one in constraints])
     origin = _origin(translator, "translations", inputs)

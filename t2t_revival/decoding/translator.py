@@ -255,8 +255,8 @@ class Translator:
                 decoded = self._decode(rows, numbers, count, prefix_rows)
                 for index, ids, scores in zip(indices, *decoded, strict=True):
                     outputs[index] = preprocessor.translations(inputs[index], ids, scores)[:n]
-            for index, *decoded_line in bound.search(indices, n):
-                outputs[index] = preprocessor.translations(inputs[index], *decoded_line)
+            for index, ids, scores in bound.search(indices, n):
+                outputs[index] = preprocessor.translations(inputs[index], ids, scores)
             return [bound.mark(index, found) for index, found in outputs.items()]
 
         lengths = [len(ids) for ids in source_ids]
