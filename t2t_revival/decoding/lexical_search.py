@@ -231,10 +231,12 @@ def may_end(state: LexicalState, tables: LexicalTables) -> Any:
 def count_missing(state: LexicalState, tables: LexicalTables) -> Any:
     """Returns how many tokens suffice for what is missing, int32 [batch, beams].
 
-    One phrase that is begun is completed, and all others come after it.
+    One phrase that is begun is completed, another one shares tokens with it, and all others come after them.
     """
-    needed = state.needed > 0
-    gains = tf.where(needed, look_up(tables.gains, state.states), tf.int32.min)
+    needed, phrases = state.needed > 0, tf.shape(state.needed)[2]
+    overlaps = tf.reshape(tables.overlaps, [-1, 1, phrases, phrases])
+    shared = tf.reduce_max(tf.where(needed[:, :, None], overlaps, 0), axis=3)  # [batch, beams, phrases]
+    gains = tf.where(needed, look_up(tables.gains, state.states) + shared, tf.int32.min)
     gain = tf.where(tf.reduce_any(needed, axis=2), tf.reduce_max(gains, axis=2), 0)
     return tf.reduce_sum(state.needed * tables.costs[:, None], axis=2) - gain
 

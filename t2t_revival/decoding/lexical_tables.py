@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.decoding.phrases import OTHER_CLASSES, Automaton, Form, Spelling, automaton
+from t2t_revival.decoding.phrases import (
+    BEGINS_WORD,
+    BOUNDARY,
+    NOTHING,
+    OTHER_CLASSES,
+    Automaton,
+    Form,
+    Spelling,
+    automaton,
+)
 
 
 class LexicalTables(NamedTuple):
@@ -22,6 +32,8 @@ class LexicalTables(NamedTuple):
         gains: int32 [batch, phrases * states].
         next_tokens: int32 [batch, phrases * states].
         costs: int32 [batch, phrases].
+        overlaps: tokens of a second phrase that come with those of a first one, int32 [batch, phrases *
+            phrases].
         required: how often an output must have each phrase, int32 [batch, phrases].
         forbidden: whether an output must not have it, bool [batch, phrases].
         reserved: positions that are kept for EOS, int32 [batch, 1]; 0 if there is no room for it.
@@ -33,6 +45,7 @@ class LexicalTables(NamedTuple):
     gains: Any
     next_tokens: Any
     costs: Any
+    overlaps: Any
     required: Any
     forbidden: Any
     reserved: Any
@@ -74,16 +87,45 @@ class LineAutomata:
     """
 
     def __init__(self, units: Sequence[Unit], spelling: Spelling) -> None:
-        self.units = units
+        self.units, self._classes = units, spelling.classes
         self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.ids})
         self.automata = [automaton(unit.forms, self.alphabet, spelling) for unit in units]
 
     @property
     def length(self) -> int:
         """Number of tokens, without EOS, in which an output can have all phrases."""
-        pairs = [(one, unit.required) for one, unit in zip(self.automata, self.units, strict=True)]
-        gains = [int(one.gains[0]) for one, required in pairs if required]
-        return sum(one.cost * required for one, required in pairs) - max(gains, default=0)
+        wanted = [place for place, unit in enumerate(self.units) if unit.required]
+        costs = [self.automata[place].cost * self.units[place].required for place in wanted]
+        gains = [
+            int(self.automata[place].gains[0])
+            + max((self.overlaps[place, other] for other in wanted if other != place), default=0)
+            for place in wanted
+        ]
+        return sum(costs) - max(gains, default=0)
+
+    @cached_property
+    def overlaps(self) -> np.ndarray:
+        """Tokens of a second phrase that come with those of a first one, int32 [phrases, phrases]."""
+        table = np.zeros([len(self.units)] * 2, np.int32)
+        for first, unit in enumerate(self.units):
+            for second, one in enumerate(self.automata):
+                if first != second and unit.required and self.units[second].required:
+                    usable = (form for form in unit.forms if form.after != NOTHING)
+                    table[first, second] = min(self._overlap(form, one) for form in usable)
+        return table
+
+    def _overlap(self, form: Form, one: Automaton) -> int:
+        """Returns how many tokens of a phrase come with a form of another."""
+        closed = OTHER_CLASSES - 1
+        state = 0 if form.at_start else one.next_states[0, closed]
+        for token in form.ids:
+            kind = OTHER_CLASSES + self.alphabet.index(token)
+            if one.emits[state, kind]:
+                return one.cost
+            state = one.next_states[state, kind]
+        begins_word = self._classes[one.next_tokens[state]] >= BEGINS_WORD
+        breaks = form.after == BOUNDARY and not begins_word  # the end of the word that the form is
+        return 0 if breaks else max(int(one.gains[state]), 0)
 
 
 def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTables:
@@ -104,6 +146,7 @@ def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTab
         gains=np.zeros((batch, phrases, states), np.int32),
         next_tokens=np.zeros((batch, phrases, states), np.int32),
         costs=np.ones((batch, phrases), np.int32),
+        overlaps=np.zeros((batch, phrases, phrases), np.int32),
         required=np.zeros((batch, phrases), np.int32),
         forbidden=np.zeros((batch, phrases), bool),
         reserved=np.array(
@@ -112,6 +155,7 @@ def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTab
     )
     for row, line in enumerate(lines):
         tables.alphabet[row, : len(line.alphabet)] = line.alphabet
+        tables.overlaps[row, : len(line.units), : len(line.units)] = line.overlaps
         for place, (unit, one) in enumerate(zip(line.units, line.automata, strict=True)):
             _enter(tables, (row, place), unit, one)
     return LexicalTables(*(x.reshape(batch, -1) for x in tables))

@@ -22,7 +22,8 @@ from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
 from t2t_revival.errors import T2TError
 
 ANYTHING, BOUNDARY, NOTHING, AT_ONCE = range(4)  # values of `Form.after`
-OTHER_CLASSES = 4  # of tokens that no phrase has: 2 * begins_word + ends_run
+BEGINS_WORD, ENDS_RUN = 2, 1  # what a token may do; its class, if no phrase has it, is the sum
+OTHER_CLASSES = 4
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese.
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
@@ -73,11 +74,12 @@ class Spelling:
 
     @cached_property
     def classes(self) -> np.ndarray:
-        """Class of each token that no phrase has, int32 [vocab]; see `OTHER_CLASSES`."""
+        """Class of each token that no phrase has, int32 [vocab]; see `BEGINS_WORD`."""
         if self.closing:
             pieces = self.vocabulary.pieces
-            return np.array([2 + piece.endswith(END) for piece in pieces], np.int32)
-        classes = np.array([2 * (not joins(_first(piece))) + 1 for piece in self.vocabulary.pieces], np.int32)
+            return np.array([BEGINS_WORD + ENDS_RUN * piece.endswith(END) for piece in pieces], np.int32)
+        begins = [not joins(_first(piece)) for piece in self.vocabulary.pieces]
+        classes = np.where(begins, BEGINS_WORD + ENDS_RUN, ENDS_RUN).astype(np.int32)
         classes[EOS] = OTHER_CLASSES - 1
         return classes
 
@@ -181,8 +183,9 @@ class _State:
     at_start: bool
     closed: bool
 
-    def step(self, forms: Sequence[Form], token: int, begins: bool, closed: bool) -> tuple[_State, bool]:
+    def step(self, forms: Sequence[Form], token: int, kind: int) -> tuple[_State, bool]:
         """Returns the state after a token, and whether an occurrence is complete before it."""
+        begins, closed = kind >= BEGINS_WORD, bool(kind & ENDS_RUN)
         emits = any(
             count == len(form.ids) and (form.after == ANYTHING or (form.after == BOUNDARY and begins))
             for form, count in self.items
@@ -206,7 +209,7 @@ class _State:
     def way(self, forms: Sequence[Form], closing: int) -> tuple[int, int]:
         """Returns how many tokens an occurrence still needs, and the first token of the next one."""
         begun = [(len(f.ids) - n, f.ids[n:]) for f, n in self.items if f.after != NOTHING]
-        plain = [form.ids for form in forms if form.after != NOTHING]
+        plain = [form.ids for form in forms if form.after != NOTHING and not form.at_start]
         usable = [f.ids for f in forms if f.after != NOTHING and self.may_begin(f)]
         fresh = min(usable, key=len) if usable else (closing, *min(plain, key=len))
         left, ids = min(begun, default=(len(fresh), fresh))
@@ -227,7 +230,7 @@ def automaton(forms: Sequence[Form], alphabet: Sequence[int], spelling: Spelling
     numbers = {states[0]: 0}
     next_states, emits = [], []
     for state in states:  # which grows
-        steps = [state.step(forms, token, kind >= 2, bool(kind % 2)) for token, kind in tokens]
+        steps = [state.step(forms, token, kind) for token, kind in tokens]
         for following, _ in steps:
             if following not in numbers:
                 numbers[following] = len(states)
