@@ -145,7 +145,9 @@ def stricter(
 
 
 def _at_once(unit: Unit) -> Unit:
-    return replace(unit, forms=tuple(replace(form, after=AT_ONCE) for form in unit.forms))
+    return replace(
+        unit, forms=tuple(replace(form, at_start=None, after_run=False, after=AT_ONCE) for form in unit.forms)
+    )
 
 
 def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) -> Unit:
@@ -155,6 +157,9 @@ def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) ->
         return count(unit.phrase, text) > 0
 
     others = {spelling.other_form(ids, has) for ids in outputs if has(spelling.vocabulary.decode(ids))}
+    others -= {form.ids for form in unit.forms if form.at_start is None and not form.after_run}
+    if not others:  # the text has another limit of words than the tokens
+        return _at_once(unit)
     after = unit.forms[0].after
     return replace(unit, forms=(*unit.forms, *(Form(ids, after=after) for ids in sorted(others))))
 

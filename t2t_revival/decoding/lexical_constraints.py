@@ -104,7 +104,11 @@ def units_of(constraints: LineConstraints, spelling: Spelling) -> list[Unit]:
     wanted = Counter(constraints.phrases)
     for phrase in constraints.avoid:
         wanted.setdefault(phrase, 0)
-    return [Unit(tuple(spelling.forms(phrase)), number, phrase) for phrase, number in wanted.items()]
+    units = []
+    for phrase, number in wanted.items():
+        forms = spelling.forms(phrase)
+        units.append(Unit(tuple(forms if number else map(spelling.lattice, forms)), number, phrase))
+    return units
 
 
 def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAutomata:

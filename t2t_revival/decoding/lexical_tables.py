@@ -88,7 +88,7 @@ class LineAutomata:
 
     def __init__(self, units: Sequence[Unit], spelling: Spelling) -> None:
         self.units, self._classes = units, spelling.classes
-        self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.ids})
+        self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.tokens})
         self.automata = [automaton(unit.forms, self.alphabet, spelling) for unit in units]
 
     @property

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
@@ -54,6 +54,40 @@ class Form:
     after_run: bool = False
     after: int = ANYTHING
     open_end: bool = False
+
+    @property
+    def end(self) -> int:
+        """The place where the form is complete; it begins at place 0."""
+        return len(self.ids)
+
+    @property
+    def tokens(self) -> set[int]:
+        """All tokens of the form."""
+        return {*self.ids}
+
+    def following(self, place: int, token: int) -> int | None:
+        """Returns the place after a token, `None` if the form has not that token at a place."""
+        return place + 1 if place < self.end and self.ids[place] == token else None
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice(Form):
+    """All ways to write a form in tokens of the vocabulary; places are those of its characters.
+
+    Attributes:
+        edges: the place after a token, by place and token.
+        end: see `Form`.
+    """
+
+    edges: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    end: int = 0
+
+    @property
+    def tokens(self) -> set[int]:
+        return {token for _, token in self.edges}
+
+    def following(self, place: int, token: int) -> int | None:
+        return self.edges.get((place, token))
 
 
 class Spelling:
@@ -100,6 +134,20 @@ class Spelling:
         if not ids or {PAD, EOS, vocabulary.unknown or PAD} & {*ids} or vocabulary.decode(ids) != phrase:
             raise T2TError(f"the vocabulary cannot spell {phrase!r}: leave it out, or write it otherwise")
         return forms
+
+    def lattice(self, form: Form) -> Lattice:
+        """Returns all ways to write a form."""
+        text = "".join(self.vocabulary.pieces[token] for token in form.ids)
+        edges = {
+            (start, self._tokens[text[start:end]]): end
+            for start, end in combinations(range(len(text) + 1), 2)
+            if text[start:end] in self._tokens
+        }
+        return Lattice(form.ids, form.at_start, form.after_run, form.after, form.open_end, edges, len(text))
+
+    @cached_property
+    def _tokens(self) -> dict[str, int]:
+        return {piece: token for token, piece in enumerate(self.vocabulary.pieces)}
 
     def other_form(self, ids: Sequence[int], found: Callable[[str], bool]) -> tuple[int, ...]:
         """Returns the tokens of an output in which a phrase is `found`: the first and fewest that have it."""
@@ -171,7 +219,7 @@ class Automaton:
 
 @dataclass(frozen=True)
 class _State:
-    """A set of forms that have been begun, as (form, tokens that are there).
+    """A set of forms that have been begun, as (form, place).
 
     Attributes:
         items: the forms.
@@ -187,16 +235,14 @@ class _State:
         """Returns the state after a token, and whether an occurrence is complete before it."""
         begins, closed = kind >= BEGINS_WORD, bool(kind & ENDS_RUN)
         emits = any(
-            count == len(form.ids) and (form.after == ANYTHING or (form.after == BOUNDARY and begins))
-            for form, count in self.items
+            place == form.end and (form.after == ANYTHING or (form.after == BOUNDARY and begins))
+            for form, place in self.items
         )
-        items = {
-            (form, count + 1)
-            for form, count in self.items
-            if not emits and count < len(form.ids) and form.ids[count] == token
-        }
-        items |= {(form, 1) for form in forms if self.may_begin(form) and form.ids[0] == token}
-        at_once = any(form.after == AT_ONCE and count == len(form.ids) for form, count in items)
+        begun = [] if emits else [*self.items]
+        begun += [(form, 0) for form in forms if self.may_begin(form)]
+        steps = ((form, form.following(place, token)) for form, place in begun)
+        items = {(form, place) for form, place in steps if place is not None}
+        at_once = any(form.after == AT_ONCE and place == form.end for form, place in items)
         return _State(frozenset(() if at_once else items), False, closed), emits or at_once
 
     def may_begin(self, form: Form) -> bool:
@@ -204,7 +250,7 @@ class _State:
 
     @property
     def ended(self) -> bool:
-        return any(count == len(form.ids) for form, count in self.items)
+        return any(place == form.end for form, place in self.items)
 
     def way(self, forms: Sequence[Form], closing: int) -> tuple[int, int]:
         """Returns how many tokens an occurrence still needs, and the first token of the next one."""
