@@ -89,14 +89,18 @@ class ConstrainedLines:
         indices = [index for index in indices if index in self]
         pending = {index: self._lines[index].automata for index in indices}
         found: dict[int, Found] = {}
-        spelling = self._spelling
         for _ in range(ATTEMPTS):
             if not pending:
                 break
-            found |= self._find(pending, n)
-            again = {index: stricter(line.units, *found[index], spelling) for index, line in pending.items()}
+            latest = self._find(pending, n)
+            found |= {i: one for i, one in latest.items() if one[1][0] > -np.inf or i not in found}
+            again = {
+                index: stricter(line.units, *latest[index], self._spelling) for index, line in pending.items()
+            }
             pending = {
-                index: LineAutomata(units, spelling) for index, units in again.items() if units is not None
+                index: LineAutomata(units, self._spelling)
+                for index, units in again.items()
+                if units is not None
             }
         yield from ((index, *found[index]) for index in indices)
 

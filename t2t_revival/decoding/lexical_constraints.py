@@ -107,7 +107,7 @@ def units_of(constraints: LineConstraints, spelling: Spelling) -> list[Unit]:
     units = []
     for phrase, number in wanted.items():
         forms = spelling.forms(phrase)
-        units.append(Unit(tuple(forms if number else map(spelling.lattice, forms)), number, phrase))
+        units.append(Unit(forms if number else tuple(map(spelling.lattice, forms)), number, phrase))
     return units
 
 

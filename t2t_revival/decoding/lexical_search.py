@@ -147,7 +147,7 @@ def extend(beams: Beams, logits: Any, sentences: Sentences, beam_size: Any, allo
     pending = look_up(tables.gains, state.states) == tables.costs[:, None]
     lacks = state.needed > tf.cast(pending, tf.int32)  # [batch, beams, phrases]
     is_last = current_length(beams) + 1 >= sentences.max_lengths  # [batch, 1]
-    ends = may_end(state, tables) & is_last
+    ends = may_end(beams, sentences) & is_last
     next_tokens = look_up(tables.next_tokens, state.states)
     more = tf.concat([next_tokens, tf.fill(tf.concat([tf.shape(ends), [1]], 0), EOS)], axis=2)
     exists = tf.concat([lacks, ends[:, :, None]], axis=2)
@@ -176,7 +176,7 @@ def judge(tokens: Any, log_probs: Any, beams: Beams, sentences: Sentences, token
     missing = count_missing(after, tables)
     room = sentences.max_lengths - current_length(beams) - 1  # [batch, 1]
     fits = ~breach & (missing + tables.reserved <= room)
-    ends = tf.gather(may_end(state, tables), parents, batch_dims=1)
+    ends = tf.gather(may_end(beams, sentences), parents, batch_dims=1)
 
     total = tf.reduce_sum(tables.required * tables.costs, axis=1, keepdims=True)
     met = tf.where(is_eos, total, tf.clip_by_value(total - missing, 0, total))
@@ -221,11 +221,18 @@ def rank_in_bank(bank: Any, banks: Any) -> Any:
     return tf.reduce_sum(members * tf.cumsum(members, axis=1, exclusive=True), axis=2)
 
 
-def may_end(state: LexicalState, tables: LexicalTables) -> Any:
-    """Returns whether EOS may come next, bool [batch, beams]: all phrases are there, and no avoided one."""
-    ended = look_up(tables.ended, state.states)
-    lacks = state.needed > tf.cast(ended, tf.int32)
-    return ~tf.reduce_any(lacks | (ended & tables.forbidden[:, None]), axis=2)
+def may_end(beams: Beams, sentences: Sentences) -> Any:
+    """Returns whether EOS may come next, bool [batch, beams].
+
+    All phrases are there, and no avoided one. An output that lacks avoided phrases is not empty if there is
+    room for a token.
+    """
+    tables = sentences.lexical
+    ended = look_up(tables.ended, beams.lexical.states)
+    lacks = beams.lexical.needed > tf.cast(ended, tf.int32)
+    is_empty = (current_length(beams) == 0) & (sentences.max_lengths > 1)  # [batch, 1]
+    fails = lacks | ((ended | is_empty[:, :, None]) & tables.forbidden[:, None])
+    return ~tf.reduce_any(fails, axis=2)
 
 
 def count_missing(state: LexicalState, tables: LexicalTables) -> Any:

@@ -17,7 +17,6 @@ from t2t_revival.decoding.phrases import (
     Automaton,
     Form,
     Spelling,
-    automaton,
 )
 
 
@@ -82,14 +81,15 @@ class LineAutomata:
 
     Attributes:
         units: the phrases.
-        alphabet: tokens of all forms.
+        classes: see `Spelling`.
         automata: one of each phrase.
+        alphabet: tokens of all of them.
     """
 
     def __init__(self, units: Sequence[Unit], spelling: Spelling) -> None:
-        self.units, self._classes = units, spelling.classes
-        self.alphabet = sorted({token for unit in units for form in unit.forms for token in form.tokens})
-        self.automata = [automaton(unit.forms, self.alphabet, spelling) for unit in units]
+        self.units, self.classes = units, spelling.classes
+        self.automata = [spelling.automaton(unit.forms) for unit in units]
+        self.alphabet = sorted({token for one in self.automata for token in one.alphabet})
 
     @property
     def length(self) -> int:
@@ -118,12 +118,11 @@ class LineAutomata:
         """Returns how many tokens of a phrase come with a form of another."""
         closed = OTHER_CLASSES - 1
         state = 0 if form.at_start else one.next_states[0, closed]
-        for token in form.ids:
-            kind = OTHER_CLASSES + self.alphabet.index(token)
+        for kind in one.classes_of(form.ids, self.classes):
             if one.emits[state, kind]:
                 return one.cost
             state = one.next_states[state, kind]
-        begins_word = self._classes[one.next_tokens[state]] >= BEGINS_WORD
+        begins_word = self.classes[one.next_tokens[state]] >= BEGINS_WORD
         breaks = form.after == BOUNDARY and not begins_word  # the end of the word that the form is
         return 0 if breaks else max(int(one.gains[state]), 0)
 
@@ -157,14 +156,17 @@ def tables_of(lines: Sequence[LineAutomata], rooms: Iterable[int]) -> LexicalTab
         tables.alphabet[row, : len(line.alphabet)] = line.alphabet
         tables.overlaps[row, : len(line.units), : len(line.units)] = line.overlaps
         for place, (unit, one) in enumerate(zip(line.units, line.automata, strict=True)):
-            _enter(tables, (row, place), unit, one)
+            kinds = [*range(OTHER_CLASSES), *one.classes_of(line.alphabet, line.classes)]
+            _enter(tables, (row, place), unit, one, kinds)
     return LexicalTables(*(x.reshape(batch, -1) for x in tables))
 
 
-def _enter(tables: LexicalTables, place: tuple[int, int], unit: Unit, one: Automaton) -> None:
-    """Enters a phrase of a sentence into the tables."""
-    states, classes = one.next_states.shape
-    tables.transitions[place][:states, :classes] = 2 * one.next_states + one.emits
+def _enter(
+    tables: LexicalTables, place: tuple[int, int], unit: Unit, one: Automaton, kinds: list[int]
+) -> None:
+    """Enters a phrase of a sentence into the tables; `kinds` are its classes for those of the sentence."""
+    states = len(one.gains)
+    tables.transitions[place][:states, : len(kinds)] = (2 * one.next_states + one.emits)[:, kinds]
     tables.ended[place][:states] = one.ended
     tables.gains[place][:states] = one.gains
     tables.next_tokens[place][:states] = one.next_tokens

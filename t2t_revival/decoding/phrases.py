@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 import numpy as np
@@ -28,6 +28,7 @@ OTHER_CLASSES = 4
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )
+CACHED = 2**12  # phrases
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -102,6 +103,8 @@ class Spelling:
 
     def __init__(self, vocabulary: TextEncoder) -> None:
         self.vocabulary = vocabulary
+        self.forms, self.automaton = lru_cache(CACHED)(self._forms), lru_cache(CACHED)(self._automaton)
+        self.lattice = lru_cache(CACHED)(self._lattice)
         self.closing = PAD
         if isinstance(vocabulary, SubwordVocabulary):
             self.closing = vocabulary.pieces.index(END)
@@ -117,7 +120,7 @@ class Spelling:
         classes[EOS] = OTHER_CLASSES - 1
         return classes
 
-    def forms(self, phrase: str) -> list[Form]:
+    def _forms(self, phrase: str) -> tuple[Form, ...]:
         """Returns the ways to spell a phrase, which has no white space around it.
 
         Raises:
@@ -133,9 +136,9 @@ class Spelling:
         ids = forms[0].ids
         if not ids or {PAD, EOS, vocabulary.unknown or PAD} & {*ids} or vocabulary.decode(ids) != phrase:
             raise T2TError(f"the vocabulary cannot spell {phrase!r}: leave it out, or write it otherwise")
-        return forms
+        return tuple(forms)
 
-    def lattice(self, form: Form) -> Lattice:
+    def _lattice(self, form: Form) -> Lattice:
         """Returns all ways to write a form."""
         text = "".join(self.vocabulary.pieces[token] for token in form.ids)
         edges = {
@@ -144,6 +147,10 @@ class Spelling:
             if text[start:end] in self._tokens
         }
         return Lattice(form.ids, form.at_start, form.after_run, form.after, form.open_end, edges, len(text))
+
+    def _automaton(self, forms: tuple[Form, ...]) -> Automaton:
+        """Returns the automaton of a phrase's forms."""
+        return automaton(forms, self)
 
     @cached_property
     def _tokens(self) -> dict[str, int]:
@@ -201,6 +208,7 @@ class Automaton:
     Occurrences of different phrases may overlap. State 0 is that of an empty output.
 
     Attributes:
+        alphabet: tokens of the phrase, ascending.
         next_states: int32 [states, classes]; classes are `OTHER_CLASSES`, and then the alphabet's tokens.
         emits: whether a token shows that an occurrence is complete, bool [states, classes].
         ended: whether EOS would show it, bool [states].
@@ -209,12 +217,18 @@ class Automaton:
         cost: tokens of an occurrence.
     """
 
+    alphabet: list[int]
     next_states: np.ndarray
     emits: np.ndarray
     ended: np.ndarray
     gains: np.ndarray
     next_tokens: np.ndarray
     cost: int
+
+    def classes_of(self, tokens: Sequence[int], classes: np.ndarray) -> list[int]:
+        """Returns the class of each token; `classes` are those of tokens that the phrase has not."""
+        own = {token: number for number, token in enumerate(self.alphabet, start=OTHER_CLASSES)}
+        return [own.get(token, int(classes[token])) for token in tokens]
 
 
 @dataclass(frozen=True)
@@ -262,14 +276,14 @@ class _State:
         return left, (ids or fresh)[0]
 
 
-def automaton(forms: Sequence[Form], alphabet: Sequence[int], spelling: Spelling) -> Automaton:
+def automaton(forms: Sequence[Form], spelling: Spelling) -> Automaton:
     """Returns the automaton of a phrase.
 
     Args:
         forms: of the phrase.
-        alphabet: tokens with a class of their own, among them those of the forms.
         spelling: of the vocabulary.
     """
+    alphabet = sorted({token for form in forms for token in form.tokens})
     tokens = [(PAD, kind) for kind in range(OTHER_CLASSES)]
     tokens += [(token, int(spelling.classes[token])) for token in alphabet]
     states = [_State(frozenset(), True, True)]
@@ -287,6 +301,7 @@ def automaton(forms: Sequence[Form], alphabet: Sequence[int], spelling: Spelling
     cost = min(len(form.ids) + bool(form.open_end and spelling.closing) for form in inner)
     ways = [state.way(forms, spelling.closing) for state in states]
     return Automaton(
+        alphabet,
         np.array(next_states, np.int32),
         np.array(emits),
         np.array([state.ended for state in states]),

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival.decoding.lexical_search import LexicalSearch
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
-from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form, automaton
 from tests.support.tiny_models import EOS, PAD, all_outputs, scores_of, tiny, trimmed
 
 FEW, VOCAB = 5, 11
@@ -24,6 +24,9 @@ class AnySpelling:
     def __init__(self, vocab):
         self.classes = np.full(vocab, 3, np.int32)
         self.classes[INSIDE] = 1
+
+    def automaton(self, forms):
+        return automaton(forms, self)
 
 
 @functools.cache
@@ -64,7 +67,8 @@ def occurrences(output, phrase, after=BOUNDARY):
 
 def meets(output, phrases, avoid=(), after=BOUNDARY):
     words = [token for token in output if token not in (PAD, EOS)]
-    there = all(occurrences(words, phrase, after) >= number for phrase, number in Counter(phrases).items())
+    there = len(words) > 0 or not avoid
+    there &= all(occurrences(words, phrase, after) >= number for phrase, number in Counter(phrases).items())
     return there and not any(occurrences(words, phrase, after) for phrase in avoid)
 
 

@@ -34,11 +34,10 @@ def forms_runs(vocabulary):
     return lambda token: pieces[token].removesuffix("_").isalnum() or pieces[token].endswith("_")
 
 
-def occurrences(one, alphabet, spelling, ids):
+def occurrences(one, spelling, ids):
     """How often an automaton finds its phrase in ids before EOS."""
     state = found = 0
-    for token in ids:
-        kind = OTHER_CLASSES + alphabet.index(token) if token in alphabet else spelling.classes[token]
+    for kind in one.classes_of(ids, spelling.classes):
         found += int(one.emits[state, kind])
         state = one.next_states[state, kind]
     return found + int(one.ended[state])
@@ -55,9 +54,9 @@ def test_what_an_automaton_finds_is_in_the_text(vocabulary, numbers, phrase, kin
     alphabet = sorted({token for form in forms for token in form.ids})
     pool = [*alphabet * 3, *filter(forms_runs(vocabulary), range(3, vocabulary.size, 7))]
     ids = [pool[number % len(pool)] for number in numbers]
-    for form in forms[kind:] + forms[:kind]:
+    for form in (*forms[kind:], *forms[:kind]):
         ids += form.ids
-    found = occurrences(automaton(forms, alphabet, spelling), alphabet, spelling, ids)
+    found = occurrences(automaton(forms, spelling), spelling, ids)
     assert found <= count(phrase, vocabulary.decode(ids))
 
 
@@ -68,10 +67,9 @@ def test_a_phrase_is_found_in_text_as_the_vocabulary_segments_it(vocabulary, phr
         pytest.skip("what is no letter is one run with the full stop")
     spelling = Spelling(vocabulary)
     forms = spelling.forms(phrase)
-    alphabet = sorted({token for form in forms for token in form.ids})
-    one = automaton(forms, alphabet, spelling)
+    one = automaton(forms, spelling)
     text = context.format(*[phrase] * 2)
-    found = occurrences(one, alphabet, spelling, vocabulary.encode(text))
+    found = occurrences(one, spelling, vocabulary.encode(text))
     if any("\u4e00" <= edge <= "\u9fff" for edge in (phrase[0], phrase[-1])):
         assert found <= count(phrase, text)  # whose pieces may go beyond the phrase
     else:
@@ -81,10 +79,9 @@ def test_a_phrase_is_found_in_text_as_the_vocabulary_segments_it(vocabulary, phr
 def test_a_part_of_a_word_is_none(vocabulary):
     spelling = Spelling(vocabulary)
     forms = spelling.forms("dog")
-    alphabet = sorted({token for form in forms for token in form.ids})
-    one = automaton(forms, alphabet, spelling)
-    assert occurrences(one, alphabet, spelling, vocabulary.encode("dogs hotdog the dogs")) == 0
-    assert occurrences(one, alphabet, spelling, vocabulary.encode("the dogs dog, dog")) == 2
+    one = automaton(forms, spelling)
+    assert occurrences(one, spelling, vocabulary.encode("dogs hotdog the dogs")) == 0
+    assert occurrences(one, spelling, vocabulary.encode("the dogs dog, dog")) == 2
 
 
 def test_every_way_to_an_occurrence_is_as_long_as_promised(vocabulary):
@@ -92,15 +89,12 @@ def test_every_way_to_an_occurrence_is_as_long_as_promised(vocabulary):
     spelling = Spelling(vocabulary)
     for phrase in PHRASES:
         forms = spelling.forms(phrase)
-        alphabet = sorted({token for form in forms for token in form.ids})
-        one = automaton(forms, alphabet, spelling)
+        one = automaton(forms, spelling)
         for state in range(len(one.gains)):
             left, here = one.cost - one.gains[state], state
             for number in range(left):
                 token = int(one.next_tokens[here])
-                kind = spelling.classes[token]
-                if token in alphabet:
-                    kind = OTHER_CLASSES + alphabet.index(token)
+                (kind,) = one.classes_of([token], spelling.classes)
                 here = one.next_states[here, kind]
                 assert one.cost - one.gains[here] <= left - number - 1
             assert one.ended[here]
