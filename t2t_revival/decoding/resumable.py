@@ -91,7 +91,7 @@ def translate_lines(
 
     inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
-        inputs.append([one and astuple(one) for one in constraints])
+        inputs.append([astuple(one) if one else None for one in constraints])
     origin = _origin(translator, "translations", inputs)
     form = ResultFormat(
         as_bytes, lambda outputs: [*map(astuple, outputs)], lambda kept: [*map(Translation.from_json, kept)]
