@@ -49,7 +49,6 @@ class ConstrainedLines:
     def __init__(self, search: LexicalSearch | None, preprocessor: Preprocessor) -> None:
         self._search, self._options = search, preprocessor.options
         self._first_line = preprocessor.first_line
-        self._spelling = Spelling(preprocessor.vocabularies.targets)
         self._lines: dict[int, _Line] = {}
         self._blank: dict[int, LineConstraints] = {}
 
@@ -80,6 +79,11 @@ class ConstrainedLines:
             self._lines[index] = _Line(constraints, ids, fit(constraints, self._spelling, room), room)
         except T2TError as error:
             raise LineError(self._first_line + index, str(error)) from error
+
+    @property
+    def _spelling(self) -> Spelling:
+        assert self._search
+        return self._search.spelling
 
     def __contains__(self, index: int) -> bool:
         return index in self._lines
@@ -121,7 +125,7 @@ class ConstrainedLines:
         tables = tables_of([*lines.values()], [self._lines[index].room for index in lines])
         options = self._options
         settings = options.beam_size, options.alpha, options.extra_length, n
-        ids, scores = self._search(rows, self._spelling.classes, tables, *settings)
+        ids, scores = self._search(rows, tables, *settings)
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
         return dict(zip(lines, pairs, strict=True))
 

@@ -30,7 +30,7 @@ from t2t_revival.decoding.beams import (
 )
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
-from t2t_revival.decoding.phrases import OTHER_CLASSES
+from t2t_revival.decoding.phrases import OTHER_CLASSES, Spelling
 from t2t_revival.decoding.tf_workarounds import check_result, max_or_one
 
 
@@ -39,16 +39,17 @@ class LexicalSearch:
 
     Args:
         loop: of a beam search, without a shortlist and not for trees.
+        spelling: of the vocabulary of the outputs.
         early_stopping: see `is_done`.
     """
 
-    def __init__(self, loop: DecodingLoop, early_stopping: bool = False) -> None:
+    def __init__(self, loop: DecodingLoop, spelling: Spelling, early_stopping: bool = False) -> None:
+        self.spelling = spelling
         self._decode = loop.compile_lexical(partial(grow_lexical, early_stopping=early_stopping))
 
     def __call__(
         self,
         source_ids: Any,
-        token_classes: Any,
         tables: LexicalTables,
         beam_size: int = 4,
         alpha: float = 0.6,
@@ -59,7 +60,6 @@ class LexicalSearch:
 
         Args:
             source_ids: see `BeamSearch.__call__`, as for the others and the result.
-            token_classes: class of each token that is in no phrase, int32 [vocab].
             tables: of the sentences' phrases.
             beam_size: at least 2.
             alpha: exponent of the length penalty.
@@ -67,7 +67,8 @@ class LexicalSearch:
             n: outputs returned.
         """
         settings = search_settings(beam_size, alpha, extra_length, n)
-        return check_result(self._decode(tf.cast(source_ids, tf.int32), settings, token_classes, tables))
+        ids = tf.cast(source_ids, tf.int32)
+        return check_result(self._decode(ids, settings, self.spelling.classes, tables))
 
 
 class Candidates(NamedTuple):

@@ -13,6 +13,7 @@ from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
 from t2t_revival.decoding.lexical_search import LexicalSearch
 from t2t_revival.decoding.options import FLOAT32, DecodeHParams
+from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.decoding.shortlist import shortlist_of
@@ -82,9 +83,9 @@ class TensorFlowEngine:
         )
         self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
         self.scorer = Scorer(model, weights)
-        self._early_stopping = options.early_stopping
+        self._early_stopping, self._vocabulary = options.early_stopping, vocabulary
 
     @cached_property
     def lexical_search(self) -> LexicalSearch:
         """Finds outputs that have given phrases."""
-        return LexicalSearch(self.search.loop, self._early_stopping)
+        return LexicalSearch(self.search.loop, Spelling(self._vocabulary), self._early_stopping)

@@ -31,7 +31,7 @@ class AnySpelling:
 
 @functools.cache
 def compiled(loop):
-    return LexicalSearch(loop)
+    return LexicalSearch(loop, AnySpelling(loop.model.vocab_size))
 
 
 def units(phrases, avoid=(), after=BOUNDARY):
@@ -43,10 +43,10 @@ def decode(search, sources, lines, beams=4, alpha=0.6, extra=6, n=1):
     """Outputs of sentences, each of them with its score; none where the search finds none."""
     width = max(map(len, sources))
     rows = np.array([source + [PAD] * (width - len(source)) for source in sources], np.int32)
-    spelling = AnySpelling(search.loop.model.vocab_size)
-    automata = [LineAutomata(line, spelling) for line in lines]
+    lexical = compiled(search.loop)
+    automata = [LineAutomata(line, lexical.spelling) for line in lines]
     tables = tables_of(automata, [len(source) + extra for source in sources])
-    ids, scores = compiled(search.loop)(rows, spelling.classes, tables, beams, alpha, extra, n)
+    ids, scores = lexical(rows, tables, beams, alpha, extra, n)
     return [
         [(trimmed(output), float(score)) for output, score in zip(*row, strict=True) if score > -np.inf]
         for row in zip(ids.numpy(), scores.numpy(), strict=True)
