@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from itertools import combinations, count, product
+from collections.abc import Callable
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, engine_flags, run_flags
+from t2t_revival.cli.support import command, constraint_flags, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import JSONL
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
+    check_one_standard_input,
     check_outputs,
     drawing,
     name_of,
@@ -27,15 +28,15 @@ from t2t_revival.cli.support.text_files import (
     read_flag,
     read_part,
 )
+from t2t_revival.cli.support.typed_lines import answering
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import LineError, T2TError
+from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.outputs import Score, Translation
     from t2t_revival.decoding.translator import Translator
 
 USAGE = """
@@ -68,6 +69,7 @@ def command_flags() -> flags.FlagValues:
     engine_flags.define(values)
     run_flags.define_text_options(values)
     run_flags.define_ensemble(values)
+    constraint_flags.define(values)
     run_flags.define_split_dir(values)
     command.define(
         values,
@@ -126,7 +128,8 @@ def _decoder(values: flags.FlagValues) -> None:
     elif values.decode_interactive:
         translator = load()
         draw = drawing(translator.problem) if values.pretty else None
-        answer = _answering(translator, values.partial_targets)
+        terminology = constraint_flags.read_terminology(values)
+        answer = answering(translator, values.partial_targets, terminology)
         prompt(answer, translator.options.write_beam_scores, draw)
     elif values.decode_from_file:
         _decode_file(values, shard, load)
@@ -143,6 +146,7 @@ def _check_flags(values: flags.FlagValues) -> None:
         ("score_file", "pretty"),
         ("score_file", "partial_targets"),
         *product(("score_file", "partial_targets"), run_flags.TEXT_OPTIONS),
+        *constraint_flags.CONFLICTS,
     ):
         if _is_set(values[one]) and _is_set(values[other]):
             raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
@@ -165,6 +169,7 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if values.ensemble and _of_split(values) and not values.decode_to_file:
         raise T2TError("--decode_to_file is missing: the outputs of an ensemble belong to no output_dir")
+    constraint_flags.check(values)
     if values.decode_shards > 1 and (values.decode_interactive or values.score_file):
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
@@ -179,12 +184,14 @@ def _of_split(values: flags.FlagValues) -> bool:
 
 def _check_files(values: flags.FlagValues, shard: Shard) -> None:
     """Checks that no output overwrites the text."""
+    check_one_standard_input(values, "decode_from_file", "terminology")
     inputs = named_files(values, "decode_from_file", "score_file")
     parts = {
         f"{name}{shard.suffix}": f"{file}{shard.suffix}"
         for name, file in inputs.items()
         if file != STANDARD_STREAM
     }
+    inputs |= named_files(values, "terminology")
     check_outputs({**parts, **inputs}, _outputs(values, shard) or ({"": STANDARD_STREAM} if inputs else {}))
 
 
@@ -235,26 +242,6 @@ def _load(values: flags.FlagValues, output_dir: Path, run: Run) -> Translator:
     return translator
 
 
-def _answering(translator: Translator, partial: bool) -> Callable[[str], Sequence[Translation]]:
-    """Returns a function that translates a typed line, which with `partial` has a tab before a target."""
-    numbers = count(1)
-
-    def answer(line: str) -> Sequence[Translation]:
-        source, _, prefix = line.partition("\t") if partial else (line, "", "")
-        try:
-            return translator.nbest(
-                [source],
-                on_truncation=lambda truncation: say(f"warning: {truncation}"),
-                prefixes=[prefix],
-                first_line=next(numbers),
-            )[0]
-        except LineError as error:
-            say(f"error: {error}")
-            return []
-
-    return answer
-
-
 def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Translator]) -> None:
     joined = output_path(values.decode_to_file)
     path = joined and shard.path(joined)
@@ -263,6 +250,7 @@ def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Tran
     if values.partial_targets:
         pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
         lines, prefixes = [line for line, _ in pairs], [prefix for _, prefix in pairs]
+    lines, constraints = constraint_flags.constrained(values, lines, name, first_line)
     with output_to(path) as output, ProgressBar("sentences") as bar:
         translator = load()
         translate_lines(
@@ -272,6 +260,7 @@ def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Tran
             output,
             draw=drawing(translator.problem) if values.pretty else None,
             prefixes=prefixes,
+            constraints=constraints,
             first_line=first_line,
             on_progress=bar.show_decoding,
             on_note=say,
@@ -327,6 +316,8 @@ def _decode_split(
 
 def _score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> None:
     """Writes the log-probability of each line's target; prints their mean and perplexity."""
+    from t2t_revival.decoding.scoring import summarize
+
     name = name_of(values.score_file)
     pairs = [
         split_at_tab(line, name, number, required=True)
@@ -337,23 +328,12 @@ def _score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> Non
         as_json = values.output_format == JSONL
         how = {"on_progress": bar.show_decoding, "on_note": say, "as_json": as_json}
         scores = score_pairs(load(), pairs, name, output, **how)
-    say(_summary(scores))
+    say(summarize(scores))
     if path:
         say(f"scores   {path}")
         pairs_file = Path(values.score_file).expanduser()
         if pairs_file.is_file():  # a pipe is read already
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
-
-
-def _summary(scores: list[Score]) -> str:
-    from t2t_revival.decoding.scoring import per_token
-
-    mean, perplexity = per_token(scores)
-    tokens = sum(score.tokens for score in scores)
-    return (
-        f"log-probability {mean:.4f} per token, perplexity {perplexity:.2f} ({tokens:,} tokens of "
-        f"{len(scores):,} targets, EOS counted)"
-    )
 
 
 if __name__ == "__main__":

@@ -211,11 +211,17 @@ def top_log_probs(logits: Any, k: Any, allowed: Any) -> tuple[Any, Any]:
     Log-probabilities are those among all tokens of `logits`, float32 [batch, beams, vocab]; scores stay the
     model's. For `allowed`, see `grow`.
     """
+    values, tokens, log_sum = top_logits(logits, k, allowed)
+    return values - log_sum, tokens
+
+
+def top_logits(logits: Any, k: Any, allowed: Any) -> tuple[Any, Any, Any]:
+    """Returns logits and ids of the k best allowed tokens, and the log-sum-exp of all, [batch, beams, 1]."""
     if allowed is None:
         values, tokens = top_tokens(logits, k)
-        return values - log_sum_exp(logits, values, tokens), tokens
+        return values, tokens, log_sum_exp(logits, values, tokens)
     values, tokens = top_tokens(tf.where(allowed, logits, NEG_INF), k)
-    return values - tf.reduce_logsumexp(logits, axis=2, keepdims=True), tokens
+    return values, tokens, tf.reduce_logsumexp(logits, axis=2, keepdims=True)
 
 
 def grow_alive(topk: TopK, beam_size: Any) -> tuple[Any, Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
@@ -73,6 +74,7 @@ class Sentences(NamedTuple):
         shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
             empty if a sentence may use all of them.
         draws: see `Draws`; empty if nothing is drawn.
+        lexical: see `LexicalTables`; empty if outputs need no phrases.
     """
 
     indices: Any
@@ -86,6 +88,7 @@ class Sentences(NamedTuple):
     constraint_inputs: Any
     shortlisted: Any
     draws: Any
+    lexical: Any = ()
 
 
 class Beams(NamedTuple):
@@ -101,6 +104,7 @@ class Beams(NamedTuple):
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.
+        lexical: see `LexicalState`; empty if outputs need no phrases.
     """
 
     last_ids: Any
@@ -111,6 +115,7 @@ class Beams(NamedTuple):
     self_bias: Any
     self_caches: Any
     words_emitted: Any
+    lexical: Any = ()
 
 
 class Results(NamedTuple):
@@ -133,6 +138,12 @@ def initial_beams(max_lengths: Any, n: Any, state: DecoderState) -> Beams:
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
     )
+
+
+def initial_state(tables: LexicalTables) -> LexicalState:
+    """Returns the state of one empty hypothesis per sentence."""
+    needed = tables.required[:, None]
+    return LexicalState(tf.zeros_like(needed), needed)
 
 
 def select_parents(beams: Beams, parents: Any) -> Beams:

@@ -25,11 +25,13 @@ from t2t_revival.decoding.beams import (
     Sentences,
     current_length,
     initial_beams,
+    initial_state,
     is_active,
     num_active,
 )
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.lexical_tables import LexicalTables
 from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
     InModelPrecision,
@@ -45,6 +47,13 @@ from t2t_revival.model.attention import MASKED
 
 Grow: TypeAlias = Callable[[Beams, Any, Sentences, Any], Beams]  # as `beam_search.grow`
 
+IDS, INTEGER, REAL = (
+    tf.TensorSpec(shape, dtype)
+    for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
+)
+SETTINGS = SearchSettings(INTEGER, REAL, INTEGER, INTEGER)
+FLAGS = tf.TensorSpec([None, None], tf.bool)
+TABLES = LexicalTables(*[IDS] * len(LexicalTables._fields))._replace(ended=FLAGS, forbidden=FLAGS)
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
 
 
@@ -103,22 +112,35 @@ class DecodingLoop:
             self._kernels = model.softmax_kernel() if constant_weights and not constraint else ()
             kernels = tf.nest.flatten(self._kernels)  # one of each model of an ensemble
             self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
-        ids, integer, real = (
-            tf.TensorSpec(shape, dtype)
-            for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
-        )
         uniforms = tf.TensorSpec([None, None, None], tf.float32)
-        draws = Draws(uniforms, real, integer) if samples else ()
-        signature = [ids, SearchSettings(integer, real, integer, integer), draws]
+        draws = Draws(uniforms, REAL, INTEGER) if samples else ()
+        signature = [IDS, SETTINGS, draws]
         self._compiled = {
             (each, has_prefixes): tf.function(
                 partial(self._in_model_precision, each),
-                input_signature=[*signature, ids] if has_prefixes else signature,
+                input_signature=[*signature, IDS] if has_prefixes else signature,
                 autograph=False,
             )
             for each in (self._grow, self._grow_greedy)
             for has_prefixes in (False, True)
         }
+
+    def compile_lexical(self, grow: Callable[[Any, Beams, Any, Sentences, Any], Beams]) -> Any:
+        """Compiles the loop for outputs that have given phrases.
+
+        Args:
+            grow: extends hypotheses; its first argument is the class of each token, int32 [vocab].
+
+        Returns:
+            A function of source ids, settings, classes of tokens and `LexicalTables`; it returns ids and
+            scores.
+        """
+
+        def decode(ids: Any, settings: SearchSettings, classes: Any, tables: LexicalTables) -> Any:
+            return self._in_model_precision(partial(grow, classes), ids, settings, (), None, tables)
+
+        classes = tf.TensorSpec([None], tf.int32)
+        return tf.function(decode, input_signature=[IDS, SETTINGS, classes, TABLES], autograph=False)
 
     def run(
         self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, draws: Any = ()
@@ -142,13 +164,14 @@ class DecodingLoop:
         settings: SearchSettings,
         draws: Any,
         prefixes: Any = None,
+        tables: Any = (),
     ) -> tuple[tf.Tensor, tf.Tensor]:
         if prefixes is not None and self._constraint:
             raise T2TError(
                 "prefixes are for outputs that are text, and here outputs are trees: leave them out"
             )
-        decode = InModelPrecision(self.model, lambda ids: self._decode(grow, ids, settings, draws, prefixes))
-        return decode(source_ids)
+        inputs = settings, draws, prefixes, tables
+        return InModelPrecision(self.model, lambda ids: self._decode(grow, ids, *inputs))(source_ids)
 
     def _grow_of(self, settings: SearchSettings) -> Grow:
         """Returns `grow_greedy` if the graph may rely on a beam_size of 1, else `grow`."""
@@ -163,6 +186,7 @@ class DecodingLoop:
         settings: SearchSettings,
         draws: Any,
         prefixes: Any,
+        tables: Any,
     ) -> Results:
         max_lengths = max_output_lengths(source_ids, settings.extra_length, prefixes)  # [batch, 1]
         min_lengths: Any = ()
@@ -203,8 +227,11 @@ class DecodingLoop:
                 constraint_inputs=constraint_inputs,
                 shortlisted=shortlisted,
                 draws=draws,
+                lexical=tables,
             )
             beams = initial_beams(max_lengths, max_or_one(settings.n), state)
+            if tables:
+                beams = beams._replace(lexical=initial_state(tables))
             variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
             *_, results = tf.while_loop(
                 lambda _, beams, __: num_active(beams) > 0,

@@ -13,11 +13,13 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weigh
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.lexical_search import LexicalSearch
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
 Model: TypeAlias = "Transformer | CTranslate2Engine"
+NO_CONSTRAINTS = "CTranslate2 does not support constraints of outputs: use --engine=tensorflow"
 
 
 def new_model(
@@ -85,6 +87,17 @@ def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
 
     return TensorFlowEngine(*arguments)
+
+
+def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine) -> LexicalSearch:
+    """Returns an engine's search for outputs that have given phrases.
+
+    Raises:
+        T2TError: it has none.
+    """
+    if isinstance(engine, CTranslate2Engine):
+        raise T2TError(NO_CONSTRAINTS)
+    return engine.lexical_search
 
 
 def transformer_of(model: Model) -> Transformer:

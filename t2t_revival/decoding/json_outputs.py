@@ -22,7 +22,8 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
 
     The object has the best output, `{"text", "score", "truncated", "repaired"}`, with `return_beams` also
     "nbest", a list of such objects, and the details that the options ask for: "source_words" and "words",
-    with their places, "tokens", and "alignment", pairs of a source word and a word.
+    with their places, "tokens", and "alignment", pairs of a source word and a word. Forced phrases that an
+    output has no room for are "missing", and avoided ones that it has in spite of that "present".
     """
     best, *_ = outputs
     line = _object(best, options) | {"truncated": best.truncated}
@@ -33,7 +34,10 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
 
 def _object(output: Translation | Output, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
-    return found | _details(output.details, options)
+    phrases = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
+    return (
+        found | {name: given for name, given in phrases.items() if given} | _details(output.details, options)
+    )
 
 
 def links_of(output: Any) -> str:

@@ -46,6 +46,8 @@ class Translation:
         repaired: whether the model's output was malformed, such as half a tree.
         truncated: whether the input was longer than the model's inputs may be, and was cut.
         details: of its words and tokens, if the options ask for them.
+        missing: phrases of its line's constraints that it lacks, since there was no room for them.
+        present: phrases that it has although they should be avoided.
     """
 
     text: str
@@ -53,12 +55,15 @@ class Translation:
     repaired: bool = False
     truncated: bool = False
     details: Details | None = None
+    missing: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Translation:
         """Converts from the JSON values that `dataclasses.asdict` makes of an output."""
-        details = values["details"]
-        return cls(**{**values, "details": details and Details.from_json(details)})
+        details = values["details"] and Details.from_json(values["details"])
+        phrases = {name: tuple(values[name]) for name in ("missing", "present")}
+        return cls(**{**values, **phrases, "details": details})
 
 
 @dataclass(frozen=True)

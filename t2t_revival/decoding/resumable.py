@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
@@ -27,6 +27,7 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.file import fingerprint
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
 
@@ -48,6 +49,7 @@ def translate_lines(
     draw: Draw | None = None,
     preprocessed: bool = False,
     prefixes: list[str] | None = None,
+    constraints: Sequence[LineConstraints | None] | None = None,
     first_line: int = 1,
     nearest_to: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -65,6 +67,7 @@ def translate_lines(
         draw: see `format_outputs`.
         preprocessed: see `Translator.nbest`.
         prefixes: see `Translator.nbest`.
+        constraints: see `Translator.nbest`.
         first_line: see `Translator.nbest`.
         nearest_to: a reference for each line, to keep that of its `beam_size` outputs which is `nearest` to
             it. "" and `None` keep the best by the model.
@@ -103,7 +106,9 @@ def translate_lines(
         translations.update(batch)
         output.add(batch)
 
-    inputs = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    if constraints and any(constraints):
+        inputs.append([astuple(one) if one else None for one in constraints])
     origin = _origin(translator, "translations" + ", json" * as_json, inputs)
     form = ResultFormat(
         as_bytes,
@@ -124,11 +129,14 @@ def translate_lines(
             on_progress=on_progress,
             preprocessed=preprocessed,
             prefixes=prefixes,
+            constraints=constraints,
             first_line=first_line,
             completed=known,
             on_outputs=add,
         )
     note_repaired(sum(outputs[0].repaired for outputs in translations.values()), len(lines), on_note)
+    for index, outputs in sorted(translations.items()):
+        note_unmet(f"{name}, line {first_line + index}", outputs[0], on_note)
     return [translations[index] for index in range(len(lines))]
 
 
@@ -177,6 +185,18 @@ def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
     """Notes how many outputs were not what the problem asks for and were repaired, if any."""
     if repaired:
         on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
+
+
+def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
+    """Notes the phrases that a line's output lacks or should not have, if any."""
+    if output.missing:
+        on_note(f"warning: {line}: no room for {_quoted(output.missing)}: give a larger extra_length")
+    if output.present:
+        on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
+
+
+def _quoted(phrases: Sequence[str]) -> str:
+    return ", ".join(map(repr, phrases))
 
 
 @contextmanager

@@ -57,3 +57,13 @@ def per_token(scores: Sequence[Score]) -> tuple[float, float]:
     tokens = sum(score.tokens for score in scores)
     mean = sum(score.log_prob for score in scores) / max(tokens, 1)
     return mean, math.exp(min(-mean, MAX_EXPONENT))
+
+
+def summarize(scores: Sequence[Score]) -> str:
+    """Describes the mean of scores for people."""
+    mean, perplexity = per_token(scores)
+    tokens = sum(score.tokens for score in scores)
+    return (
+        f"log-probability {mean:.4f} per token, perplexity {perplexity:.2f} ({tokens:,} tokens of "
+        f"{len(scores):,} targets, EOS counted)"
+    )

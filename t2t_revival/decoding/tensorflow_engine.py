@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -11,7 +12,9 @@ from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
+from t2t_revival.decoding.lexical_search import LexicalSearch
 from t2t_revival.decoding.options import FLOAT32, DecodeHParams
+from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
 from t2t_revival.decoding.shortlist import shortlist_of
@@ -88,3 +91,9 @@ class TensorFlowEngine:
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.annotate = Annotator(model, options.alternatives, alignment_heads, weights)
+        self._early_stopping, self._vocabulary = options.early_stopping, vocabulary
+
+    @cached_property
+    def lexical_search(self) -> LexicalSearch:
+        """Finds outputs that have given phrases."""
+        return LexicalSearch(self.search.loop, Spelling(self._vocabulary), self._early_stopping)

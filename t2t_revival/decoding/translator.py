@@ -14,25 +14,25 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
+from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.details import Detailer
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup
-from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
+from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, find_problem, pad
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
-from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.tags import check_tag
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.model import Transformer
     from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -98,6 +98,7 @@ class Translator:
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         detailer = self.detailer if self.options.details else None
         self._postprocessor = Postprocessor(self.vocabularies.targets, problem, self.options, detailer)
+        self._engine = engine
 
     @classmethod
     def load(
@@ -131,39 +132,8 @@ class Translator:
                 shortlists and the folder has no translations; the engine is not installed, or does not
                 support the model, the options or the precision.
         """
-        check_engine(engine)
-        folder = Path(output_dir).expanduser()
-        run = Run.load(folder)
-        options = decode_hparams
-        if not isinstance(options, DecodeHParams):
-            options = DecodeHParams.parse(options, run.decode_hparams)
-            if warning := options.batch_size_warning:
-                warnings.warn(warning, stacklevel=2)
-        hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
-        translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
-        selected = select_checkpoint(folder, checkpoint, on_damaged)
-        settings = options, precision, num_parallel_batches, on_note, translations
-        model = engines.new_model(engine, hparams, vocabularies, *settings)
-        while True:
-            try:
-                engines.load_weights(model, selected)
-                break
-            except CheckpointNotFoundError:  # a training has replaced it in the meantime
-                selected = select_checkpoint(folder, checkpoint, on_damaged)
-        translator = cls(
-            model,
-            vocabularies.inputs,
-            options,
-            num_parallel_batches=num_parallel_batches,
-            constant_weights=constant_weights and precision == FLOAT32,
-            problem=find_problem(run.problem, options),
-            translations=translations,
-            int8=engine == TENSORFLOW and precision == INT8,
-            target_vocabulary=vocabularies.targets,
-            alignment_heads=AlignmentHeads.of_model(folder, hparams) if options.aligns else None,
-        )
-        translator.checkpoint = selected
-        return translator
+        settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
+        return load(cls, Path(output_dir).expanduser(), *settings, on_damaged, engine, on_note)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
@@ -210,6 +180,7 @@ class Translator:
         first_line: int = 1,
         completed: Mapping[int, list[Translation]] | None = None,
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
+        constraints: Sequence[LineConstraints | None] | None = None,
     ) -> list[list[Translation]]:
         """Returns the outputs of each line in input order: the best ones, or drawn ones with sampling.
 
@@ -230,36 +201,43 @@ class Translator:
             completed: outputs by index of the line that an earlier call with equal arguments has passed to
                 `on_outputs`. They are not decoded again; the other lines have the same outputs as then.
             on_outputs: called with the outputs of each complete batch, by index of the line.
+            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
 
         Raises:
             T2TError: a line or prefix is no valid Unicode, a prefix is too long, has no source or is for
-                trees, or n is out of range.
+                trees, or n is out of range; or as `constrained_lines`.
         """
         n = self.options.outputs if n is None else n
         if not 1 <= n <= self.options.beam_size:
             raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
+        preprocessor = self._preprocessor(first_line)
+        if any(constraints or ()):
+            preprocessor.check_constrainable(prefixes)
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
-        preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.inputs(lines, preprocessed)
         if self.options.split_sentences:
             preprocessor.check_single("split_sentences", inputs, prefixes, n)
             return translate_paragraphs(self, inputs, *after)
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
+        settings = preprocessor, constraints, inputs, source_ids
+        bound = constrained_lines(lambda: engines.lexical_search_of(self._engine), *settings)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             outputs = {index: [Translation("", 0.0)] for index in batch}
-            if indices := [index for index in batch if inputs[index].strip()]:
+            indices = [index for index in batch if inputs[index].strip()]
+            found: list[tuple[int, list[list[int]], list[float]]] = []
+            if any(index not in bound for index in indices):
                 rows = pad([source_ids[index] for index in indices])
                 prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
-                numbers, found = [first_line + index for index in indices], self.options.candidates_of(n)
-                found_ids, scores = self._decode(rows, numbers, found, prefix_rows)
-                each = zip(indices, found_ids, scores, strict=True)
-                decoded = [Decoded(inputs[at], source_ids[at], ids, own) for at, ids, own in each]
-                outputs.update(zip(indices, self._postprocessor.outputs(decoded, n), strict=True))
-            return list(outputs.values())
+                numbers, count = [first_line + index for index in indices], self.options.candidates_of(n)
+                found += zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
+            found += bound.search(indices, n)
+            decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
+            outputs.update(zip(decoded, self._postprocessor.outputs(decoded.values(), n), strict=True))
+            return [bound.mark(*each) for each in outputs.items()]
 
         lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
         return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)

@@ -1,0 +1,212 @@
+"""Lines with lexical constraints in a call of `Translator.nbest`: checks, search, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2t_revival.decoding.lexical_constraints import (
+    LineConstraints,
+    count,
+    fit,
+)
+from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
+from t2t_revival.errors import LineError, T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_search import LexicalSearch
+
+ATTEMPTS = 5  # of searches for an output without the avoided phrases
+Found = tuple[list[list[int]], list[float]]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line with constraints: its source ids, its automata and the maximum length of its output."""
+
+    constraints: LineConstraints
+    ids: list[int]
+    automata: LineAutomata
+    room: int
+
+
+class ConstrainedLines:
+    """The lines of a call that have constraints.
+
+    Args:
+        search: finds outputs; `None` if no line has constraints.
+        preprocessor: of the call.
+    """
+
+    def __init__(self, search: LexicalSearch | None, preprocessor: Preprocessor) -> None:
+        self._search, self._options = search, preprocessor.options
+        self._first_line = preprocessor.first_line
+        self._lines: dict[int, _Line] = {}
+        self._blank: dict[int, LineConstraints] = {}
+
+    def add(self, index: int, constraints: LineConstraints, text: str, ids: list[int]) -> None:
+        """Adds a line.
+
+        Args:
+            index: of the line.
+            constraints: of its output.
+            text: the model's input.
+            ids: its tokens.
+
+        Raises:
+            LineError: the constraints contradict each other, the vocabulary cannot spell a phrase, or one is
+                longer than the output may be.
+        """
+        phrases, avoid = (
+            tuple(phrase.translate(LINE_ENDS).strip() for phrase in side)
+            for side in (constraints.phrases, constraints.avoid)
+        )
+        constraints = LineConstraints(phrases, avoid)
+        try:
+            constraints.check()
+            if not text.strip():
+                self._blank[index] = constraints
+                return
+            room = room_of(len(ids), self._options)
+            self._lines[index] = _Line(constraints, ids, fit(constraints, self._spelling, room), room)
+        except T2TError as error:
+            raise LineError(self._first_line + index, str(error)) from error
+
+    @property
+    def _spelling(self) -> Spelling:
+        assert self._search
+        return self._search.spelling
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._lines
+
+    def search(self, indices: Sequence[int], n: int) -> Iterator[tuple[int, list[list[int]], list[float]]]:
+        """Yields index, ids and scores of the n best outputs of lines with constraints."""
+        indices = [index for index in indices if index in self]
+        pending = {index: self._lines[index].automata for index in indices}
+        found: dict[int, Found] = {}
+        for _ in range(ATTEMPTS):
+            if not pending:
+                break
+            latest = self._find(pending, n)
+            found |= {i: one for i, one in latest.items() if one[1][0] > -np.inf or i not in found}
+            again = {
+                index: stricter(line.units, *latest[index], self._spelling) for index, line in pending.items()
+            }
+            pending = {
+                index: LineAutomata(units, self._spelling)
+                for index, units in again.items()
+                if units is not None
+            }
+        yield from ((index, *found[index]) for index in indices)
+
+    def mark(self, index: int, outputs: list[Translation]) -> list[Translation]:
+        """Returns the outputs of a line with the phrases that they lack or should not have."""
+        line = self._lines.get(index)
+        constraints = line.constraints if line else self._blank.get(index)
+        if constraints is None:
+            return outputs
+        return [
+            replace(one, missing=constraints.missing(one.text), present=constraints.present(one.text))
+            for one in outputs
+        ]
+
+    def _find(self, lines: Mapping[int, LineAutomata], n: int) -> dict[int, Found]:
+        assert self._search
+        rows = pad([self._lines[index].ids for index in lines])
+        tables = tables_of([*lines.values()], [self._lines[index].room for index in lines])
+        options = self._options
+        settings = options.beam_size, options.alpha, options.extra_length, n
+        ids, scores = self._search(rows, tables, *settings)
+        pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
+        return dict(zip(lines, pairs, strict=True))
+
+
+def stricter(
+    units: Sequence[Unit], rows: Sequence[list[int]], scores: Sequence[float], spelling: Spelling
+) -> list[Unit] | None:
+    """Returns the phrases of another search; `None` if outputs have no avoided phrase.
+
+    A phrase that was spelled otherwise is avoided in that form too. If nothing is found, the tokens of
+    avoided phrases may not begin longer words either; if again nothing is, nothing is avoided.
+    """
+    required, avoided = [u for u in units if u.required], [u for u in units if not u.required]
+    if not avoided:
+        return None
+    if scores[0] == -np.inf:
+        strict = all(form.after == AT_ONCE for unit in avoided for form in unit.forms)
+        return required if strict else [*required, *map(_at_once, avoided)]
+    decode = spelling.vocabulary.decode
+    outputs = [ids for ids, score in zip(rows, scores, strict=True) if score > -np.inf]
+    found = [unit for unit in avoided if any(count(unit.phrase, decode(ids)) for ids in outputs)]
+    if not found:
+        return None
+    return [*required, *(_with_forms(unit, outputs, spelling) if unit in found else unit for unit in avoided)]
+
+
+def _at_once(unit: Unit) -> Unit:
+    return replace(
+        unit, forms=tuple(replace(form, at_start=None, after_run=False, after=AT_ONCE) for form in unit.forms)
+    )
+
+
+def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) -> Unit:
+    """Adds the forms in which outputs have an avoided phrase."""
+
+    def has(text: str) -> bool:
+        return count(unit.phrase, text) > 0
+
+    others = {spelling.other_form(ids, has) for ids in outputs if has(spelling.vocabulary.decode(ids))}
+    others -= {form.ids for form in unit.forms if form.at_start is None and not form.after_run}
+    if not others:  # the text has another limit of words than the tokens
+        return _at_once(unit)
+    after = unit.forms[0].after
+    return replace(unit, forms=(*unit.forms, *(Form(ids, after=after) for ids in sorted(others))))
+
+
+def room_of(source_length: int, options: DecodeHParams) -> int:
+    """Returns the maximum number of tokens of an output, EOS counted, as `DecodingLoop` has it."""
+    room = source_length + options.extra_length
+    if ratio := options.max_length_ratio:
+        share = math.ceil(np.float32(ratio) * np.float32(source_length - 1))  # as `Guards.bounds` rounds
+        room = min(room, max(1 + share, 1))
+    return room
+
+
+def constrained_lines(
+    search: Callable[[], LexicalSearch],
+    preprocessor: Preprocessor,
+    constraints: Sequence[LineConstraints | None] | None,
+    inputs: Sequence[str],
+    source_ids: Sequence[list[int]],
+) -> ConstrainedLines:
+    """Returns the lines of a call that have constraints.
+
+    Args:
+        search: returns the search; called only if there are such lines.
+        preprocessor: of the call.
+        constraints: one for each line, or `None` for none at all.
+        inputs: the model's inputs.
+        source_ids: their tokens.
+
+    Raises:
+        T2TError: there are more or fewer constraints than lines, or as `ConstrainedLines.add`.
+    """
+    if not any(constraints or ()):
+        return ConstrainedLines(None, preprocessor)
+    assert constraints
+    if len(constraints) != len(inputs):
+        raise T2TError(f"{len(constraints)} constraints for {len(inputs)} lines: give one for each, or None")
+    lines = ConstrainedLines(search(), preprocessor)
+    for index, (one, text, ids) in enumerate(zip(constraints, inputs, source_ids, strict=True)):
+        if one:
+            lines.add(index, one, text, ids)
+    return lines

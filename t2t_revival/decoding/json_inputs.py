@@ -1,0 +1,98 @@
+"""Inputs as JSON lines: a text, with constraints of its output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from t2t_revival.decoding.lexical_constraints import LineConstraints, united
+from t2t_revival.decoding.terminology import Terminology
+from t2t_revival.errors import LineError, T2TError, did_you_mean
+
+EXAMPLE = 'write {"text": "..."}'
+
+
+@dataclass(frozen=True)
+class JsonLine:
+    """A line of input.
+
+    Attributes:
+        text: to be decoded.
+        constraints: phrases that the output must have.
+        avoid: phrases that it must not have.
+        terms: translations of terms, which hold if the text has the term; see `Terminology`.
+    """
+
+    text: str
+    constraints: list[str] = field(default_factory=list)
+    avoid: list[str] = field(default_factory=list)
+    terms: dict[str, str] = field(default_factory=dict)
+
+    def all_constraints(self, terminology: Terminology) -> LineConstraints:
+        """Returns the constraints of the line, with those of its own terms and of a terminology."""
+        terms = terminology.with_terms(self.terms).phrases(self.text)
+        return LineConstraints(united(self.constraints, terms), tuple(self.avoid))
+
+
+NAMES = tuple(one.name for one in fields(JsonLine))
+
+
+def parse_json_lines(lines: Sequence[str], name: str, first_line: int = 1) -> list[JsonLine]:
+    """Parses JSON objects, one on each line.
+
+    Args:
+        lines: of a file.
+        name: of the file, for errors.
+        first_line: number of the first line.
+
+    Raises:
+        T2TError: a line is not such an object; names file and line.
+    """
+    parsed = []
+    for number, line in enumerate(lines, start=first_line):
+        try:
+            parsed.append(_parse(line))
+        except T2TError as error:
+            raise T2TError(f"{name}, {LineError(number, str(error))}") from error
+    return parsed
+
+
+def _parse(line: str) -> JsonLine:
+    try:
+        values = json.loads(line, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise T2TError(f"not JSON ({error}): {EXAMPLE}") from error
+    if not isinstance(values, dict):
+        raise T2TError(f"not a JSON object: {EXAMPLE}")
+    for name in values:
+        if name not in NAMES:
+            raise T2TError(did_you_mean(name, NAMES, "key"))
+    if not isinstance(values.get("text"), str):
+        raise T2TError(f'no "text" that is a string: {EXAMPLE}')
+    for name in ("constraints", "avoid"):
+        _check_phrases(name, values.get(name, []))
+    _check_terms(values.get("terms", {}))
+    return JsonLine(**values)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise T2TError(f"the key {double!r} is there twice: keep one")
+    return values
+
+
+def _check_phrases(name: str, value: Any) -> None:
+    if not isinstance(value, list) or not all(isinstance(phrase, str) for phrase in value):
+        raise T2TError(f'"{name}" must be a list of strings, such as ["..."]')
+
+
+def _check_terms(value: Any) -> None:
+    if not isinstance(value, dict) or not all(isinstance(target, str) for target in value.values()):
+        raise T2TError('"terms" must be an object of strings, such as {"source term": "target term"}')
+    if not all(side.strip() for pair in value.items() for side in pair):
+        raise T2TError('a term in "terms" or its translation is empty: leave it out')

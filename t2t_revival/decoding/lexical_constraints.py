@@ -1,0 +1,172 @@
+"""Lexical constraints of lines: phrases that an output must have, and words that it must not have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import permutations
+
+from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
+from t2t_revival.decoding.phrases import Spelling, joins
+from t2t_revival.errors import T2TError
+
+
+@dataclass(frozen=True)
+class LineConstraints:
+    """Phrases of an output, as whole words and as they are written.
+
+    Attributes:
+        phrases: an output must have each of them, as often as it is given.
+        avoid: an output must have none of them.
+
+    Example:
+        translator.nbest(["The dog sleeps."], constraints=[LineConstraints(("Dackel",), avoid=("Hund",))])
+    """
+
+    phrases: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.phrases or self.avoid)
+
+    def check(self) -> None:
+        """Checks that an output can meet the constraints.
+
+        Raises:
+            T2TError: a phrase is empty, or has an avoided one.
+        """
+        for phrase in (*self.phrases, *self.avoid):
+            if not phrase.strip():
+                raise T2TError("a phrase of the constraints is empty: leave it out")
+        for phrase in self.phrases:
+            for avoided in self.avoid:
+                if phrase == avoided:
+                    raise T2TError(f"{phrase!r} is to be in the output and to be avoided: choose one")
+                if count(avoided, phrase):
+                    raise T2TError(
+                        f"the phrase {phrase!r} has {avoided!r}, which is to be avoided: choose one"
+                    )
+
+    def missing(self, text: str) -> tuple[str, ...]:
+        """Returns the phrases that an output lacks, each as often as it lacks it."""
+        wanted = Counter(self.phrases)
+        lacking = ((phrase, number - count(phrase, text)) for phrase, number in wanted.items())
+        return tuple(phrase for phrase, number in lacking for _ in range(number))
+
+    def present(self, text: str) -> tuple[str, ...]:
+        """Returns the avoided phrases that an output has."""
+        return tuple(phrase for phrase in dict.fromkeys(self.avoid) if count(phrase, text))
+
+
+def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Returns phrases of two lists; one that both have is there as often as in the list with more of it."""
+    return tuple((Counter(phrases) | Counter(others)).elements())
+
+
+def count(phrase: str, text: str) -> int:
+    """Returns how often a text has a phrase as whole words."""
+    return sum(1 for _ in spans(_pattern(phrase), text))
+
+
+@lru_cache(2**14)
+def _pattern(phrase: str) -> re.Pattern[str]:
+    return re.compile(re.escape(phrase))
+
+
+def spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yields the beginnings and ends of a pattern's matches that are whole words, from left to right.
+
+    Scripts without spaces have no limits of words.
+    """
+    start = 0
+    while match := pattern.search(text, start):
+        begin, end = match.span()
+        is_whole = not (is_inside(text, begin) or is_inside(text, end))
+        start = end if is_whole else begin + 1
+        if is_whole:
+            yield begin, end
+
+
+def is_inside(text: str, place: int) -> bool:
+    """Returns whether a place of a text is inside a word."""
+    return 0 < place < len(text) and joins(text[place - 1]) and joins(text[place])
+
+
+def units_of(constraints: LineConstraints, spelling: Spelling) -> list[Unit]:
+    """Spells the phrases of a line.
+
+    Raises:
+        T2TError: the vocabulary cannot spell one of them.
+    """
+    wanted = Counter(constraints.phrases)
+    for phrase in constraints.avoid:
+        wanted.setdefault(phrase, 0)
+    units = []
+    for phrase, number in wanted.items():
+        forms = spelling.forms(phrase)
+        units.append(Unit(forms if number else tuple(map(spelling.lattice, forms)), number, phrase))
+    return units
+
+
+def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAutomata:
+    """Returns the automata of a line, of as many of its phrases as there is room for.
+
+    Where there is too little, phrases share words, and then the last ones are left out.
+
+    Args:
+        constraints: of the line.
+        spelling: of the vocabulary.
+        room: maximum number of tokens of the output.
+
+    Raises:
+        T2TError: the vocabulary cannot spell a phrase, or it is longer than the output may be.
+    """
+    line = LineAutomata(units_of(constraints, spelling), spelling)
+    if line.length <= room:
+        return line
+    for unit in line.units:
+        length = LineAutomata([replace(unit, required=1)], spelling).length if unit.required else 0
+        if length > room:
+            raise T2TError(
+                f"the phrase {unit.phrase!r} has {length} tokens, and the output may have {room}: give a "
+                "larger extra_length in --decode_hparams"
+            )
+    phrases = merged(constraints.phrases)
+    while line.length > room:
+        line = LineAutomata(units_of(replace(constraints, phrases=phrases), spelling), spelling)
+        phrases = phrases[:-1]
+    return line
+
+
+def merged(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns phrases that have all given ones, but share words where one ends as another begins."""
+    given = LineConstraints(phrases)
+    while True:
+        pairs = [pair for pair in permutations(range(len(phrases)), 2) if _overlap(phrases, *pair)]
+        pairs.sort(key=lambda pair: -_overlap(phrases, *pair))
+        shorter = (_joined(phrases, *pair) for pair in pairs)
+        better = next((found for found in shorter if not given.missing(" ".join(found))), None)
+        if better is None:
+            return phrases
+        phrases = better
+
+
+def _overlap(phrases: Sequence[str], one: int, other: int) -> int:
+    """Returns how many words at the end of a phrase are the first ones of another, or all it has."""
+    first, second = phrases[one].split(" "), phrases[other].split(" ")
+    if count(phrases[other], phrases[one]):
+        return len(second)
+    lengths = range(min(len(first), len(second)), 0, -1)
+    return next((length for length in lengths if first[-length:] == second[:length]), 0)
+
+
+def _joined(phrases: Sequence[str], one: int, other: int) -> tuple[str, ...]:
+    """Returns phrases with two of them joined."""
+    words = phrases[one].split(" ")
+    if not count(phrases[other], phrases[one]):
+        words += phrases[other].split(" ")[_overlap(phrases, one, other) :]
+    rest = (phrase for place, phrase in enumerate(phrases) if place not in (one, other))
+    return (" ".join(words), *rest)

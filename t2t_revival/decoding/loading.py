@@ -1,0 +1,69 @@
+"""Loading of a `Translator` from the folder of a training."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_revival.decoding import engines
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
+from t2t_revival.decoding.preprocessor import find_problem
+from t2t_revival.decoding.resumable import OnNote
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.training.checkpoints.directory import OnDamaged
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
+from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
+
+def load(
+    translator_class: type[Translator],
+    folder: Path,
+    checkpoint: str | None,
+    decode_hparams: str | DecodeHParams,
+    num_parallel_batches: int,
+    precision: str,
+    constant_weights: bool,
+    on_damaged: OnDamaged | None,
+    engine: str,
+    on_note: OnNote,
+) -> Translator:
+    """Loads a trained model; see `Translator.load`."""
+    check_engine(engine)
+    run = Run.load(folder)
+    options = decode_hparams
+    if not isinstance(options, DecodeHParams):
+        options = DecodeHParams.parse(options, run.decode_hparams)
+        if warning := options.batch_size_warning:
+            warnings.warn(warning, stacklevel=3)
+    hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
+    translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
+    heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None
+    selected = select_checkpoint(folder, checkpoint, on_damaged)
+    settings = options, precision, num_parallel_batches, on_note, translations
+    model = engines.new_model(engine, hparams, vocabularies, *settings)
+    while True:
+        try:
+            engines.load_weights(model, selected)
+            break
+        except CheckpointNotFoundError:  # a training has replaced it in the meantime
+            selected = select_checkpoint(folder, checkpoint, on_damaged)
+    translator = translator_class(
+        model,
+        vocabularies.inputs,
+        options,
+        num_parallel_batches=num_parallel_batches,
+        constant_weights=constant_weights and precision == FLOAT32,
+        problem=find_problem(run.problem, options),
+        translations=translations,
+        int8=engine == TENSORFLOW and precision == INT8,
+        target_vocabulary=vocabularies.targets,
+        alignment_heads=heads,
+    )
+    translator.checkpoint = selected
+    return translator

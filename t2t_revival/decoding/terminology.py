@@ -1,0 +1,100 @@
+"""Terminology: terms of the source and what they must become in the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from t2t_revival.decoding.lexical_constraints import is_inside
+from t2t_revival.errors import T2TError
+
+COMMENT = "#"
+
+
+class Terminology:
+    """A list of terms with their translations.
+
+    A term in lower case stands for itself in any case, any other term for what is written. The longest terms
+    are found first, as whole words that do not overlap. Where the source begins a term with a capital that
+    the term itself has not, the translation begins with one too.
+
+    Args:
+        terms: translations by term.
+
+    Example:
+        Terminology({"hot dog": "Hotdog", "dog": "hund"}).phrases("Dog eats hot dog")    # ["Hund", "Hotdog"]
+    """
+
+    def __init__(self, terms: Mapping[str, str]) -> None:
+        self._terms = dict(terms)
+        self._longest = max(map(len, terms), default=0)
+
+    @classmethod
+    def parse(cls, lines: Sequence[str], name: str) -> Terminology:
+        """Parses lines of source term, tab, target term; blank lines and those that begin with # are skipped.
+
+        Args:
+            lines: of a file.
+            name: of the file, for errors.
+
+        Raises:
+            T2TError: a line has not two sides, or a term has two translations.
+        """
+        terms: dict[str, str] = {}
+        numbers: dict[str, int] = {}
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or line.startswith(COMMENT):
+                continue
+            term, target = _sides(line, f"{name}, line {number}")
+            if terms.setdefault(term, target) != target:
+                raise T2TError(
+                    f"{name}, line {number}: line {numbers[term]} translates {term!r} otherwise: keep one"
+                )
+            numbers.setdefault(term, number)
+        return cls(terms)
+
+    def with_terms(self, terms: Mapping[str, str]) -> Terminology:
+        """Returns this terminology with further terms, which replace equal ones."""
+        return Terminology(self._terms | dict(terms)) if terms else self
+
+    def phrases(self, source: str) -> list[str]:
+        """Returns the translations of the terms of a source, in its order."""
+        found: list[tuple[int, int]] = []
+        for begin, end in sorted(self._places(source), key=lambda span: (span[0] - span[1], span[0])):
+            if all(end <= other_begin or begin >= other_end for other_begin, other_end in found):
+                found.append((begin, end))
+        return [self._translate(source[begin:end]) for begin, end in sorted(found)]
+
+    def _places(self, source: str) -> Iterator[tuple[int, int]]:
+        """Yields the beginnings and ends of all terms of a source, which may overlap."""
+        limits = [place for place in range(len(source) + 1) if not is_inside(source, place)]
+        for number, begin in enumerate(limits):
+            for end in islice(limits, number + 1, None):
+                if end > begin + self._longest:
+                    break
+                if self._translate(source[begin:end]):
+                    yield begin, end
+
+    def _translate(self, text: str) -> str:
+        """Returns the translation of a text that is a term, else ""."""
+        if text in self._terms:
+            return self._terms[text]
+        term = text.lower()
+        if term not in self._terms:
+            return ""
+        target = self._terms[term]
+        return target[0].upper() + target[1:] if text[0] != term[0] else target
+
+
+def _sides(line: str, place: str) -> tuple[str, str]:
+    """Returns the two terms of a line."""
+    columns = [column.strip() for column in line.split("\t")]
+    if len(columns) != 2:
+        count = len(columns)
+        raise T2TError(
+            f"{place}: {count} column{'s' * (count != 1)} instead of two: write source term TAB target term"
+        )
+    for side, column in zip(("source", "target"), columns, strict=True):
+        if not column:
+            raise T2TError(f"{place}: the {side} term is empty: write source term TAB target term")
+    return columns[0], columns[1]

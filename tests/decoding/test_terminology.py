@@ -1,0 +1,92 @@
+"""Terminologies, and inputs as JSON lines."""
+
+import pytest
+
+from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
+from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.terminology import Terminology
+from t2t_revival.errors import T2TError
+
+TERMS = Terminology(
+    {
+        "dog": "hund",
+        "hot dog": "Hotdog",
+        "IT": "Informatik",
+        "house of cards": "Kartenhaus",
+        "cards": "Karten",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a dog and a DOG", ["hund", "Hund"]),
+        ("Dog: hot dog, hot-dog", ["Hund", "Hotdog", "hund"]),
+        ("Hot dogs, doghouse, hotdog", []),
+        ("IT is it", ["Informatik"]),
+        ("house of cards of cards", ["Kartenhaus", "Karten"]),
+        ("dog dog", ["hund", "hund"]),
+        ("Hot dog", ["Hotdog"]),
+        ("", []),
+    ],
+)
+def test_terms_of_a_source(source, expected):
+    assert TERMS.phrases(source) == expected
+
+
+def test_a_file_of_terms():
+    lines = ["# comment", "", "dog\tHund", " hot dog \t Hotdog ", "dog\tHund"]
+    assert Terminology.parse(lines, "terms").phrases("hot dog dog") == ["Hotdog", "Hund"]
+    assert Terminology.parse([], "terms").phrases("dog") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dog", "terms, line 2: 1 column instead of two: write source term TAB target term"),
+        ("dog\tHund\tchien", "terms, line 2: 3 columns instead of two"),
+        ("\tHund", "terms, line 2: the source term is empty"),
+        ("dog\t ", "terms, line 2: the target term is empty"),
+        ("cat\tKater", "terms, line 2: line 1 translates 'cat' otherwise: keep one"),
+    ],
+)
+def test_wrong_lines_of_terms(line, message):
+    with pytest.raises(T2TError, match=message):
+        Terminology.parse(["cat\tKatze", line], "terms")
+
+
+def test_json_lines():
+    lines = [
+        '{"text": "the dog\\nsees"}',
+        '{"text": "Dog", "constraints": ["Katze", "Hund"], "terms": {"dog": "Dackel"}, "avoid": ["Pudel"]}',
+    ]
+    first, second = parse_json_lines(lines, "in.jsonl")
+    assert first == JsonLine("the dog\nsees")
+    assert first.all_constraints(TERMS) == LineConstraints(("hund",))
+    assert second.all_constraints(TERMS) == LineConstraints(("Katze", "Hund", "Dackel"), ("Pudel",))
+    both = JsonLine("dog dog", ["hund"])
+    assert both.all_constraints(TERMS) == LineConstraints(("hund", "hund"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("the dog", "not JSON .*write {"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a JSON object"),
+        ("{}", 'no "text" that is a string'),
+        ('{"text": 3}', 'no "text" that is a string'),
+        ('{"text": "a", "constraint": []}', "did you mean constraints"),
+        ('{"text": "a", "text": "b"}', "'text' is there twice"),
+        ('{"text": "a", "constraints": "b"}', '"constraints" must be a list of strings'),
+        ('{"text": "a", "avoid": [1]}', '"avoid" must be a list of strings'),
+        ('{"text": "a", "terms": ["b"]}', '"terms" must be an object of strings'),
+        ('{"text": "a", "terms": {"b": 1}}', '"terms" must be an object of strings'),
+        ('{"text": "a", "terms": {"b": ""}}', 'a term in "terms" or its translation is empty'),
+    ],
+)
+def test_wrong_json_lines_are_named(line, message):
+    with pytest.raises(T2TError, match=f"^in.jsonl, line 5: .*{message}"):
+        parse_json_lines(['{"text": "a"}', line], "in.jsonl", first_line=4)
