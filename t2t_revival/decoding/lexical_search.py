@@ -141,7 +141,7 @@ def extend(beams: Beams, logits: Any, sentences: Sentences, beam_size: Any, allo
     They are the best tokens of each hypothesis, the next token of each phrase, and EOS at the last position.
     """
     state, tables = beams.lexical, sentences.lexical
-    k = tf.minimum(beam_size + 2, tf.shape(logits)[2])  # all of a hypothesis may stay alive, PAD and EOS not
+    k = tf.minimum(2 * beam_size + 2, tf.shape(logits)[2])  # PAD and EOS may be among them
     values, tokens, log_sum = top_logits(logits, k, allowed)
     values = tf.where(tokens == PAD, NEG_INF, values)
 
