@@ -89,7 +89,7 @@ def test_what_tensorflow_serving_reads(out):
         answer = loaded.signatures[request.model_spec.signature_name](
             **{name: tf.constant(values) for name, values in inputs.items()}
         )
-        assert answer["outputs"].shape[0] == len(inputs["inputs"])
+        assert {value.shape[0] for value in answer.values()} == {len(inputs["inputs"])}
         signatures.add(request.model_spec.signature_name)
     assert signatures == {DEFAULT, SCORE, WITH_OPTIONS, WITH_SAMPLING}
 
