@@ -127,6 +127,11 @@ class AlignmentHeads:
         return list(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
+def all_heads(hparams: HParams) -> AlignmentHeads:
+    """Returns all heads of the last layer, where tokens are predicted."""
+    return AlignmentHeads(hparams.decoder_layers, tuple(range(1, hparams.num_heads + 1)), shifted=False)
+
+
 def _choosing(output_dir: Path) -> str:
     return command_line("t2t-align", output_dir=output_dir, choose_heads=True)
 

@@ -41,13 +41,8 @@ OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
-NO_SAMPLING = "CTranslate2 does not support sampling_method=random: use --engine=tensorflow"
-NO_SHORTLIST_BY_LINE = (
-    "CTranslate2 does not support shortlist=by_line: use shortlist=on, or --engine=tensorflow"
-)
-NO_MINIMUM = "CTranslate2 does not support min_length_ratio: use --engine=tensorflow"
-NO_DETAILS = "CTranslate2 does not support {name}: use --engine=tensorflow"
-NO_TREES = "CTranslate2 does not support constrained=True, for trees: use --engine=tensorflow"
+UNSUPPORTED = "CTranslate2 does not support {}: use {}--engine=tensorflow"
+NO_SAMPLING = "sampling_method=random"
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class CTranslate2Engine:
         translations: makes shortlists, if the options have one.
 
     Attributes:
-        constraint: `None`; see `TensorFlowEngine`.
+        constraint, attend: `None`; see `TensorFlowEngine`.
         out_of_memory: see `TensorFlowEngine`.
         hparams: of the model.
         precision: as given.
@@ -101,7 +96,7 @@ class CTranslate2Engine:
         T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
 
-    constraint = None
+    constraint = attend = None
     out_of_memory = MemoryError
 
     def __init__(
@@ -197,11 +192,11 @@ class CTranslate2Engine:
 
     def sampler(self, *_: Any) -> NoReturn:
         """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
-        raise T2TError(NO_SAMPLING)
+        raise T2TError(UNSUPPORTED.format(NO_SAMPLING, ""))
 
     def annotate(self, *_: Any) -> NoReturn:
         """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
-        raise T2TError(NO_DETAILS.format(name="details of outputs"))
+        raise T2TError(UNSUPPORTED.format("details of outputs", ""))
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
@@ -286,16 +281,18 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         T2TError: it is not installed; the options ask for sampling, for trees, or for each line's own
             shortlist; the model has a part, or the device lacks a precision, that is not supported.
     """
+    for given, name in (
+        (options.samples, NO_SAMPLING),
+        (options.constrained, "constrained=True, for trees"),
+        (options.min_length_ratio, "min_length_ratio"),
+        (options.markup, "markup"),
+        (options.coverage_penalty, "coverage_penalty"),
+        (options.details, options.details),
+    ):
+        if given:
+            raise T2TError(UNSUPPORTED.format(name, ""))
     if options.shortlist == BY_LINE:
-        raise T2TError(NO_SHORTLIST_BY_LINE)
-    if options.samples:
-        raise T2TError(NO_SAMPLING)
-    if options.constrained:
-        raise T2TError(NO_TREES)
-    if options.min_length_ratio:
-        raise T2TError(NO_MINIMUM)
-    if name := options.details or ("markup" if options.markup else ""):
-        raise T2TError(NO_DETAILS.format(name=name))
+        raise T2TError(UNSUPPORTED.format("shortlist=by_line", "shortlist=on, or "))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

@@ -27,6 +27,7 @@ GUARD_BOUNDS = (
     ("min_length_ratio", 0, 10),
     ("max_length_ratio", 0, 1000),
 )
+MAX_COVERAGE_PENALTY = 100
 GUARDS = tuple(name for name, *_ in GUARD_BOUNDS)
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
@@ -68,6 +69,7 @@ class DecodeHParams:
     repetition_penalty: float = 1.0  # makes tokens that the output has already less probable; 1 is off
     min_length_ratio: float = 0.0  # tokens of an output at least, by those of its input
     max_length_ratio: float = 0.0  # tokens at most; 0 is off
+    coverage_penalty: float = 0.0  # beta of Wu et al. (2016): prefers outputs that attend to all of the input
     mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
     candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
     split_sentences: bool = False  # translate each sentence of a line for itself
@@ -91,6 +93,7 @@ class DecodeHParams:
         self._check_guards()
         self._check_mbr()
         self._check_details()
+        self._check_coverage()
         self._check_single()
         self._check_sampling()
         self._check_shortlist()
@@ -115,6 +118,15 @@ class DecodeHParams:
         fits = least <= self.candidates <= MAX_CANDIDATES
         fault = f"candidates={self.candidates} must be between {least} and {MAX_CANDIDATES}"
         _require(fits, f"{fault}, and at least beam_size={self.beam_size}" if self.mbr else fault)
+
+    def _check_coverage(self) -> None:
+        beta, bounds = self.coverage_penalty, f"between 0 and {MAX_COVERAGE_PENALTY}"
+        _require(0 <= beta <= MAX_COVERAGE_PENALTY, f"coverage_penalty={beta} must be {bounds}")
+        for name in ("constrained", "samples", "mbr"):
+            shown = {"samples": "sampling_method=random", "constrained": "constrained=True"}.get(name, name)
+            useless = beta and getattr(self, name)
+            _require(not useless, f"coverage_penalty cannot be combined with {shown}")
+        _require(not (beta and self.beam_size < 2), "coverage_penalty needs a beam: give beam_size=2 or more")
 
     def _check_details(self) -> None:
         _require(self.alignments in ("", PHARAOH), f"alignments={self.alignments} must be {PHARAOH}")
@@ -144,8 +156,10 @@ class DecodeHParams:
         return self.batch_size // max(self.candidates_of(self.beam_size) ** 2 // WIDE, 1)
 
     def candidates_of(self, outputs: int) -> int:
-        """Returns how many outputs must be found to return some of them, as many or, with mbr, more."""
-        return self.candidates if self.mbr else outputs
+        """Returns how many outputs must be found to return some of them: as many, or more to choose from."""
+        if self.mbr:
+            return self.candidates
+        return self.beam_size if self.coverage_penalty else outputs
 
     def _check_sampling(self) -> None:
         method, temperature, top_k = self.sampling_method, self.sampling_temp, self.sampling_keep_top_k
@@ -228,6 +242,8 @@ class DecodeHParams:
         """
         if self.details:
             raise T2TError(f"decode_hparams: {self.details} is for t2t-decoder: leave it out")
+        if self.coverage_penalty:
+            raise T2TError("decode_hparams: coverage_penalty is for t2t-decoder: leave it out")
         if self.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if self.split_sentences:

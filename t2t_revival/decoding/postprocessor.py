@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,15 +45,18 @@ class Postprocessor:
         problem: converts the model's outputs to lines. `None` leaves them as they are.
         options: see `DecodeHParams`.
         detailer: computes details; `None` for none.
+        coverage: see `CoveragePenalty`; `None` for none.
     """
 
     vocabulary: TextEncoder
     problem: Text2TextProblem | None
     options: DecodeHParams
     detailer: Detailer | None = None
+    coverage: Callable[[Sequence[Decoded]], list[Decoded]] | None = None
 
     def outputs(self, decoded: Iterable[Decoded], n: int) -> list[list[Translation]]:
         """Returns up to n outputs of each input; an empty one of score -inf if the weights contain NaN."""
+        decoded = self.coverage([*decoded]) if self.coverage else decoded
         each = [(one, self._candidates(one)[:n]) for one in decoded]
         if self.detailer is None:
             return [[output for output, _ in candidates] for _, candidates in each]

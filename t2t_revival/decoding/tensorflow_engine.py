@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.annotation import Annotator
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
@@ -45,6 +46,7 @@ class TensorFlowEngine:
         sampler: draws outputs; see `Sampler`.
         scorer: scores given outputs; see `Scorer`.
         annotate: annotates given outputs; see `Annotator`.
+        attend: of the last layer's attention, for `CoveragePenalty`; `None` without it.
         out_of_memory: the error of a batch that is too large.
 
     Raises:
@@ -91,6 +93,12 @@ class TensorFlowEngine:
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.annotate = Annotator(model, options.alternatives, alignment_heads, weights)
+        self.attend = None
+        if options.coverage_penalty:
+            heads = all_heads(model.hparams)
+            heads.check(model.hparams)
+            annotate = Annotator(model, heads=heads, weights=weights)
+            self.attend = lambda sources, targets: annotate(sources, targets).attention
         self._early_stopping, self._vocabulary = options.early_stopping, vocabulary
 
     @cached_property

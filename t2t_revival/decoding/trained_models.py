@@ -85,6 +85,8 @@ def load_translator(
 
     single = len(models) == 1
     asked = options if isinstance(options, DecodeHParams) else DecodeHParams.parse(options)
+    if asked.coverage_penalty and not single:
+        raise T2TError("--ensemble: coverage_penalty is of the attention of one model: leave one of them out")
     if asked.aligns and not single:
         raise T2TError(
             "--ensemble: words are aligned by the attention of one model: leave it out, or alignments"

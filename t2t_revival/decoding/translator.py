@@ -15,6 +15,7 @@ from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.constrained_lines import constrained_lines
+from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.details import Detailer
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.loading import load
@@ -97,7 +98,9 @@ class Translator:
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         detailer = self.detailer if self.options.details else None
-        self._postprocessor = Postprocessor(self.vocabularies.targets, problem, self.options, detailer)
+        coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
+        own = self.vocabularies.targets, problem, self.options, detailer, coverage
+        self._postprocessor = Postprocessor(*own)
         self._engine = engine
 
     @classmethod

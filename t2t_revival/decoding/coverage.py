@@ -1,0 +1,71 @@
+"""Coverage penalty: outputs whose words attend to all of their source come first.
+
+Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.decoding.postprocessor import Decoded
+from t2t_revival.decoding.preprocessor import pad
+
+LEAST = 1e-9  # of the attention to a source token, whose logarithm is taken
+
+
+@dataclass(frozen=True)
+class CoveragePenalty:
+    """Adds the penalty to the scores of outputs that a search has found, and sorts them.
+
+    Attributes:
+        attend: called with ids of sources and of outputs; returns the weights of source tokens, [batch,
+            target, source].
+        weight: beta.
+    """
+
+    attend: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    weight: float
+
+    def __call__(self, decoded: Sequence[Decoded]) -> list[Decoded]:
+        """Returns the outputs of each input with their new scores, best first; missing ones stay last."""
+        rows = [
+            (number, place)
+            for number, one in enumerate(decoded)
+            for place, score in enumerate(one.scores)
+            if score > -np.inf
+        ]
+        if not rows:
+            return list(decoded)
+        outputs = [_ended(decoded[number].ids[place]) for number, place in rows]
+        attention = self.attend(pad([decoded[number].source_ids for number, _ in rows]), pad(outputs))
+        scores = [np.array(one.scores, np.float32) for one in decoded]
+        for (number, place), ids, weights in zip(rows, outputs, attention, strict=True):
+            words = len(decoded[number].source_ids) - 1  # EOS needs no coverage
+            scores[number][place] += self.weight * penalty(weights[: len(ids), :words])
+        return [_sorted(one, own) for one, own in zip(decoded, scores, strict=True)]
+
+
+def penalty(attention: Any) -> float:
+    """Returns the sum over source tokens of log(min(sum of their attention, 1)), at most 0.
+
+    Args:
+        attention: [target, source].
+    """
+    return float(np.log(np.clip(np.sum(attention, axis=0), LEAST, 1.0)).sum())
+
+
+def _ended(ids: list[int]) -> list[int]:
+    """Returns ids up to their end; cut ones, which have none, without padding."""
+    return ids[: ids.index(EOS) + 1] if EOS in ids else [token for token in ids if token]
+
+
+def _sorted(one: Decoded, scores: np.ndarray) -> Decoded:
+    order = np.argsort(-scores, kind="stable").tolist()
+    return one._replace(
+        ids=[one.ids[place] for place in order], scores=[float(scores[place]) for place in order]
+    )
