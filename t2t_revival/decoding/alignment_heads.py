@@ -50,8 +50,10 @@ class AlignmentHeads:
         """Returns the heads that were chosen for a model, else the one that `guided_alignment_weight` taught.
 
         Raises:
-            T2TError: there are none, or the file of those that were chosen is corrupt.
+            T2TError: there are none, or the file of those that were chosen is corrupt, or the model has
+                reversed targets.
         """
+        _check_direction(hparams)
         if found := cls.find(output_dir, hparams):
             return found
         path = output_dir / FILE_NAME
@@ -96,11 +98,12 @@ class AlignmentHeads:
         """Checks that a model has these heads.
 
         Raises:
-            T2TError: it has not, or its decoder has no self-attention.
+            T2TError: it has not, its decoder has no self-attention, or it has reversed targets.
         """
         if hparams.decoder_self_attention != "attention":
             kind = hparams.decoder_self_attention
             raise T2TError(f"alignments need a decoder with self-attention: decoder_self_attention={kind}")
+        _check_direction(hparams)
         if self.layer > hparams.decoder_layers or max(self.heads) > hparams.num_heads:
             raise T2TError(
                 f"alignments: {FILE_NAME} names layer {self.layer}, heads {self.heads}, and the model has "
@@ -126,6 +129,14 @@ class AlignmentHeads:
             linked &= (most >= of_end)[:, None]
         targets, sources = np.nonzero(linked)
         return list(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
+def _check_direction(hparams: HParams) -> None:
+    if hparams.reverse_target:
+        raise T2TError(
+            "this model has reverse_target, and words are aligned by models that write from left to right: "
+            "leave out alignments and markup"
+        )
 
 
 def _choosing(output_dir: Path) -> str:

@@ -109,6 +109,7 @@ class ServingModule(tf.Module):
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
+        self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._with_options(self._search)
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
@@ -297,7 +298,8 @@ class ServingModule(tf.Module):
         sources, truncated = self._encode(texts, blank)
         ids, scores = search(sources)
         shape = tf.shape(scores)
-        flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
+        flat = tf.reshape(ids, [-1, tf.shape(ids)[2]])  # [batch * n, length]
+        flat = tf.RaggedTensor.from_tensor(_reversed(flat) if self._reverse_target else flat)
         outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
@@ -314,6 +316,12 @@ class ServingModule(tf.Module):
         ends = tf.fill([tf.shape(texts)[0], 1], EOS)
         dense = tf.concat([ids[:, : self._max_length - 1], ends], axis=1).to_tensor(PAD)
         return tf.where(blank[:, None], PAD, dense), truncated
+
+
+def _reversed(ids: tf.Tensor) -> tf.Tensor:
+    """Reverses the tokens of each output before its EOS, or all where it has none; int32 [rows, length]."""
+    ended = tf.cast(tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0, tf.int32)
+    return tf.reverse_sequence(ids, tf.reduce_sum(ended, axis=1), seq_axis=1)
 
 
 def _words(texts: tf.Tensor) -> tf.Tensor:
