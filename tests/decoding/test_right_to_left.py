@@ -18,6 +18,7 @@ from tests.support.tiny_models import TINY, log_probs_of, tiny
 BACKWARDS = TINY.replace(reverse_target=True)
 LINES = ["the dog sees 3 houses", "the cat"]
 OUTPUTS = ["der dog . houses 7", "cat"]
+PAIRS = list(zip(LINES, OUTPUTS, strict=True))
 
 
 def translator(vocabulary, options=None, hparams=BACKWARDS, **settings):
@@ -48,12 +49,12 @@ def test_what_stands_before_the_end_is_reversed(ids, expected):
 
 def test_the_score_of_an_output_is_that_of_its_reversed_tokens(vocabulary):
     own = translator(vocabulary)
-    scores = own.score(zip(LINES, OUTPUTS, strict=True))
-    ids = [(own.encode(line), own.encode(output, is_output=True)) for line, output in zip(LINES, OUTPUTS)]
+    scores = own.score(PAIRS)
+    ids = [(own.encode(line), own.encode(output, is_output=True)) for line, output in PAIRS]
     expected = [oracle(own.model, *pair) for pair in ids]
     np.testing.assert_allclose([score.log_prob for score in scores], expected, rtol=1e-4)
     assert [score.tokens for score in scores] == [len(target) for _, target in ids]
-    forwards = translator(vocabulary, hparams=TINY).score(zip(LINES, OUTPUTS, strict=True))
+    forwards = translator(vocabulary, hparams=TINY).score(PAIRS)
     assert abs(forwards[0].log_prob - scores[0].log_prob) > 0.1
 
 
