@@ -23,6 +23,7 @@ from t2t_revival.cli.support.text_files import (
     read_flag,
 )
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
+from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation import reranking
 from t2t_revival.evaluation.bleu import Bleu, sacrebleu_score
@@ -165,15 +166,13 @@ def _weights(values: flags.FlagValues, names: Sequence[str], weights_file: Path)
 def _scores(values: flags.FlagValues, models: Sequence[RescoringModel], nbest: NBest) -> list[np.ndarray]:
     """Returns the scores of each model, one model in memory at a time."""
     tensorflow_setup.load_tensorflow(values)
-    from t2t_revival.decoding.translator import Translator
-
     parallel, found = tensorflow_setup.num_parallel_batches(), []
     for one in models:
         what = "the source given the output" if one.reverse else "the output given the source"
         checkpoint = one.model.checkpoint
         say(f"scoring {what} with {checkpoint.path} (step {checkpoint.step:,}, {one.problem})")
         options = f"extra_length={reranking.EXTRA_LENGTH}"
-        translator = Translator.load(one.model.output_dir, str(checkpoint.path), options, parallel)
+        translator = load_translator([one.model], options, parallel)
         with ProgressBar("outputs") as bar:
             name = name_of(values.nbest)
             found.append(reranking.log_probs(translator, nbest, one.reverse, name, bar.show_decoding, say))
