@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from t2t_revival.cli import decoder, rerank, trainer
-from t2t_revival.training.run import load_hparams
+from t2t_revival.cli import align, attention, decoder, exporter, rerank, trainer
 
 pytestmark = pytest.mark.slow
 
@@ -18,6 +18,8 @@ HPARAMS = (
     "max_length=64,learning_rate_warmup_steps=100,learning_rate_constant=1.0,average_checkpoints=1,"
     "layer_prepostprocess_dropout=0.0"
 )
+N_BEST = "return_beams=True,write_beam_scores=True,beam_size=8"
+DEV = {"source": "dev.en", "reference": "dev.de"}
 ANIMALS = {"dog": "Hund", "cat": "Kater", "bear": "Bär"}
 VERBS = {"sees": "sieht", "hears": "hört"}
 PAIRS = [
@@ -58,45 +60,70 @@ def train(root: Path, name: str, steps: int, changes: str = "") -> Path:
     return out
 
 
-def decode(root: Path, model: Path, output: str, options: str) -> Path:
+def decode(root: Path, model: Path, output: str, *more: str) -> Path:
     """Decodes dev; returns the file."""
-    flags = f"--output_dir={model}", f"--decode_from_file={root / 'corpus' / 'dev.en'}"
-    to_file = f"--decode_to_file={root / output}", f"--decode_hparams={options}"
-    assert decoder.main(["t2t-decoder", *flags, *to_file]) == 0
+    files = f"--decode_from_file={root / 'corpus' / 'dev.en'}", f"--decode_to_file={root / output}"
+    assert decoder.main(["t2t-decoder", f"--output_dir={model}", *files, *more]) == 0
     return root / output
 
 
-def test_it_learns_to_write_backwards_and_reranks(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    backwards = train(root, "backwards", 250, ",reverse_target=True")
-    assert load_hparams(backwards).reverse_target
-    dev = root / "corpus" / "dev.de"
-    assert decode(root, backwards, "backwards.de", "").read_text() == dev.read_text()
+@pytest.fixture(scope="module")
+def backwards(root: Path) -> Path:
+    """A model that writes from right to left."""
+    return train(root, "backwards", 400, ",reverse_target=True")
 
+
+@pytest.mark.parametrize("engine", ["tensorflow", "ctranslate2"])
+def test_it_decodes_exactly(root: Path, backwards: Path, engine: str) -> None:
+    if engine == "ctranslate2":
+        pytest.importorskip("ctranslate2")
+    found = decode(root, backwards, f"{engine}.de", f"--engine={engine}")
+    assert found.read_text() == (root / "corpus" / "dev.de").read_text()
+
+
+def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
+    root: Path, backwards: Path
+) -> None:
     forwards = train(root, "forwards", 55)
-    how = "return_beams=True,write_beam_scores=True,beam_size=8"
-    nbest = decode(root, forwards, "dev.nbest", how)
-    flags = f"--nbest={nbest}", f"--source={root / 'corpus' / 'dev.en'}", f"--scorers={backwards}"
+    nbest = decode(root, forwards, "dev.nbest", f"--decode_hparams={N_BEST}")
+    source, reference = (f"--{name}={root / 'corpus' / file}" for name, file in DEV.items())
     weights = root / "rerank.json"
-    assert (
-        rerank.main(["t2t-rerank", *flags, "--tune", f"--reference={dev}", f"--weights_file={weights}"]) == 0
-    )
+    flags = f"--nbest={nbest}", source, reference, f"--scorers={backwards}", f"--weights_file={weights}"
+    assert rerank.main(["t2t-rerank", "--tune", *flags]) == 0
     found = json.loads(weights.read_text())
     assert found["bleu_after"] > found["bleu_before"] + 1
-    by_scorer = list(found["weights"].values())[1]
-    assert by_scorer > 0
-    capsys.readouterr()
+    assert list(found["weights"].values())[1] > 0
 
-    assert (
-        trainer.main(
-            [
-                "t2t-trainer",
-                f"--output_dir={forwards}",
-                "--problem=translate_ende",
-                "--hparams_set=tiny",
-                f"--data_dir={root / 'data'}",
-                f"--hparams={HPARAMS},train_steps=500,reverse_target=True",
-            ]
-        )
-        == 1
-    )
-    assert "holds a model with reverse_target=False, not True: give another" in capsys.readouterr().err
+
+@pytest.mark.parametrize(
+    ("command", "flags", "fault"),
+    [
+        (exporter, ["--format=ctranslate2"], "exports for CTranslate2 return tokens in the model's order"),
+        (exporter, ["--format=litert"], "exports for LiteRT return tokens in the model's order"),
+        (decoder, ["--decode_from_file=in", "--partial_targets"], "no beginning can be forced"),
+        (decoder, ["--decode_from_file=in", "--markup=html"], "leave out alignments and markup"),
+        (align, ["--choose_heads"], "leave out alignments and markup"),
+        (attention, ["--input=the dog"], "attention is drawn of models that write left to right"),
+    ],
+)
+def test_what_is_refused(
+    backwards: Path,
+    tmp_path: Path,
+    command: Any,
+    flags: list[str],
+    fault: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").write_text("the dog\tder\n")
+    assert command.main(["command", f"--output_dir={backwards}", *flags]) == 1
+    assert fault in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_training_does_not_turn_round(
+    root: Path, backwards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        train(root, "backwards", 410, ",reverse_target=False")
+    assert "holds a model with reverse_target=True, not False: give another" in capsys.readouterr().err
