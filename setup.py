@@ -27,6 +27,7 @@ COMMANDS = (
     "make_tf_configs",
     "parseval",
     "query_server",
+    "rerank",
     "reproduce",
     "server",
     "shortlist",

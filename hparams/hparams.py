@@ -28,6 +28,7 @@ ARCHITECTURE = (
     *("encoder_layers", "decoder_layers", "hidden_size", "filter_size", "num_heads", "key_channels"),
     *("value_channels", "attention_window", "decoder_self_attention", "pos", "use_target_space_embedding"),
     *("shared_embedding_and_softmax_weights", "pre_norm", "deterministic_attention"),
+    "reverse_target",
 )
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
@@ -62,6 +63,7 @@ class HParams:
     label_smoothing: float = 0.1  # epsilon_ls, probability spread over all wrong tokens
     subword_dropout: float = 0.0  # probability that a merge of a token is undone in training (BPE-dropout)
     subword_dropout_side: str = "both"  # sides in which merges are undone: "source", "target" or "both"
+    reverse_target: bool = False  # the decoder reads and writes targets from the last token to the first
     guided_alignment_weight: float = 0.0  # of the loss of a head that learns word alignments; 0: none
 
     # Optimizer and learning rate (section 5.3)
@@ -305,9 +307,12 @@ def _combination_faults(h: HParams) -> list[str]:
         for name, given in (
             ("subword_dropout", h.subword_dropout),
             ("decoder_self_attention=ssru", h.decoder_self_attention != "attention"),
+            ("reverse_target", h.reverse_target),
         ):
             if given:
                 faults.append(f"guided_alignment_weight cannot be combined with {name}: leave one out")
+    if h.reverse_target and h.deterministic_attention:
+        faults.append("deterministic_attention reads words in their order: leave out reverse_target")
     if h.subword_dropout_side not in SUBWORD_DROPOUT_SIDES:
         known = ", ".join(SUBWORD_DROPOUT_SIDES)
         faults.append(f"subword_dropout_side={h.subword_dropout_side!r} is not one of {known}")

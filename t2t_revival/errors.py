@@ -17,6 +17,7 @@ class LineError(T2TError):
     """A fault in a line of an input; the message begins with the line's number."""
 
     def __init__(self, number: int, fault: str) -> None:
+        self.number, self.fault = number, fault
         super().__init__(f"line {number}: {fault}")
 
 

@@ -63,7 +63,8 @@ class TrainingBatches:
     Args:
         shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
             for `Shards`, the two may be swapped, or the files belong to corpora that are mixed by weight.
-        hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are read.
+        hparams: `batch_size`, `max_length`, the bucket fields, `subword_dropout` and `reverse_target` are
+            read.
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches per update, for which weights are computed together.
         seed: seed of the order.
@@ -273,9 +274,10 @@ class TrainingBatches:
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def _assemble(self, pairs: Pairs, members: np.ndarray, bucket: int) -> _Batch:
+        rows, width = self.replicas, 0
         if self._pad_to_bucket:
-            return _batch(pairs, members, self._rows[bucket], width=self._bounds[bucket])
-        return _batch(pairs, members, self.replicas)
+            rows, width = self._rows[bucket], self._bounds[bucket]
+        return _batch(pairs, members, rows, width, self._hparams.reverse_target)
 
 
 def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:
@@ -307,7 +309,7 @@ def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 
 
     def elements() -> Iterator[Element]:
         for members in batches:
-            batch = _batch(pairs, members, replicas)
+            batch = _batch(pairs, members, replicas, reverse_target=hparams.reverse_target)
             yield batch.inputs, batch.targets, batch.weights
 
     return (
@@ -332,9 +334,12 @@ def _padded(weights: np.ndarray, rows: int) -> np.ndarray:
     return np.pad(weights, (0, rows - len(weights)))
 
 
-def _batch(pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0) -> _Batch:
+def _batch(
+    pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0, reverse_target: bool = False
+) -> _Batch:
     rows = -(-len(members) // multiple) * multiple
-    inputs, targets = (side.padded(members, rows, width) for side in pairs)
+    inputs = pairs.inputs.padded(members, rows, width)
+    targets = pairs.targets.padded(members, rows, width, reverse_target)
     source, target = (side.tokens(members) for side in pairs)
     return _Batch(inputs, targets, ExampleCounts(target, source, len(members)))
 

@@ -49,8 +49,10 @@ class AlignmentHeads:
         """Returns the heads that were chosen for a model, else the one that `guided_alignment_weight` taught.
 
         Raises:
-            T2TError: there are none, or the file of those that were chosen is corrupt.
+            T2TError: there are none, or the file of those that were chosen is corrupt, or the model has
+                reversed targets.
         """
+        _check_direction(hparams)
         if found := cls.find(output_dir, hparams):
             return found
         path = output_dir / FILE_NAME
@@ -95,11 +97,12 @@ class AlignmentHeads:
         """Checks that a model has these heads.
 
         Raises:
-            T2TError: it has not, or its decoder has no self-attention.
+            T2TError: it has not, its decoder has no self-attention, or it has reversed targets.
         """
         if hparams.decoder_self_attention != "attention":
             kind = hparams.decoder_self_attention
             raise T2TError(f"alignments need a decoder with self-attention: decoder_self_attention={kind}")
+        _check_direction(hparams)
         if self.layer > hparams.decoder_layers or max(self.heads) > hparams.num_heads:
             raise T2TError(
                 f"alignments: {FILE_NAME} names layer {self.layer}, heads {self.heads}, and the model has "
@@ -130,6 +133,14 @@ class AlignmentHeads:
 def all_heads(hparams: HParams) -> AlignmentHeads:
     """Returns all heads of the last layer, where tokens are predicted."""
     return AlignmentHeads(hparams.decoder_layers, tuple(range(1, hparams.num_heads + 1)), shifted=False)
+
+
+def _check_direction(hparams: HParams) -> None:
+    if hparams.reverse_target:
+        raise T2TError(
+            "this model has reverse_target, and words are aligned by models that write from left to right: "
+            "leave out alignments and markup"
+        )
 
 
 def _choosing(output_dir: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
@@ -71,16 +72,16 @@ def engine_of(
     translations: Translations | None,
     int8: bool,
     alignment_heads: AlignmentHeads | None = None,
-) -> CTranslate2Engine | TensorFlowEngine:
+) -> CTranslate2Engine | TensorFlowEngine | RightToLeftEngine:
     """Returns the engine that decodes with a model; arguments are those of `TensorFlowEngine`.
 
     Raises:
-        T2TError: as `TensorFlowEngine`.
+        T2TError: as `TensorFlowEngine` and `RightToLeftEngine`.
     """
-    if isinstance(model, CTranslate2Engine):
-        return model
     settings = options, constant_weights, translations, int8, alignment_heads
-    return _tensorflow_engine(model, vocabulary, *settings)
+    is_engine = isinstance(model, CTranslate2Engine)
+    engine = model if is_engine else _tensorflow_engine(model, vocabulary, *settings)
+    return RightToLeftEngine(engine) if model.hparams.reverse_target else engine
 
 
 def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
@@ -89,7 +90,7 @@ def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
     return TensorFlowEngine(*arguments)
 
 
-def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine) -> LexicalSearch:
+def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine | RightToLeftEngine) -> LexicalSearch:
     """Returns an engine's search for outputs that have given phrases.
 
     Raises:
@@ -97,6 +98,10 @@ def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine) -> LexicalSe
     """
     if isinstance(engine, CTranslate2Engine):
         raise T2TError(NO_CONSTRAINTS)
+    if isinstance(engine, RightToLeftEngine):
+        raise T2TError(
+            "constraints are for models that write from left to right: this one has reverse_target"
+        )
     return engine.lexical_search
 
 

@@ -15,6 +15,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.right_to_left import check_left_to_right
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
@@ -112,7 +113,12 @@ def export(
 def export_ctranslate2(
     translator: Translator, export_dir: Path, quantize: str = "none", heads: AlignmentHeads | None = None
 ) -> Path:
-    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
+    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
+
+    Raises:
+        T2TError: the model has reversed targets, which nothing there would turn round.
+    """
+    check_left_to_right(translator.model.hparams, "CTranslate2")
     positions = translator.max_length + translator.options.extra_length
     model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
     mapped = format_vocabulary_map(translations, vocabularies) if translations else ""

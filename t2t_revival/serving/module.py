@@ -69,7 +69,7 @@ class ServingModule(tf.Module):
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
-            see `GraphScorer`. `None` for trees.
+            see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
@@ -119,13 +119,14 @@ class ServingModule(tf.Module):
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
+        self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._with_options(self._search)
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
         self._sampler = Sampler(model, constraint=self._constraint, weights=weights, guards=guards)
         self.translate_with_sampling = self._with_sampling()
         self.score = None
-        if not separates_words:
+        if not (separates_words or self._reverse_target):
             self._scorer = GraphScorer(model, vocabularies, heads, weights)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
@@ -313,9 +314,16 @@ class ServingModule(tf.Module):
         sources, truncated = self._text_inputs.encode(texts, blank)
         ids, scores = search(sources)
         shape = tf.shape(scores)
-        flat = tf.RaggedTensor.from_tensor(tf.reshape(ids, [-1, tf.shape(ids)[2]]))  # [batch * n, None]
+        flat = tf.reshape(ids, [-1, tf.shape(ids)[2]])  # [batch * n, length]
+        flat = tf.RaggedTensor.from_tensor(_reversed(flat) if self._reverse_target else flat)
         outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
         return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
+
+
+def _reversed(ids: tf.Tensor) -> tf.Tensor:
+    """Reverses the tokens of each output before its EOS, or all where it has none; int32 [rows, length]."""
+    ended = tf.cast(tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0, tf.int32)
+    return tf.reverse_sequence(ids, tf.reduce_sum(ended, axis=1), seq_axis=1)

@@ -149,7 +149,9 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
 
 
 def check_has_attention(translator: Translator) -> None:
-    """Raises T2TError if the decoder has no self-attention."""
+    """Raises T2TError if the decoder has no self-attention, or writes from right to left."""
+    if translator.model.hparams.reverse_target:
+        raise T2TError("this model has reverse_target: attention is drawn of models that write left to right")
     kind = translator.model.hparams.decoder_self_attention
     if kind != "attention":
         raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")

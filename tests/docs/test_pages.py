@@ -85,7 +85,7 @@ def test_relink(hook: ModuleType, page: str, text: str, want: str | None) -> Non
 
 def test_the_reference_has_every_command_flag_and_set(hook: ModuleType) -> None:
     commands_page, hparams_page = hook.commands_page(), hook.hparams_page()
-    assert commands_page.count("\n## t2t-") == 19
+    assert commands_page.count("\n## t2t-") == 20
     assert "`--[no]xla`" in commands_page
     assert "| `table3_a_h1` |" in hparams_page
     assert "`attention_window` = `0`" in hparams_page

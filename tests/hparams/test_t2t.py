@@ -130,6 +130,7 @@ NOT_IN_T2T = {
     "freeze",
     "guided_alignment_weight",
     "lora_rank",
+    "reverse_target",
     "subword_dropout",
     "subword_dropout_side",
     "train_steps",

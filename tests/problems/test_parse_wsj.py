@@ -4,6 +4,7 @@ from t2t_revival import registry
 from t2t_revival.data.generation import references_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.problems.text_problems import Finished
 
 TREES = {
@@ -184,3 +185,8 @@ def test_a_tree_as_people_write_it_is_scored_as_the_tokens_that_are_learned():
     assert problem.encode_target(problem.postprocess("The dog eats", tokens).text) == tokens
     with pytest.raises(T2TError, match="0 trees instead of one"):
         problem.encode_target(" ")
+
+
+def test_trees_are_not_reversed():
+    with pytest.raises(T2TError, match="reverse_target is for text, and the targets of parse_wsj are trees"):
+        registry.problem("parse_wsj").hparams(HParams(reverse_target=True))

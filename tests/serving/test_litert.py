@@ -88,9 +88,16 @@ def test_int8_is_near_and_smaller(converted):
         np.testing.assert_allclose(alone["scores"][0], found["scores"][index], rtol=1e-5)
 
 
-def test_deterministic_attention_is_refused(make_translator, tmp_path):
-    translator = make_translator(GREEDY, deterministic_attention=True)
-    with pytest.raises(T2TError, match="deterministic attention"):
+@pytest.mark.parametrize(
+    ("hparam", "fault"),
+    [
+        ("deterministic_attention", "deterministic attention"),
+        ("reverse_target", "this model has reverse_tar"),
+    ],
+)
+def test_decoders_of_another_kind_are_refused(make_translator, tmp_path, hparam, fault):
+    translator = make_translator(GREEDY, **{hparam: True})
+    with pytest.raises(T2TError, match=fault):
         write_litert(translator, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

@@ -139,8 +139,10 @@ def test_options_that_do_not_fit_are_invalid_arguments(module, changes, message)
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 5")
-@pytest.mark.parametrize("changes", [{"attention_window": 5}, {"decoder_self_attention": "ssru"}])
-def test_self_attention_of_another_kind_is_served(make_translator, tmp_path, changes):
+@pytest.mark.parametrize(
+    "changes", [{"attention_window": 5}, {"decoder_self_attention": "ssru"}, {"reverse_target": True}]
+)
+def test_decoders_of_another_kind_are_served(make_translator, tmp_path, changes):
     translator = make_translator(OPTIONS, max_length=30, **changes)
     version = export(translator, tmp_path, "translate_ende")
     found = tf.saved_model.load(str(version)).signatures["serving_default"](inputs=tf.constant(LINES))

@@ -1,0 +1,191 @@
+"""`t2t-rerank`: weights are tuned and applied, scores are those of each model, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from t2t_revival.cli import rerank
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.training.run import Run
+from tests.cli.conftest import SMALL
+
+SOURCES = ["the dog sees dev1 houses", "", "the dog sees dev2 houses", "houses"]
+REFERENCES = ["der Hund sieht dev1 Häuser", "", "der Hund sieht dev2 Häuser", "die Häuser"]
+NBEST = [
+    "der Hund\t-0.5\tder Hund sieht dev1 Häuser\t-0.7\t\t-inf",
+    "\t0.00",
+    "die Hunde sehen\t-0.1\tder Hund\t-0.5\tder Hund sieht dev2 Häuser\t-0.7",
+    "Häuser\t-0.3",
+]
+BEST = [REFERENCES[0], "", REFERENCES[2], "Häuser"]
+
+
+@pytest.fixture
+def scorers(out, tmp_path, write_checkpoint):
+    """A model of the same direction, one of the other, and one that writes from right to left."""
+    folders = [out]
+    for name, problem, changes in (
+        ("back", "translate_ende_rev", {}),
+        ("right", "translate_ende", {"reverse_target": True}),
+    ):
+        folder = shutil.copytree(out, tmp_path / name, ignore=shutil.ignore_patterns("*.npz"))
+        dataclasses.replace(Run.load(out), problem=problem).save(folder)
+        SMALL.replace(**changes).save(folder)
+        write_checkpoint(folder, 8, **changes)
+        folders.append(folder)
+    return folders
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("nbest", NBEST), ("in.en", SOURCES), ("in.de", REFERENCES), ("short", ["a"])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def run(scorers, *arguments):
+    named = ["--nbest=nbest", "--source=in.en", f"--scorers={','.join(map(str, scorers))}"]
+    return rerank.main(["t2t-rerank", *named, *arguments])
+
+
+@pytest.mark.slow
+def test_weights_are_tuned_and_applied(scorers, files, capsys):
+    assert run(scorers, "--tune", "--reference=in.de") == 0
+    said = capsys.readouterr()
+    stored = json.loads((files / "rerank.json").read_text())
+    assert (
+        stored["bleu_before"]
+        < stored["bleu_after"]
+        == pytest.approx(sacrebleu_score(BEST, REFERENCES).score, abs=0.01)
+    )
+    names = list(stored["weights"])
+    assert (names[0], names[-1], len(names)) == ("score", "length", 5)
+    assert names[2].startswith("translate_ende_rev, model.ckpt-8.npz with weights ")
+    assert f"BLEU {stored['bleu_before']:.2f} before, {stored['bleu_after']:.2f} after, on the 4 " in said.out
+    assert f"next: t2t-rerank --nbest=NBEST --source=SOURCE --scorers={scorers[0]}," in said.out
+    assert "scoring the source given the output with" in said.err
+    assert said.err.count("scoring the output given the source with") == 2
+
+    assert run(scorers[::-1], "--output_file=out.de") == 0, "in any order"
+    assert (files / "out.de").read_text(encoding="utf-8").splitlines() == BEST
+    following = "next: t2t-bleu --translation=out.de --reference=REFERENCE --target_lang=de"
+    assert following in capsys.readouterr().err
+
+    scorers[2].joinpath("model.ckpt-8.npz").rename(scorers[2] / "model.ckpt-9.npz")
+    assert run(scorers) == 1
+    assert "rerank.json: weights of other models: it lacks 'translate_ende, " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_given_weights_choose_by_each_model(scorers, files, number, capsys):
+    weights = ",".join("1" if place == number + 1 else "0" for place in range(5))
+    assert run(scorers, f"--weights={weights}") == 0
+    found = capsys.readouterr().out.splitlines()
+    translator = Translator.load(scorers[number])
+    for line, (output, row) in enumerate(zip(found, NBEST, strict=True)):
+        texts = [text for text in row.split("\t")[::2] if text]
+        if len(texts) > 1:
+            pairs = [(SOURCES[line], text)[:: -1 if number == 1 else 1] for text in texts]
+            scores = [score.log_prob / score.tokens for score in translator.score(pairs)]
+            assert output == texts[scores.index(max(scores))]
+        else:
+            assert output == (texts or [""])[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (NBEST[:3], "nbest has 3 lines, and the source has 4: give the text that was decoded"),
+        (["a\t-1\tb", *NBEST[1:]], "nbest, line 1: 3 columns instead of pairs of an output and its score"),
+        (["a", *NBEST[1:]], "nbest, line 1: 1 column instead of pairs"),
+        ([*NBEST[:3], "a\tb"], "nbest, line 4: the score 'b' is no number: write it with t2t-decoder"),
+        (["a\tnan", *NBEST[1:]], "nbest, line 1: the score nan of 'a' is not finite"),
+        (["a\t-inf", *NBEST[1:]], "nbest, line 1: the score -inf of 'a' is not finite"),
+        (["\t-inf\t\t-inf", *NBEST[1:]], "nbest, line 1: no candidates for a line that is not blank"),
+        (["", *NBEST[1:]], "nbest, line 1: 1 column"),
+        ([], "nbest has 0 lines"),
+    ],
+)
+def test_wrong_lists(out, files, lines, fault, capsys):
+    (files / "nbest").write_text("".join(f"{line}\n" for line in lines))
+    assert run([out], "--weights=1,1,1") == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert fault in said
+
+
+def stored(**weights):
+    return json.dumps({"weights": weights})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ([], "rerank.json: No such file or directory: tune weights for these with --tune, or give --weights"),
+        (["--tune"], "--reference=FILE is missing: --tune needs the references"),
+        (["--tune", "--reference=short"], "short has 1 lines, and nbest has 4: give one reference for each"),
+        (["--tune", "--reference=in.de", "--output_file=-"], "report goes to the standard output"),
+        (["--reference=in.de"], "--reference has no effect without --tune"),
+        (["--weights=1,2", "--tune", "--reference=in.de"], "--weights and --tune cannot be combined"),
+        (["--weights=1,2", "--weights_file=w"], "--weights and --weights_file cannot be combined"),
+        (["--weights=1,2"], "--weights=1,2: 2 weights for 3 features: give one for each of score; translate"),
+        (["--weights=1,nan,1"], "the weight nan of 'translate_ende, model.ckpt-7.npz with weights"),
+        (["--weights=1,a,1"], "--weights=1,a,1: give numbers, separated by commas"),
+        (["--weights=0,0,0"], "all weights are 0"),
+        (["--weights_file=w"], "w: weights of other models: it lacks 'translate_ende, "),
+        (["--weights_file=list"], "list: no file of weights"),
+        (["--weights_file=nbest"], "nbest: corrupt, not JSON"),
+        (["--weights=1,1,1", "--output_file=nbest"], "--output_file=nbest would overwrite --nbest=nbest"),
+        (["--tune", "--reference=in.de", "--weights_file=in.de"], "would overwrite --reference=in.de"),
+        (["--weights=1,1,1", "--source=none"], "--source=none: No such file or directory"),
+        (
+            ["--weights=1,1,1", "--problem=translate_enfr"],
+            "and the n-best lists are of translate_enfr (en to",
+        ),
+        (["--weights=1,1,1", "--problem=parse_wsj"], "problem parse_wsj: n-best lists of translations are"),
+        (["--weights=1,1,1", "--problem=translate_end"], "did you mean translate_ende"),
+        (["--weights=1,1,1", "--scorers="], "--scorers is missing"),
+        (["--weights=1,1,1", "--scorers=nowhere"], "no trained model in nowhere"),
+        (["--weights=1,1,1", "--nbest=-", "--source=-"], "only one of them can be the standard input"),
+    ],
+)
+def test_wrong_flags(out, files, arguments, fault, capsys):
+    (files / "w").write_text(stored(score=1, other=2, length=1))
+    (files / "list").write_text("{}")
+    assert run([out], *arguments) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert fault in said
+
+
+def test_models_that_do_not_fit(out, files, tmp_path, capsys):
+    assert run([out, out], "--weights=1,1,1,1") == 1
+    assert "is given twice: leave one out" in capsys.readouterr().err
+    french = shutil.copytree(out, tmp_path / "french")
+    dataclasses.replace(Run.load(out), problem="translate_enfr").save(french)
+    assert run([out, french], "--weights=1,1,1,1") == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert (
+        f"{french} has a model of translate_enfr (en to fr), and the n-best lists are of translate_" in said
+    )
+
+
+def test_weights_in_a_file_are_numbers(out, files, capsys):
+    assert run([out], "--weights=1,2") == 1
+    name = capsys.readouterr().err.partition("each of score; ")[2].rpartition("; length")[0]
+    for value, fault in (
+        ("NaN", "the weight nan of"),
+        ('"1"', "the weight '1' of"),
+        ("true", "the weight Tr"),
+    ):
+        (files / "rerank.json").write_text(f'{{"weights": {{"score": 1, "{name}": {value}, "length": 0}}}}')
+        assert run([out]) == 1
+        assert fault in capsys.readouterr().err
+    (files / "rerank.json").write_text(stored(score=1, length=1, old=1, **{name: 1}))
+    assert run([out]) == 1
+    assert "weights of other models: it has, beside these, 'old'" in capsys.readouterr().err
