@@ -100,7 +100,7 @@ def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine | RightToLeft
         raise T2TError(NO_CONSTRAINTS)
     if isinstance(engine, RightToLeftEngine):
         raise T2TError(
-            "constraints are for models that write from left to right: this one has reverse_target"
+            "constraints cannot be combined with reverse_target, which this model has: leave them out"
         )
     return engine.lexical_search
 

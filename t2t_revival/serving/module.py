@@ -27,7 +27,7 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     WITH_SHORTLIST,
 )
-from t2t_revival.serving.text_inputs import LINE_END, TextInputs, with_eos
+from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
 from t2t_revival.utils.tags import known_tags, symbol
 
 if TYPE_CHECKING:
@@ -315,15 +315,9 @@ class ServingModule(tf.Module):
         ids, scores = search(sources)
         shape = tf.shape(scores)
         flat = tf.reshape(ids, [-1, tf.shape(ids)[2]])  # [batch * n, length]
-        flat = tf.RaggedTensor.from_tensor(_reversed(flat) if self._reverse_target else flat)
+        flat = tf.RaggedTensor.from_tensor(reversed_outputs(flat) if self._reverse_target else flat)
         outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
         return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
-
-
-def _reversed(ids: tf.Tensor) -> tf.Tensor:
-    """Reverses the tokens of each output before its EOS, or all where it has none; int32 [rows, length]."""
-    ended = tf.cast(tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0, tf.int32)
-    return tf.reverse_sequence(ids, tf.reduce_sum(ended, axis=1), seq_axis=1)

@@ -1,4 +1,4 @@
-"""Lines as a model reads them, as TensorFlow ops."""
+"""Lines as a model reads and writes them, as TensorFlow ops."""
 
 from __future__ import annotations
 
@@ -66,6 +66,12 @@ def with_eos(ids: tf.RaggedTensor, max_length: int) -> tf.Tensor:
     """Returns ids [batch, None] with EOS, at most `max_length` of them, as int32 [batch, longest]."""
     ends = tf.fill([ids.nrows(), 1], EOS)
     return tf.concat([ids[:, : max_length - 1], ends], axis=1).to_tensor(PAD)
+
+
+def reversed_outputs(ids: tf.Tensor) -> tf.Tensor:
+    """Reverses the tokens of each output before its EOS, or all where it has none; int32 [rows, length]."""
+    ended = tf.cast(tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0, tf.int32)
+    return tf.reverse_sequence(ids, tf.reduce_sum(ended, axis=1), seq_axis=1)
 
 
 def _words(texts: tf.Tensor) -> tf.Tensor:
