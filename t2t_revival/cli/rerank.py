@@ -198,8 +198,9 @@ def _tune(
         "lines": len(references),
     }
     reranking.save_weights(weights_file, by_name, **how, signature=tuned.signature)
-    for name, weight in by_name.items():
-        print(f"{weight:8.4f}  {name}")
+    folders = [f"{folder}, " for folder in values.scorers if folder]
+    for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
+        print(f"{weight:8.4f}  {folder}{name}")
     print(_gain(first, tuned, len(references)))
     following = command_line(
         "t2t-rerank",

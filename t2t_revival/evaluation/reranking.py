@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from t2t_revival import registry
+from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.resumable import NOT_FINITE, OnNote, OnProgress, ignore_note
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
@@ -130,7 +131,7 @@ def log_probs(
         nbest: the candidates.
         reverse: see `RescoringModel`.
         name: of the file of lists, for errors and notes.
-        on_progress: called after each batch.
+        on_progress: called at the start and after each batch.
         on_note: called with a line on inputs that were cut.
 
     Raises:
@@ -140,6 +141,8 @@ def log_probs(
     texts = [(nbest.sources[line], nbest.candidates[line][rank].text) for line, rank in places]
     found = np.zeros((len(nbest.candidates), nbest.width))
     cut: list[Truncation] = []
+    if on_progress:
+        on_progress(DecodingProgress(0, len(places), 0.0))
     try:
         pairs = [pair[::-1] if reverse else pair for pair in texts]
         scores = translator.score(pairs, cut.append, on_progress)
