@@ -14,7 +14,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, map_batches
-from t2t_revival.decoding.details import Hypothesis
+from t2t_revival.decoding.detailer import Hypothesis
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.errors import T2TError
 

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.spans import Span, split_words
-from t2t_revival.data.word_alignment import Link, words_of
-from t2t_revival.decoding.preprocessor import pad
-
-if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
-    from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.annotation import Annotations
+from t2t_revival.data.word_alignment import Link
 
 EOS_NAME = "<EOS>"
 NO_WORD = -1  # of the end
@@ -86,73 +77,6 @@ class Details:
         )
 
 
-class Hypothesis(NamedTuple):
-    """An output to be detailed.
-
-    Attributes:
-        source: the line.
-        tag: what stands before the line in the model's input, with its space; "" for nothing.
-        source_ids: ids of the model's input, EOS included.
-        text: the output.
-        ids: its tokens; EOS included unless it was cut.
-    """
-
-    source: str
-    tag: str
-    source_ids: list[int]
-    text: str
-    ids: list[int]
-
-
-@dataclass(frozen=True)
-class Detailer:
-    """Computes details.
-
-    Attributes:
-        annotate: see `Annotator`.
-        vocabularies: of source and target.
-        heads: that align words; `None` for no alignment.
-    """
-
-    annotate: Callable[[np.ndarray, np.ndarray], Annotations]
-    vocabularies: Vocabularies
-    heads: AlignmentHeads | None = None
-
-    def __call__(self, hypotheses: Sequence[Hypothesis]) -> list[Details]:
-        """Returns the details of each output, by one pass of the model for all."""
-        ended = [one.ids if one.ids[-1:] == [EOS] else [*one.ids, EOS] for one in hypotheses]
-        found = self.annotate(pad([one.source_ids for one in hypotheses]), pad(ended))
-        return [self._details(one, found, row) for row, one in enumerate(hypotheses)]
-
-    def _details(self, one: Hypothesis, found: Annotations, row: int) -> Details:
-        vocabulary, length = self.vocabularies.targets, len(one.ids) - (one.ids[-1:] == [EOS])
-        words = words_of(vocabulary, one.ids[:length], one.text)
-        columns = found.log_probs[row], found.alternatives[row], found.alternative_log_probs[row]
-        each = zip(*(column.tolist() for column in columns), strict=True)
-        tokens = [
-            Scored(
-                _piece(vocabulary, token),
-                log_prob,
-                [_piece(vocabulary, other) for other in others],
-                others_log_probs,
-            )
-            for token, (log_prob, others, others_log_probs) in zip(one.ids, each, strict=False)
-        ]
-        return make_details(
-            one.source, one.text, tokens, words, self._links(one, words, found.attention[row])
-        )
-
-    def _links(self, one: Hypothesis, words: list[int], attention: np.ndarray) -> list[Link]:
-        if self.heads is None:
-            return []
-        ids = one.source_ids[:-1]
-        source_words = words_of(self.vocabularies.inputs, ids, one.tag + one.source)
-        tags = len(one.tag.split())
-        rows = attention[: len(words) + 1, : len(one.source_ids)]
-        found = self.heads.links(rows, source_words, words)
-        return [(source - tags, target) for source, target in found if source >= tags]
-
-
 class Scored(NamedTuple):
     """A token by its name, its log-probability, and the names and log-probabilities of alternatives."""
 
@@ -192,7 +116,3 @@ def make_details(
         ),
         tuple(links),
     )
-
-
-def _piece(vocabulary: TextEncoder, token: int) -> str:
-    return EOS_NAME if token == EOS else vocabulary.pieces[token]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.markup.translation import describe_unbalanced
+from t2t_revival.decoding.markup.plain import describe_unbalanced
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,

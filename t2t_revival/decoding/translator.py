@@ -16,7 +16,7 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
-from t2t_revival.decoding.details import Detailer
+from t2t_revival.decoding.detailer import Detailer
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup

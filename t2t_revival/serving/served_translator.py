@@ -15,7 +15,6 @@ from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
-from t2t_revival.serving.details import query_details
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
@@ -137,6 +136,8 @@ class ServedTranslator:
 
     def _detailed(self, lines: Sequence[str], results: list[list[Output]]) -> list[list[Output]]:
         """Adds details to outputs, by one more request."""
+        from t2t_revival.serving.details import query_details
+
         options, tag = self.options.detailed, self.options.tag
         assert options
         pairs = [

@@ -76,9 +76,9 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             training: whether the model is trained, and dropout active.
 
         Returns:
-            While training, a list of tuples, one for each part of the batch: [rows of the part, target,
-            hidden], and with `guided_alignment_weight` the weights of the guided head, [rows, target,
-            source]. Beside it the logits, if the model was compiled with metrics; else ().
+            While training, a list of [rows of the part, target, hidden], one for each part of the batch, and
+            the logits, if the model was compiled with metrics; else (). With `guided_alignment_weight`, each
+            part is a tuple of this and the weights of the guided head, [rows, target, source].
         """
         with replace_matrices(self.adapters):
             return self._training_output(inputs) if training else super().call(inputs)
@@ -89,13 +89,13 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             parts = [self._part(source, targets) for source, targets in zip(*sides, strict=True)]
         if not has_metrics(self):
             return parts, ()
-        hidden = ops.concatenate([of_part for of_part, *_ in parts])
-        return parts, self.softmax_embedding(hidden, reverse=True)
+        hidden, _ = self._hidden_and_attention(parts)
+        return parts, self.softmax_embedding(ops.concatenate(hidden), reverse=True)
 
-    def _part(self, source: Any, targets: Any) -> tuple[Any, ...]:
-        """Returns the decoder's output, and with `guided_alignment_weight` the weights of the guided head."""
+    def _part(self, source: Any, targets: Any) -> Any:
+        """Returns the decoder's output; with `guided_alignment_weight`, also the guided head's weights."""
         if not self.hparams.guided_alignment_weight:
-            return (self.hidden({"inputs": source, "targets": targets}, training=True),)
+            return self.hidden({"inputs": source, "targets": targets}, training=True)
         encoded = self.encode(source, training=True)
         how = {"training": True, "return_attention_scores": True}
         hidden, weights = self.decode(targets, source, encoded, **how)
@@ -134,13 +134,11 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             raise TypeError(f"loss={self.loss}: a TrainingTransformer trains with TokenCrossEntropy")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
-        outputs, _ = y_pred
+        hidden, attention = self._hidden_and_attention(y_pred[0])
         sides = self._parts(y), self._parts(sample_weight)
-        hidden = [of_part for of_part, *_ in outputs]
         losses = [self._losses_of_part(*part) for part in zip(hidden, *sides, strict=True)]
         loss = sum(smoothed for smoothed, _ in losses)
         if weight := self.hparams.guided_alignment_weight:
-            attention = [of_part for _, of_part in outputs]
             parts = zip(attention, self._parts(x["alignments"]), sides[1], strict=True)
             loss += weight * sum(ops.sum(alignment_losses(*pair) * weights) for *pair, weights in parts)
         self._update_cross_entropy(sum(plain for _, plain in losses), y)
@@ -168,6 +166,13 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_parallel_batches": self.num_parallel_batches}
+
+    def _hidden_and_attention(self, parts: Any) -> tuple[list[Any], list[Any]]:
+        """Returns the two sides of what `_part` returns of each part; the latter may be empty."""
+        if not self.hparams.guided_alignment_weight:
+            return parts, []
+        hidden, attention = zip(*parts, strict=True)
+        return list(hidden), list(attention)
 
     def _update_cross_entropy(self, plain: Any, labels: Any) -> None:
         """Updates the metric as Keras does that of the loss, of which this replica has a part."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -122,3 +122,13 @@ def _run(line: str, marked: Marked, first: int, end: int, place: int) -> tuple[s
         for number, (span, is_beyond) in enumerate(zip(spans, accumulate(beyond, max), strict=True))
     ]
     return gap, marks
+
+
+def describe_unbalanced(lines: Sequence[str], kind: str, first_line: int = 1) -> str:
+    """Returns a line for people about tags that have no partner; "" if there are none."""
+    counts = [take_out(line, kind).unbalanced for line in lines]
+    found = [number for number, count in enumerate(counts, start=first_line) if count]
+    if not found:
+        return ""
+    others = f", and {len(found) - 1:,} more lines" if len(found) > 1 else ""
+    return f"line {found[0]}{others}: tags without their start or end tag, which are placed each for itself"

@@ -113,13 +113,3 @@ def _links(
         return {}
     found = align([texts[number] for number in numbers], [best[number].text for number in numbers])
     return dict(zip(numbers, found, strict=True))
-
-
-def describe_unbalanced(lines: Sequence[str], kind: str, first_line: int = 1) -> str:
-    """Returns a line for people about tags that have no partner; "" if there are none."""
-    counts = [take_out(line, kind).unbalanced for line in lines]
-    found = [number for number, count in enumerate(counts, start=first_line) if count]
-    if not found:
-        return ""
-    others = f", and {len(found) - 1:,} more lines" if len(found) > 1 else ""
-    return f"line {found[0]}{others}: tags without their start or end tag, which are placed each for itself"

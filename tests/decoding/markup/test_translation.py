@@ -5,7 +5,8 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.decoding.markup import translation
-from t2t_revival.decoding.markup.translation import describe_unbalanced, translate_with_markup
+from t2t_revival.decoding.markup.plain import describe_unbalanced
+from t2t_revival.decoding.markup.translation import translate_with_markup
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translator import Translator
