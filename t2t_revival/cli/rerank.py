@@ -51,7 +51,6 @@ def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-rerank."""
     values = command.new_flags()
     problem_flags.define_names(values)
-    run_flags.define_checkpoint(values, "of each scorer; by default the newest, or its average.")
     command.define(
         values,
         None,
@@ -60,6 +59,7 @@ def command_flags() -> flags.FlagValues:
         reference="Its references, for --tune.",
         output_file="File for the outputs; by default, or with -, the standard output. With --tune there are "
         "none unless it is given.",
+        checkpoint="newest, best or average of each scorer; by default as t2t-decoder chooses.",
         weights_file="File of the weights, written by --tune; by default rerank.json.",
     )
     command.define(

@@ -18,7 +18,7 @@ from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tu
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import OnDamaged
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 
@@ -65,10 +65,13 @@ def open_models(
         on_damaged: see `select_checkpoint`.
 
     Raises:
-        T2TError: there are none, one is no trained model, or one of other languages, or is given twice.
+        T2TError: there are none, the checkpoint is a file, or a folder holds no trained model, one of other
+            languages, or one that is given twice.
     """
     if not folders:
         raise T2TError("there are no models to score with: give their output_dirs")
+    if checkpoint not in (None, "", *NAMES):
+        raise T2TError(f"--checkpoint={checkpoint} must be {', '.join(NAMES)}: it is of each scorer")
     runs = [Run.load(folder) for folder in folders]
     lists = problem or runs[0].problem.removesuffix(registry.REVERSED)
     opened = []

@@ -150,6 +150,10 @@ def stored(**weights):
         ),
         (["--weights=1,1,1", "--problem=parse_wsj"], "problem parse_wsj: n-best lists of translations are"),
         (["--weights=1,1,1", "--problem=translate_end"], "did you mean translate_ende"),
+        (
+            ["--weights=1,1,1", "--checkpoint=out/x.npz"],
+            "--checkpoint=out/x.npz must be newest, best, average",
+        ),
         (["--weights=1,1,1", "--scorers="], "--scorers is missing"),
         (["--weights=1,1,1", "--scorers=nowhere"], "no trained model in nowhere"),
         (["--weights=1,1,1", "--nbest=-", "--source=-"], "only one of them can be the standard input"),
