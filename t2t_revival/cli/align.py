@@ -196,12 +196,12 @@ def _write(
     """Writes the alignment of each pair, and prints the error rate."""
     from t2t_revival.decoding.aligner import align
 
-    translator = _load(values, output_dir, run, aligns=True)
     path = output_path(values.align_to_file)
-    with naming(f"{values.source} and {values.target}"), ProgressBar("pairs") as bar:
-        found = align(translator, pairs, bar.show_decoding)
     form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
-    with output_to(path) as output:
+    with output_to(path) as output, ProgressBar("pairs") as bar:
+        translator = _load(values, output_dir, run, aligns=True)
+        with naming(f"{values.source} and {values.target}"):
+            found = align(translator, pairs, bar.show_decoding)
         output.start({"output": "alignments"}, len(found), form)
         output.add(dict(enumerate(found)))
     if path:
