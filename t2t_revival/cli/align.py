@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,10 @@ from t2t_revival.data.word_alignment import (
     format_pharaoh,
     parse_pharaoh,
 )
+from t2t_revival.decoding.alignment_heads import all_heads
+from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
-from t2t_revival.decoding.resumable import naming
+from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -137,8 +140,8 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
 
 
 def _load(values: flags.FlagValues, output_dir: Path, run: Run, *, aligns: bool) -> Translator:
-    text = ",".join(filter(None, (values.decode_hparams, "alignments=pharaoh" if aligns else "")))
-    options = run_flags.decode_options(text, run)
+    options = run_flags.decode_options(values.decode_hparams, run)
+    options = replace(options, alignments=PHARAOH if aligns else "")
     translator, path, step = run_flags.load_translator(values, output_dir, options)
     say(f"aligning with {path} ({step})")
     return translator
@@ -150,10 +153,11 @@ def _choose(
     from t2t_revival.decoding.aligner import choose_heads, lexical_alignments
 
     translator = _load(values, output_dir, run, aligns=False)
+    all_heads(translator.model.hparams).check(translator.model.hparams)
     lexical = gold is None
     if gold is None:
         table = _translations(values, output_dir, run, translator)
-        gold = list(lexical_alignments(translator, pairs, table))
+        gold = list(lexical_alignments(translator, pairs[:MAX_CHOOSING], table))
     with ProgressBar("pairs") as bar:
         heads, rate = choose_heads(
             translator, pairs[:MAX_CHOOSING], gold[:MAX_CHOOSING], bar.show_decoding, all_sure=not lexical
@@ -200,10 +204,10 @@ def _write(
     form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
     with output_to(path) as output, ProgressBar("pairs") as bar:
         translator = _load(values, output_dir, run, aligns=True)
+        kept = output.start(origin_of(translator, "alignments", pairs), len(pairs), form)
         with naming(f"{values.source} and {values.target}"):
-            found = align(translator, pairs, bar.show_decoding)
-        output.start({"output": "alignments"}, len(found), form)
-        output.add(dict(enumerate(found)))
+            found = align(translator, pairs, bar.show_decoding, say)
+        output.add({index: links for index, links in enumerate(found) if index not in kept})
     if path:
         say(f"alignments {path}")
     if gold is not None:

@@ -29,6 +29,7 @@ from t2t_revival.cli.support.text_files import (
     read_part,
 )
 from t2t_revival.cli.support.typed_lines import answering
+from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
@@ -130,7 +131,8 @@ def _decoder(values: flags.FlagValues) -> None:
         draw = drawing(translator.problem) if values.pretty else None
         terminology = constraint_flags.read_terminology(values)
         answer = answering(translator, values.partial_targets, terminology)
-        prompt(answer, translator.options.write_beam_scores, draw)
+        links = links_of if translator.options.alignments else None
+        prompt(answer, translator.options.write_beam_scores, draw, links)
     elif values.decode_from_file:
         _decode_file(values, shard, load)
     else:

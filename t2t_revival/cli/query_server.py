@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -100,7 +101,7 @@ def _query_server(values: flags.FlagValues) -> None:
     draw = drawing(problem) if values.pretty else None
     if not _of_file(values):
         translator = ServedTranslator(_model(values), options)
-        prompt(lambda line: _answer(translator, line), options.scores, draw)
+        prompt(lambda line: _answer(translator, line), options.scores, draw, _links_of(options))
     else:
         _translate(values, options, draw)
 
@@ -157,8 +158,11 @@ def _format(
     """Formats the outputs of a line."""
     if values.output_format == JSONL:
         return json_line(outputs, options.detailed or options.search or DecodeHParams())
-    links = links_of if options.detailed and options.detailed.alignments else None
-    return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=links)
+    return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=_links_of(options))
+
+
+def _links_of(options: ServedOptions) -> Callable[[Output], str] | None:
+    return links_of if options.detailed and options.detailed.alignments else None
 
 
 def _note_truncated(best: list[Output], options: ServedOptions) -> None:
@@ -187,7 +191,7 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
             values.batch_size,
             output,
             form,
-            filled=not draw,
+            filled=not draw and values.output_format != JSONL,
             on_progress=None if once else bar.update,
         )
     note_repaired(sum(output.repaired for output in best), len(lines), say)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from t2t_revival.data.base_source import Source
+from t2t_revival.data.mixture import CorpusSource
 from t2t_revival.data.statistical_alignment import align_corpus
 from t2t_revival.utils.files import atomic_write
 
@@ -22,7 +23,10 @@ def write_alignments(source: Source, pairs: int, file: Path) -> None:
     Raises:
         T2TError: eflomal is not installed, or fails.
     """
-    own = source.alignments(TRAIN, 0, pairs)
-    lines = own if own is not None else align_corpus(source.pairs(TRAIN, 0, pairs), file.parent)
+    lines = source.alignments(TRAIN, 0, pairs)
+    if lines is None and isinstance(source, CorpusSource):  # whose tags are no words
+        lines = source.change_alignments(align_corpus(source.wrapped.pairs(TRAIN, 0, pairs), file.parent))
+    elif lines is None:
+        lines = align_corpus(source.pairs(TRAIN, 0, pairs), file.parent)
     with atomic_write(file) as content:
         content.writelines(f"{line}\n".encode() for line in lines)

@@ -33,6 +33,7 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
+from t2t_revival.data.statistical_alignment import check_installed
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.vocabulary_step import BOTH_SIDES, INPUTS, TARGETS, make_vocabulary, sample_lines
@@ -183,6 +184,8 @@ class _Generation:
             raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
         if plan:
             return plan
+        if self.spec.make_alignments and source.alignments("train", 0, 1) is None:
+            check_installed()
         self.rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         langs = source.source_lang, source.target_lang
         return Metadata(

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,8 +148,10 @@ class CorpusSource(Source):
 
     def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
         lines = self.wrapped.alignments(split, start, stop)
-        if lines is None:
-            return None
+        return None if lines is None else self.change_alignments(lines)
+
+    def change_alignments(self, lines: Iterable[str]) -> Iterator[str]:
+        """Changes alignments of the wrapped source's pairs as `pairs` changes these."""
         tags = len(self._corpus.tag.split())
         return (_changed(line, self._corpus.swapped, tags) for line in lines)
 

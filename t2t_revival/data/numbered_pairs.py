@@ -66,7 +66,7 @@ def read_numbered(
     none = [None] * (stop - start)
     weights = source.weights(start, stop) if split == "train" else None
     pairs = read_pairs(source, split, start, stop)
-    with alignments.open(encoding="utf-8") if alignments else nullcontext() as file:
+    with alignments.open(encoding="utf-8", newline="\n") if alignments else nullcontext() as file:
         lines = (line.rstrip("\n") for line in islice(file, start, stop)) if file else none
         columns = pairs, none if weights is None else weights, lines
         yield from map(NumberedPair._make, zip(range(start, stop), *columns, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from t2t_revival.data.word_alignment import Link, format_pharaoh, parse_pharaoh
@@ -16,6 +17,12 @@ from t2t_revival.errors import T2TError
 
 NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+
+
+def check_installed() -> None:
+    """Raises T2TError if eflomal is not installed."""
+    if find_spec("eflomal") is None:
+        raise T2TError(NOT_INSTALLED)
 
 
 def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str]:

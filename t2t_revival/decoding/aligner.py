@@ -13,9 +13,10 @@ import numpy as np
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import DecodingProgress, map_batches
+from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.detailer import Hypothesis
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
+from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ Pair = tuple[str, str]
 
 
 def align(
-    translator: Translator, pairs: Sequence[Pair], on_progress: OnProgress | None = None
+    translator: Translator,
+    pairs: Sequence[Pair],
+    on_progress: OnProgress | None = None,
+    on_note: OnNote = ignore_note,
 ) -> list[list[Link]]:
     """Aligns the words of sources and targets, by one pass of the model, teacher-forced.
 
@@ -37,11 +41,12 @@ def align(
         translator: loaded with `alignments=pharaoh`.
         pairs: of texts; one with an empty side has no links.
         on_progress: called after each batch.
+        on_note: called with a line for people for each source that is too long, and cut.
 
     Raises:
-        T2TError: a text is no valid Unicode.
+        T2TError: a text is no valid Unicode, or there is not enough memory.
     """
-    encoded = encode(translator, pairs)
+    encoded = encode(translator, pairs, on_note)
     found: list[list[Link]] = [[] for _ in pairs]
     numbers = [number for number, one in enumerate(encoded) if one.source.strip() and one.text.strip()]
 
@@ -50,15 +55,14 @@ def align(
         return [[*one.links] for one in details]
 
     lengths = [max(len(encoded[number].source_ids), len(encoded[number].ids)) for number in numbers]
-    size = translator.options.batch_size
-    aligned = map_batches(links, lengths, size, translator.num_parallel_batches, on_progress)
+    aligned = translator.map_batches(links, lengths, translator.options.batch_size, on_progress)
     for index, number in enumerate(numbers):
         found[number] = aligned[index]
     return found
 
 
-def encode(translator: Translator, pairs: Sequence[Pair]) -> list[Hypothesis]:
-    """Encodes pairs; sources are truncated to the model's `max_length`.
+def encode(translator: Translator, pairs: Sequence[Pair], on_note: OnNote = ignore_note) -> list[Hypothesis]:
+    """Encodes pairs; sources are truncated to the model's `max_length`, which is noted.
 
     Raises:
         T2TError: a text is no valid Unicode.
@@ -66,7 +70,9 @@ def encode(translator: Translator, pairs: Sequence[Pair]) -> list[Hypothesis]:
     options, vocabularies = translator.options, translator.vocabularies
     preprocessor = Preprocessor(vocabularies, translator.problem, options, translator.max_length)
     sources, targets = ([pair[side].translate(LINE_ENDS) for pair in pairs] for side in (0, 1))
-    source_ids = preprocessor.sources(preprocessor.preprocess(sources), lambda truncation: None)
+    source_ids = preprocessor.sources(
+        preprocessor.preprocess(sources), lambda truncation: on_note(f"warning: {truncation}")
+    )
     target_ids = preprocessor.encode(targets, vocabularies.targets)
     tag = f"{options.tag} " if options.tag else ""
     columns = zip(sources, source_ids, targets, target_ids, strict=True)
@@ -146,7 +152,7 @@ def _count(
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-    map_batches(count, lengths, translator.options.batch_size, 1, on_progress)
+    translator.map_batches(count, lengths, translator.options.batch_size, on_progress)
     return counts
 
 

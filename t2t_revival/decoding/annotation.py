@@ -57,11 +57,20 @@ class Annotator:
         ids = tf.TensorSpec([None, None], tf.int32)
         annotate = partial(self.annotate_in_graph, alternatives=alternatives)
         self._compiled = tf.function(annotate, input_signature=[ids, ids], autograph=False)
+        self._attend = tf.function(self._attention, input_signature=[ids, ids], autograph=False)
 
     def __call__(self, source_ids: Any, target_ids: Any) -> Annotations:
         """Annotates outputs; ids are int32 [batch, source or target], end with EOS and are padded with 0."""
         found = self._compiled(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32))
         return Annotations(*(x.numpy() for x in found))
+
+    def attend(self, source_ids: Any, target_ids: Any) -> np.ndarray:
+        """Returns the `attention` of `Annotations` alone, without the scores of the vocabulary."""
+        return self._attend(tf.cast(source_ids, tf.int32), tf.cast(target_ids, tf.int32)).numpy()
+
+    def _attention(self, source_ids: Any, target_ids: Any) -> Any:
+        with self._weights():
+            return self._pass(source_ids, target_ids)[1]
 
     def annotate_in_graph(self, source_ids: Any, target_ids: Any, alternatives: Any) -> tuple[Any, ...]:
         """Returns the tensors of `Annotations`; `alternatives` is their number."""

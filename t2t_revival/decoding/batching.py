@@ -11,6 +11,7 @@ from typing import TypeVar
 MIN_TOKENS = 16  # tokens that a sentence counts at least, so that no batch has thousands of short ones
 MIN_BATCH_SIZE = 256  # input tokens; batches are not made smaller than this to keep all threads busy
 WINDOWS = (4, 16, 64, 256)  # batches that are sorted by length together, window by window; then 256 always
+POSITIONS = 2048  # tokens of one pass over finished outputs, each of which has scores of the vocabulary
 Result = TypeVar("Result")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.postprocessor import Decoded
 from t2t_revival.decoding.preprocessor import pad
 
@@ -42,11 +43,15 @@ class CoveragePenalty:
         if not rows:
             return list(decoded)
         outputs = [_ended(decoded[number].ids[place]) for number, place in rows]
-        attention = self.attend(pad([decoded[number].source_ids for number, _ in rows]), pad(outputs))
+        sources = [decoded[number].source_ids for number, _ in rows]
+        lengths = [max(map(len, pair)) for pair in zip(sources, outputs, strict=True)]
         scores = [np.array(one.scores, np.float32) for one in decoded]
-        for (number, place), ids, weights in zip(rows, outputs, attention, strict=True):
-            words = len(decoded[number].source_ids) - 1  # EOS needs no coverage
-            scores[number][place] += self.weight * penalty(weights[: len(ids), :words])
+        for batch in make_batches(lengths, POSITIONS):
+            attention = self.attend(*(pad([side[row] for row in batch]) for side in (sources, outputs)))
+            for row, weights in zip(batch, attention, strict=True):
+                number, place = rows[row]
+                words = len(sources[row]) - 1  # EOS needs no coverage
+                scores[number][place] += self.weight * penalty(weights[: len(outputs[row]), :words])
         return [_sorted(one, own) for one, own in zip(decoded, scores, strict=True)]
 
 

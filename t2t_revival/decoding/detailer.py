@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Link, words_of
+from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
 from t2t_revival.decoding.preprocessor import pad
 
@@ -23,7 +24,7 @@ class Hypothesis(NamedTuple):
     """An output to be detailed.
 
     Attributes:
-        source: the line.
+        source: the model's input without its tag.
         tag: what stands before the line in the model's input, with its space; "" for nothing.
         source_ids: ids of the model's input, EOS included.
         text: the output.
@@ -52,10 +53,17 @@ class Detailer:
     heads: AlignmentHeads | None = None
 
     def __call__(self, hypotheses: Sequence[Hypothesis]) -> list[Details]:
-        """Returns the details of each output, by one pass of the model for all."""
+        """Returns the details of each output, by passes of the model over up to `POSITIONS` tokens."""
         ended = [one.ids if one.ids[-1:] == [EOS] else [*one.ids, EOS] for one in hypotheses]
-        found = self.annotate(pad([one.source_ids for one in hypotheses]), pad(ended))
-        return [self._details(one, found, row) for row, one in enumerate(hypotheses)]
+        lengths = [max(len(one.source_ids), len(ids)) for one, ids in zip(hypotheses, ended, strict=True)]
+        details: dict[int, Details] = {}
+        for batch in make_batches(lengths, POSITIONS):
+            sources = pad([hypotheses[index].source_ids for index in batch])
+            found = self.annotate(sources, pad([ended[index] for index in batch]))
+            details |= {
+                index: self._details(hypotheses[index], found, row) for row, index in enumerate(batch)
+            }
+        return [details[index] for index in range(len(hypotheses))]
 
     def _details(self, one: Hypothesis, found: Annotations, row: int) -> Details:
         vocabulary, length = self.vocabularies.targets, len(one.ids) - (one.ids[-1:] == [EOS])

@@ -27,7 +27,7 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
     """
     best, *_ = outputs
     line = _object(best, options) | {"truncated": best.truncated}
-    if options.return_beams:
+    if options.return_beams or len(outputs) > 1:
         line["nbest"] = [_object(output, options) for output in outputs]
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
 

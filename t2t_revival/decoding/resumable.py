@@ -109,7 +109,7 @@ def translate_lines(
     inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
         inputs.append([astuple(one) if one else None for one in constraints])
-    origin = _origin(translator, "translations" + ", json" * as_json, inputs)
+    origin = origin_of(translator, "translations" + ", json" * as_json, inputs)
     form = ResultFormat(
         as_bytes,
         lambda outputs: [*map(asdict, outputs)],
@@ -168,7 +168,7 @@ def score_pairs(
 
     form = ResultFormat(as_bytes, asdict, Score.from_json)
     kind = "log-probabilities" + ", json" * as_json
-    known = output.start(_origin(translator, kind, pairs), len(pairs), form)
+    known = output.start(origin_of(translator, kind, pairs), len(pairs), form)
     if on_progress:
         on_progress(DecodingProgress(len(known), len(pairs), 0.0))
     with naming(name):
@@ -227,8 +227,8 @@ def split_at_tab(line: str, name: str, number: int, required: bool = False) -> t
     return source, target
 
 
-def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
-    """Everything that outputs depend on, by names for people."""
+def origin_of(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
+    """Returns everything that outputs depend on, by names for people."""
     checkpoint = translator.checkpoint
     assert checkpoint is not None
     return {
@@ -242,6 +242,7 @@ def _origin(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
         "engine": translator.engine,
         "max_length": translator.max_length,
         "batches side by side": translator.num_parallel_batches,
+        "alignment heads": translator.detailer.heads and asdict(translator.detailer.heads),
         "translations of the shortlist": translator.translations and translator.translations.digest,
         **asdict(translator.options),
     }

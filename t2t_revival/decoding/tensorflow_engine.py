@@ -95,10 +95,9 @@ class TensorFlowEngine:
         self.annotate = Annotator(model, options.alternatives, alignment_heads, weights)
         self.attend = None
         if options.coverage_penalty:
-            heads = all_heads(model.hparams)
-            heads.check(model.hparams)
-            annotate = Annotator(model, heads=heads, weights=weights)
-            self.attend = lambda sources, targets: annotate(sources, targets).attention
+            if model.hparams.decoder_self_attention != "attention":
+                raise T2TError("coverage_penalty needs a decoder with self-attention: leave it out")
+            self.attend = Annotator(model, heads=all_heads(model.hparams), weights=weights).attend
         self._early_stopping, self._vocabulary = options.early_stopping, vocabulary
 
     @cached_property

@@ -237,13 +237,13 @@ class Translator:
                 prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
                 numbers, count = [first_line + index for index in indices], self.options.candidates_of(n)
                 found += zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
-            found += bound.search(indices, n)
+            found += bound.search(indices, self.options.candidates_of(n))
             decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
             outputs.update(zip(decoded, self._postprocessor.outputs(decoded.values(), n), strict=True))
             return [bound.mark(*each) for each in outputs.items()]
 
         lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
-        return self._map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
+        return self.map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -308,11 +308,12 @@ class Translator:
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        return self._map_batches(score, lengths, self.options.batch_size, on_progress, completed, on_scores)
+        return self.map_batches(score, lengths, self.options.batch_size, on_progress, completed, on_scores)
 
-    def _map_batches(
+    def map_batches(
         self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, *rest: Any
     ) -> list[Result]:
+        """Calls `batching.map_batches`, which has `rest` too; raises T2TError where memory is short."""
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
         except self._out_of_memory as error:

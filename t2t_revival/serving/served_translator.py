@@ -63,6 +63,8 @@ class ServedOptions:
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
         if options.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
+        if options.coverage_penalty:
+            raise T2TError("decode_hparams: coverage_penalty is for t2t-decoder: exported models have none")
         if options.markup:
             raise T2TError("decode_hparams: markup is for t2t-decoder: exported models do not align words")
         if options.batch_size != default.batch_size:
@@ -132,7 +134,10 @@ class ServedTranslator:
             [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
         ]
-        return self._detailed(lines, results) if options.detailed else results
+        if not options.detailed:
+            return results
+        own = [problem.preprocess(line, options.tokenized) for line in lines] if problem else lines
+        return self._detailed(own, results)
 
     def _detailed(self, lines: Sequence[str], results: list[list[Output]]) -> list[list[Output]]:
         """Adds details to outputs, by one more request."""

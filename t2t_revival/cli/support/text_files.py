@@ -15,7 +15,7 @@ from typing import Any
 from absl import flags
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.outputs import Draw, OrderedOutput, Output, draw_output, part_file, side_files
+from t2t_revival.decoding.outputs import Draw, OrderedOutput, draw_output, part_file, side_files
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -109,13 +109,19 @@ def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:
     return part_file(path, say) if path else nullcontext(OrderedOutput(sys.stdout.buffer))
 
 
-def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw | None = None) -> None:
+def prompt(
+    answer: Callable[[str], Sequence[Any]],
+    scores: bool,
+    draw: Draw | None = None,
+    links: Callable[[Any], str] | None = None,
+) -> None:
     """Answers each line that is typed with its outputs, until the end of input (Ctrl-D).
 
     Args:
-        answer: returns a line's outputs, best first.
+        answer: returns a line's outputs, each an `Output`, best first.
         scores: whether each output is followed by a tab and its score.
         draw: see `format_outputs`.
+        links: see `format_outputs`.
     """
     sign = "> " if sys.stdin.isatty() else ""
     while True:
@@ -130,7 +136,8 @@ def prompt(answer: Callable[[str], Sequence[Output]], scores: bool, draw: Draw |
                 print(draw_output(output, scores, draw), flush=True)
                 continue
             score = f"\t{output.score:.2f}" if scores else ""
-            print(f"{output.text}{score}", flush=True)
+            aligned = f"\t{links(output)}" if links else ""
+            print(f"{output.text}{score}{aligned}", flush=True)
 
 
 def drawing(problem: Text2TextProblem | None) -> Draw:
