@@ -169,7 +169,7 @@ def test_scores_of_given_outputs(engines):
 
 def test_unfinished_outputs_are_resumed_by_the_same_engine_and_precision(out, engines):
     translators = [*engines, load(out, precision="int8"), Translator.load(out, precision="int8")]
-    origins = [resumable._origin(translator, "translations", LINES) for translator in translators]
+    origins = [resumable.origin_of(translator, "translations", LINES) for translator in translators]
     assert [origin["engine"] for origin in origins] == [
         "ctranslate2, float32",
         "tensorflow, float32",
