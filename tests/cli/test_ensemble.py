@@ -54,7 +54,7 @@ def test_a_file_is_decoded_as_by_one(folders, tmp_path, capsys):
     assert found not in [texts(Translator.load(folder)) for folder in folders]
     assert [one.step for one in (together.checkpoint, *together.more_checkpoints)] == [7, 9]
     by_logarithms = load_translator(open_models(folders, "ensemble")[0], mean="logarithms")
-    origins = [resumable._origin(one, "texts", LINES) for one in (together, by_logarithms)]
+    origins = [resumable.origin_of(one, "texts", LINES) for one in (together, by_logarithms)]
     assert origins[0] != origins[1], "an interrupted run is not resumed with another mean"
     assert origins[0]["checkpoint"].count(" with weights ") == 2
 
