@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ from itertools import permutations
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
 from t2t_revival.decoding.phrases import Spelling, joins
 from t2t_revival.errors import T2TError
+
+MERGEABLE = 16  # phrases of a line that share words where there is too little room: all pairs are tried
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,15 @@ def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAuto
                 f"the phrase {unit.phrase!r} has {length} tokens, and the output may have {room}: give a "
                 "larger extra_length in --decode_hparams"
             )
-    phrases = merged(constraints.phrases)
-    while line.length > room:
-        line = LineAutomata(units_of(replace(constraints, phrases=phrases), spelling), spelling)
-        phrases = phrases[:-1]
-    return line
+
+    def of_first(number: int) -> LineAutomata:
+        phrases = constraints.phrases[:number]
+        phrases = merged(phrases) if number <= MERGEABLE else phrases
+        return LineAutomata(units_of(replace(constraints, phrases=phrases), spelling), spelling)
+
+    most = min(len(constraints.phrases), room + MERGEABLE)  # each has a token, but for those within others
+    least_unfit = bisect_left(range(1, most + 1), True, key=lambda number: of_first(number).length > room)
+    return of_first(least_unfit)
 
 
 def merged(phrases: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,5 +175,6 @@ def _joined(phrases: Sequence[str], one: int, other: int) -> tuple[str, ...]:
     words = phrases[one].split(" ")
     if not count(phrases[other], phrases[one]):
         words += phrases[other].split(" ")[_overlap(phrases, one, other) :]
-    rest = (phrase for place, phrase in enumerate(phrases) if place not in (one, other))
-    return (" ".join(words), *rest)
+    joined = [" ".join(words) if place == min(one, other) else phrase for place, phrase in enumerate(phrases)]
+    del joined[max(one, other)]
+    return tuple(joined)

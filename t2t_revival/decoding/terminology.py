@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
 from t2t_revival.decoding.lexical_constraints import is_inside
 from t2t_revival.errors import T2TError
@@ -60,16 +59,19 @@ class Terminology:
     def phrases(self, source: str) -> list[str]:
         """Returns the translations of the terms of a source, in its order."""
         found: list[tuple[int, int]] = []
+        taken = bytearray(len(source))
         for begin, end in sorted(self._places(source), key=lambda span: (span[0] - span[1], span[0])):
-            if all(end <= other_begin or begin >= other_end for other_begin, other_end in found):
+            if not any(taken[begin:end]):
                 found.append((begin, end))
+                taken[begin:end] = b"\1" * (end - begin)
         return [self._translate(source[begin:end]) for begin, end in sorted(found)]
 
     def _places(self, source: str) -> Iterator[tuple[int, int]]:
         """Yields the beginnings and ends of all terms of a source, which may overlap."""
         limits = [place for place in range(len(source) + 1) if not is_inside(source, place)]
         for number, begin in enumerate(limits):
-            for end in islice(limits, number + 1, None):
+            for following in range(number + 1, len(limits)):
+                end = limits[following]
                 if end > begin + self._longest:
                     break
                 if self._translate(source[begin:end]):

@@ -37,6 +37,7 @@ class FakeTranslator:
         self.vocabulary = self.problem.vocabulary(data_dir)
         self.max_length, self.num_parallel_batches, self.options = 40, 1, DecodeHParams(beam_size=3)
         self.engine, self.translations = "tensorflow, float32", None
+        self.detailer = SimpleNamespace(heads=None)
         self.more_checkpoints: tuple[directory.Checkpoint, ...] = ()
         self.checkpoint, self.model = checkpoint, SimpleNamespace(count_params=lambda: 1_000_000)
         self._stop_after, self._translate = stop_after, translate

@@ -10,7 +10,7 @@ from absl import flags
 
 from t2t_revival.cli.support import command
 from t2t_revival.cli.support.engine_flags import uses_ctranslate2
-from t2t_revival.cli.support.text_files import read_lines
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = TEXT, JSON_LINES = "text", "jsonl"
 CONFLICTS = (  # flags of t2t-decoder that exclude each other
-    *product(("score_file", "partial_targets", "split_sentences"), ("terminology",)),
+    *product(("score_file", "partial_targets", "split_sentences", "markup"), ("terminology",)),
     *product(("score_file", "partial_targets"), ("input_format",)),
 )
 
@@ -52,6 +52,8 @@ def check(values: flags.FlagValues) -> None:
         raise T2TError(f"--input_format={JSON_LINES} needs --decode_from_file")
     if values.terminology and not (values.decode_from_file or values.decode_interactive):
         raise T2TError("--terminology needs --decode_from_file or --decode_interactive")
+    if values.terminology == STANDARD_STREAM and values.decode_interactive:
+        raise T2TError("--terminology=-: typed lines come from the standard input: name a file")
     if values.terminology and uses_ctranslate2(values):
         raise T2TError("--terminology is for --engine=tensorflow: CTranslate2 has no constraints of outputs")
 

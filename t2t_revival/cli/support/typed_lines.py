@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.cli.support.messages import say
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.resumable import note_unmet
-from t2t_revival.errors import LineError
+from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.outputs import Translation
@@ -40,7 +40,7 @@ def answering(
                 first_line=number,
                 constraints=[LineConstraints(tuple(terminology.phrases(source)))],
             )[0]
-        except LineError as error:
+        except T2TError as error:
             say(f"error: {error}")
             return []
         note_unmet(f"line {number}", outputs[0], say)

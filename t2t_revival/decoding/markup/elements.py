@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2t_revival.decoding.markup.patterns import CLOSE, ENTITY, ITEM, OPEN, TAG, Span, find
+
+MAX_DEPTH = 200  # of elements within each other; tags of deeper ones stand alone
 
 
 @dataclass(frozen=True)
@@ -42,25 +45,30 @@ def _paired(spans: list[Span]) -> tuple[list[Span], list[int | None]]:
     """Finds the partner of each tag; a closing tag ends the innermost element of its name."""
     partners: list[int | None] = [None] * len(spans)
     begun: list[int] = []
+    names: Counter[str] = Counter()  # of those in `begun`
     for index, span in enumerate(spans):
-        if span.shape == OPEN:
+        if span.shape == OPEN and len(begun) < MAX_DEPTH:
             begun.append(index)
-        if span.shape != CLOSE or span.name not in [spans[one].name for one in begun]:
+            names[span.name] += 1
+        if span.shape != CLOSE or not names[span.name]:
             continue
-        while spans[begun[-1]].name != span.name:
-            begun.pop()
         first = begun.pop()
+        names[spans[first].name] -= 1
+        while spans[first].name != span.name:
+            first = begun.pop()
+            names[spans[first].name] -= 1
         partners[first], partners[index] = index, first
     return spans, partners
 
 
 def _texts(line: str, spans: Sequence[Span], entities: Sequence[Span]) -> list[str]:
-    texts = []
+    texts, following = [], 0  # the number of the first entity that is not before a text
     starts, ends = [0, *(span.end for span in spans)], [*(span.start for span in spans), len(line)]
     for start, end in zip(starts, ends, strict=True):
         parts, position = [], start
-        for entity in entities:
-            if start <= entity.start < end:
+        while following < len(entities) and entities[following].start < end:
+            entity, following = entities[following], following + 1
+            if entity.start >= start:
                 parts += [line[position : entity.start], entity.name]
                 position = entity.end
         texts.append("".join([*parts, line[position:end]]))

@@ -139,7 +139,7 @@ def _offsets(element: Element, marks: Sequence[Mark], alignment: Alignment) -> I
 def _offset(element: Element, mark: Mark, alignment: Alignment) -> int:
     """Returns the place of a mark that stands alone."""
     sources = alignment.sources
-    after = bisect_left([unit.start for unit in sources], mark.place)
+    after = bisect_left(sources, mark.place, key=lambda unit: unit.start)
     has_left, has_right = after > element.units.start, after < element.units.stop
     if mark.shape != ITEM or mark.breaks:
         if not has_left:

@@ -26,7 +26,7 @@ def put_back(plain: Plain, output: str, links: Links) -> str:
         links: word alignment, as numbers of a source word and an output word, both between white space.
             Without any, marks are placed by proportion.
     """
-    if plain.marks and not plain.text.strip():
+    if not plain.text.strip():
         return plain.line
     alignment = align_units(plain.text, (mark.place for mark in plain.marks), output, links)
     pieces, position = [], 0
