@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 
 from t2t_revival.decoding.markup.patterns import CLOSE, ITEM, OPEN
 from t2t_revival.decoding.markup.plain import Mark
@@ -177,7 +178,10 @@ def _beside(
         is_left = number < after
         return abs(sources[number].word - words[is_left]), is_left == by_right, abs(number - after)
 
-    for number in sorted(element.units, key=distance):
+    units = element.units
+    left = range(min(after, units.stop) - 1, units.start - 1, -1)
+    right = range(max(after, units.start), units.stop)
+    for number in merge(left, right, key=distance):  # each side is in this order already
         found = [unit for unit in links[number] if unit in element.outputs]
         if found and number >= after:
             return outputs[min(found)].start, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -45,8 +46,9 @@ def align_units(source: str, places: Iterable[int], output: str, links: Links) -
         links: word alignment; numbers beyond the words are ignored.
     """
     words, translations = ([match.span() for match in WORD.finditer(text)] for text in (source, output))
-    places = set(places)
-    cuts = [_edges(source, word) | {place for place in places if word[0] < place < word[1]} for word in words]
+    ordered = sorted(set(places))
+    within = (ordered[bisect_right(ordered, start) : bisect_left(ordered, end)] for start, end in words)
+    cuts = [_edges(source, word) | {*found} for word, found in zip(words, within, strict=True)]
     output_cuts = [_edges(output, word) for word in translations]
     across: dict[tuple[int, int], dict[int, int | None]] = {}
     for one, other in sorted(set(links)):
