@@ -42,7 +42,6 @@ MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, el
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
 UNSUPPORTED = "CTranslate2 does not support {}: use {}--engine=tensorflow"
-NO_SAMPLING = "sampling_method=random"
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ class CTranslate2Engine:
 
     def sampler(self, *_: Any) -> NoReturn:
         """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
-        raise T2TError(UNSUPPORTED.format(NO_SAMPLING, ""))
+        raise T2TError(UNSUPPORTED.format("sampling_method=random", ""))
 
     def annotate(self, *_: Any) -> NoReturn:
         """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
@@ -278,11 +277,10 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
     """Checks that CTranslate2 can decode with a model, these options and a precision.
 
     Raises:
-        T2TError: it is not installed; the options ask for sampling, for trees, or for each line's own
-            shortlist; the model has a part, or the device lacks a precision, that is not supported.
+        T2TError: it is not installed, or it, or the device, does not support one of them.
     """
     for given, name in (
-        (options.samples, NO_SAMPLING),
+        (options.samples, "sampling_method=random"),
         (options.constrained, "constrained=True, for trees"),
         (options.min_length_ratio, "min_length_ratio"),
         (options.markup, "markup"),
