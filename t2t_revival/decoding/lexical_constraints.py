@@ -135,7 +135,7 @@ def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAuto
         if length > room:
             raise T2TError(
                 f"the phrase {unit.phrase!r} has {length} tokens, and the output may have {room}: give a "
-                "larger extra_length in --decode_hparams"
+                "larger extra_length or max_length_ratio in --decode_hparams"
             )
 
     def of_first(number: int) -> LineAutomata:

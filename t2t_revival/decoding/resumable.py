@@ -190,7 +190,10 @@ def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
 def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
     """Notes the phrases that a line's output lacks or should not have, if any."""
     if output.missing:
-        on_note(f"warning: {line}: no room for {_quoted(output.missing)}: give a larger extra_length")
+        is_blank = not output.text and output.score == 0
+        why = "blank, so that its output lacks" if is_blank else "no room for"
+        way_out = "" if is_blank else ": give a larger extra_length or max_length_ratio"
+        on_note(f"warning: {line}: {why} {_quoted(output.missing)}{way_out}")
     if output.present:
         on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
 
