@@ -10,6 +10,7 @@ from absl import flags
 
 from t2t_revival.cli.support import command
 from t2t_revival.cli.support.engine_flags import uses_ctranslate2
+from t2t_revival.cli.support.run_flags import FORMATS, JSONL, TEXT
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.errors import T2TError
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.terminology import Terminology
 
-FORMATS = TEXT, JSON_LINES = "text", "jsonl"
 CONFLICTS = (  # flags of t2t-decoder that exclude each other
     *product(("score_file", "partial_targets", "split_sentences", "markup"), ("terminology",)),
     *product(("score_file", "partial_targets"), ("input_format",)),
@@ -49,7 +49,7 @@ def check(values: flags.FlagValues) -> None:
         T2TError: they need another flag, or the engine does not know them.
     """
     if uses_jsonl(values) and not values.decode_from_file:
-        raise T2TError(f"--input_format={JSON_LINES} needs --decode_from_file")
+        raise T2TError(f"--input_format={JSONL} needs --decode_from_file")
     if values.terminology and not (values.decode_from_file or values.decode_interactive):
         raise T2TError("--terminology needs --decode_from_file or --decode_interactive")
     if values.terminology == STANDARD_STREAM and values.decode_interactive:
@@ -60,7 +60,7 @@ def check(values: flags.FlagValues) -> None:
 
 def uses_jsonl(values: flags.FlagValues) -> bool:
     """Returns whether inputs are JSON lines."""
-    return values.input_format == JSON_LINES
+    return values.input_format == JSONL
 
 
 def read_terminology(values: flags.FlagValues) -> Terminology:

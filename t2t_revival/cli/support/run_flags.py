@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TRAIN_DIR = "~/t2t_train"
 SPLIT_SENTENCES = "Translate each sentence of a line for itself; needs the package sentencex."
 TEXT_OPTIONS = ("split_sentences", "markup")
-OUTPUT_FORMATS = TEXT, JSONL = "text", "jsonl"
+FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 T2T_SETS = "transformer_"  # how the names of its sets begin
 
 
@@ -98,7 +98,7 @@ def define_output_format(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "output_format",
         TEXT,
-        OUTPUT_FORMATS,
+        FORMATS,
         "text: a line for each output; jsonl: a JSON object with its score and the details that "
         "--decode_hparams asks for, by alignments, token_scores and alternatives.",
         flag_values=values,
