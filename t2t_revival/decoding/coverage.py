@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.decoding.batching import POSITIONS, make_batches
-from t2t_revival.decoding.postprocessor import Decoded
+from t2t_revival.decoding.postprocessor import Decoded, trimmed
 from t2t_revival.decoding.preprocessor import pad
 
 LEAST = 1e-9  # of the attention to a source token, whose logarithm is taken
@@ -42,7 +41,7 @@ class CoveragePenalty:
         ]
         if not rows:
             return list(decoded)
-        outputs = [_ended(decoded[number].ids[place]) for number, place in rows]
+        outputs = [trimmed(decoded[number].ids[place]) for number, place in rows]
         sources = [decoded[number].source_ids for number, _ in rows]
         lengths = [max(map(len, pair)) for pair in zip(sources, outputs, strict=True)]
         scores = [np.array(one.scores, np.float32) for one in decoded]
@@ -62,11 +61,6 @@ def penalty(attention: Any) -> float:
         attention: [target, source].
     """
     return float(np.log(np.clip(np.sum(attention, axis=0), LEAST, 1.0)).sum())
-
-
-def _ended(ids: list[int]) -> list[int]:
-    """Returns ids up to their end; cut ones, which have none, without padding."""
-    return ids[: ids.index(EOS) + 1] if EOS in ids else [token for token in ids if token]
 
 
 def _sorted(one: Decoded, scores: np.ndarray) -> Decoded:

@@ -90,7 +90,7 @@ class Postprocessor:
     def _candidates(self, one: Decoded) -> list[tuple[Translation, list[int]]]:
         """Returns all outputs of an input and their ids, EOS included unless they were cut."""
         found: Sequence[tuple[str, float, list[int]]] = [
-            (self.vocabulary.decode(ids).translate(LINE_ENDS), score, _trimmed(ids))
+            (self.vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids))
             for ids, score in zip(one.ids, one.scores, strict=True)
             if score > -np.inf
         ] or [("", -np.inf, [])]
@@ -109,5 +109,6 @@ class Postprocessor:
         return Hypothesis(one.text.removeprefix(tag), tag, one.source_ids, text, ids)
 
 
-def _trimmed(ids: list[int]) -> list[int]:
+def trimmed(ids: list[int]) -> list[int]:
+    """Returns ids up to their end, EOS included; of an output that was cut, without padding."""
     return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
