@@ -19,7 +19,7 @@ from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training import curve_files
 from t2t_revival.training.checkpoints.directory import file_name
-from t2t_revival.training.distribution import Workers, make_strategy
+from t2t_revival.training.engines.engine import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
@@ -64,8 +64,8 @@ class Experiment:
             T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
                 `Training`.
         """
-        strategy = make_strategy(self.config.strategy)
-        chief = Workers(strategy).chief
+        engine = make_engine(self.config)
+        chief = engine.chief
         hparams = self.problem.hparams(self.hparams)
         vocabularies = self.problem.vocabularies(self.data_dir)
         shards = self.problem.shards(TRAIN, self.data_dir)
@@ -89,13 +89,13 @@ class Experiment:
             check_same(output_dir, run, hparams)
             config = self._config_for(run, vocabularies)
             if not chief:
-                return Training(data, hparams, config, strategy=strategy).run()
+                return Training(data, hparams, config, engine=engine).run()
             decode_hparams = DecodeHParams.parse("", run.decode_hparams)
             sentences, parallel = self.decoded_sentences, self.config.num_parallel_batches
             evaluate = SplitScores(
                 self.problem, DEV, self.data_dir, hparams, vocabularies, decode_hparams, sentences, parallel
             )
-            training = Training(data, hparams, config, evaluate, on_event, strategy)
+            training = Training(data, hparams, config, evaluate, on_event, engine)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
             save_run(output_dir, run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))

@@ -1,4 +1,4 @@
-"""The Keras callback of a training: counts updates, and reports, saves, evaluates and stops after each."""
+"""What a training does beside its steps: it counts updates, and reports, saves, evaluates and stops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 
 from t2t_revival.errors import T2TError
@@ -17,6 +16,7 @@ from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN, cell, comparable_rows
 from t2t_revival.training.curves import Curves
+from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.events import (
     BestEvent,
     EvaluatedEvent,
@@ -33,6 +33,8 @@ from t2t_revival.training.state import TrainingProgress
 from t2t_revival.training.stopping import Stopping
 
 Evaluate = Callable[[Any], Scores]
+MAX_PENDING = 1000  # micro-batches that are started and not yet counted
+MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 
 
 class DivergedError(T2TError):
@@ -170,13 +172,23 @@ class CheckpointSaver:
         return BestEvent(step, config.output_dir / checkpoints.BEST, score) if is_best else None
 
 
-class TrainingCallback(keras.callbacks.Callback):
+class TrainingCallback:
     """Counts updates in `progress`; reports, saves, evaluates and stops after each, if it is due.
 
-    Without `evaluate` nothing is evaluated.
+    Results of steps stay on the device until something is due, so that devices do not wait for this process.
+
+    Args:
+        config: of the run.
+        progress: counts.
+        reporter: gets losses and scores.
+        saver: saves checkpoints.
+        evaluate: called with the model; `None` leaves evaluations out.
+        stopping: says when to stop.
+        engine: fetches the results of steps.
 
     Attributes:
         scores: of the last evaluation; empty before the first.
+        is_over: whether training is to stop.
     """
 
     def __init__(
@@ -187,57 +199,96 @@ class TrainingCallback(keras.callbacks.Callback):
         saver: CheckpointSaver,
         evaluate: Evaluate | None,
         stopping: Stopping,
+        engine: Engine,
     ) -> None:
-        super().__init__()
         self._config = config
         self._progress = progress
         self._reporter = reporter
         self._saver = saver
         self._evaluate = evaluate
         self._stopping = stopping
-        self._losses: list[Losses] = []  # of the micro-batches of the current update
-        self._loss_scale: Any = None  # after the last update
+        self._engine = engine
+        self._pending: list[StepLogs] = []  # of micro-batches whose results were not yet fetched
+        scale = saver.model.optimizer.loss_scale
+        self._loss_scale = scale.scale if scale else 1.0  # after the last update
         self._nonfinite_in_a_row = 0
         self.scores: Scores = {}
+        self.is_over = False
 
     def evaluate_checkpoint(self) -> bool:
         """Evaluates the checkpoint that training resumes from, and returns whether more is to be trained."""
         self._score()
-        return not self._is_over()
+        self.is_over = self._decide_to_stop()
+        return not self.is_over
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        self._loss_scale = self.model.optimizer.loss_scale
+    def on_step(self, logs: StepLogs) -> None:
+        """Must be called after each micro-batch; raises as `fetch`."""
+        self._pending.append(logs)
+        updates, rest = divmod(len(self._pending), self._progress.accumulate)
+        if not rest and self._is_due(updates):
+            self.fetch()
+            self.is_over = self._decide_to_stop()
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self.model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
+    def fetch(self) -> None:
+        """Waits for the updates that were started, and does what is due after the last.
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._losses.append(Losses(float(logs["loss"]), float(logs["cross_entropy"])))
-        if (batch + 1) % self._progress.accumulate:
-            return
-        losses, self._losses = self._losses, []
-        if self.model.optimizer.updates == self._progress.step:
-            self._after_skipped_update([loss.smoothed for loss in losses])
-        else:
-            self._reporter.add(losses)
+        Raises:
+            DivergedError: as `count`.
+            T2TError: something cannot be written.
+        """
+        if self.count():
             self._after_update()
-        self._loss_scale = self.model.optimizer.loss_scale
-        self.model.stop_training = self._is_over()
+
+    def count(self) -> bool:
+        """Counts the updates that were started, and returns whether the last of them was done.
+
+        Raises:
+            DivergedError: too many in a row were skipped.
+        """
+        pending, self._pending = self._pending, []
+        logs, size = self._engine.fetch(pending), self._progress.accumulate
+        is_done = False
+        for start in range(0, len(logs) - len(logs) % size, size):
+            is_done = self._count(logs[start : start + size])
+        return is_done
+
+    def _is_due(self, updates: int) -> bool:
+        """Returns whether to wait for updates that were started: all workers decide the same."""
+        progress, config = self._progress, self._config
+        latest = progress.step + updates  # if none was skipped
+        if progress.step == progress.start.step or updates * progress.accumulate >= MAX_PENDING:
+            return True
+        if progress.is_every(config.log_steps, latest) or progress.is_every(config.eval_frequency, latest):
+            return True
+        if self._engine.several:
+            return updates >= MAX_PENDING_OF_SEVERAL
+        return self._saver.is_due() or self._stopping.has_reason
+
+    def _count(self, logs: list[StepLogs]) -> bool:
+        """Counts an update by its micro-batches' results, and returns whether it was done."""
+        losses = [Losses(one.loss, one.cross_entropy) for one in logs]
+        before, self._loss_scale = self._loss_scale, logs[-1].loss_scale
+        if logs[-1].updates == self._progress.step:
+            self._after_skipped_update([loss.smoothed for loss in losses], self._loss_scale < before)
+            return False
+        self._reporter.add(losses)
+        self._progress.step += 1
+        self._nonfinite_in_a_row = 0
+        return True
 
     def _after_update(self) -> None:
         progress, config = self._progress, self._config
-        progress.step += 1
-        self._nonfinite_in_a_row = 0
         if progress.is_first or progress.is_every(config.log_steps):
-            self._reporter.report_updates(float(self.model.optimizer.learning_rate_at(progress.step)))
+            self._reporter.report_updates(float(self._saver.model.optimizer.learning_rate_at(progress.step)))
         with self._reporter.pause():
-            if progress.is_every(config.eval_frequency):
+            is_evaluated = progress.is_every(config.eval_frequency)
+            if is_evaluated or self._engine.all_reduce_max(self._saver.is_due()):
+                self._engine.synchronize()
                 self._saver.save()
+            if is_evaluated:
                 self._score()
-            elif self._saver.is_due():
-                self._saver.save()
 
-    def _after_skipped_update(self, losses: list[float]) -> None:
+    def _after_skipped_update(self, losses: list[float], has_lower_scale: bool) -> None:
         """Counts an update that the optimizer skipped; its data is consumed all the same.
 
         Raises:
@@ -245,11 +296,10 @@ class TrainingCallback(keras.callbacks.Callback):
         """
         progress, number = self._progress, self._progress.step + 1
         nonfinite = next((loss for loss in losses if not math.isfinite(loss)), None)
-        scale = self.model.optimizer.loss_scale
-        if nonfinite is None and scale and scale.scale < self._loss_scale.scale:  # no fault of the training
+        if nonfinite is None and has_lower_scale:  # no fault of the training
             progress.overflows += 1
             fault = f"update {number} skipped: scaled gradients overflow float16"
-            self._reporter.on_event(NoteEvent(f"{fault}; loss scale lowered to {scale.scale:g}"))
+            self._reporter.on_event(NoteEvent(f"{fault}; loss scale lowered to {self._loss_scale:g}"))
             return
         progress.skipped_updates += 1
         self._nonfinite_in_a_row += 1
@@ -269,14 +319,15 @@ class TrainingCallback(keras.callbacks.Callback):
         if not self._evaluate:
             return
         began = time.monotonic()
-        with self.model.optimizer.averaged_weights(), merged(self.model.adapters):
-            self.scores = self._evaluate(self.model)
+        model = self._saver.model
+        with model.optimizer.averaged_weights(), merged(model.adapters):
+            self.scores = self._evaluate(model)
         event = self._saver.keep_best(self.scores)
         self._reporter.report_scores(self.scores, time.monotonic() - began)
         if event:
             self._reporter.on_event(event)
         self._stopping.on_scores(self._progress.step, self.scores)
 
-    def _is_over(self) -> bool:
-        # All workers ask `stopping` after each update: the answer is a collective operation.
+    def _decide_to_stop(self) -> bool:
+        # All workers ask `stopping` at the same updates: the answer is a collective operation.
         return self._stopping.agree_to_stop() or self._progress.is_done

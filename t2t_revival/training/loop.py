@@ -1,17 +1,15 @@
-"""Training by Keras's `compile` and `fit` (section 5)."""
+"""A training: from the newest checkpoint to the last update (section 5)."""
 
 from __future__ import annotations
 
 import math
 import shutil
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
@@ -31,21 +29,13 @@ from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
-from t2t_revival.training.distribution import (
-    Workers,
-    accumulation,
-    lost_worker,
-    make_strategy,
-    replica_number,
-)
+from t2t_revival.training.engines.engine import Engine, accumulation, make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
-
-ENDLESS = sys.maxsize  # steps of `fit`: the callback ends it, since skipped updates take steps too
 
 
 @dataclass(frozen=True)
@@ -106,16 +96,14 @@ class Training:
         evaluate: called with the model; returns its scores on the dev split, such as {"loss": 1.2}. `None`
             leaves evaluations out.
         on_event: called with each event.
-        strategy: of distribution; `None` makes the one that `config` names.
+        engine: devices; `None` makes that of `config` and Keras's backend.
 
     Attributes:
         start: state that it resumes from; that of step 0 without a checkpoint.
-        workers: processes that train together.
 
     Raises:
         T2TError: nothing is left to train or to evaluate, no checkpoint is valid, the newest is of another
-            model, XLA is asked for and there are several replicas, the disk is full, or another worker is
-            gone. Nothing was written then.
+            model, the disk is full, or another worker is gone; and as the engine. Nothing was written then.
     """
 
     def __init__(
@@ -125,34 +113,28 @@ class Training:
         config: RunConfig,
         evaluate: Evaluate | None = None,
         on_event: OnEvent = ignore_event,
-        strategy: tf.distribute.Strategy | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._data, self._hparams, self._config = data, hparams, config
         self._evaluate, self._on_event = evaluate, on_event
-        strategy = strategy or make_strategy(config.strategy)
-        self.workers = Workers(strategy)
-        replicas = strategy.num_replicas_in_sync
-        if config.xla and replicas > 1:
-            raise T2TError(
-                f"--xla works on one device, and this training has {replicas}: leave it out, or give "
-                "--strategy=default to train on one"
-            )
+        self._engine = engine = engine or make_engine(config)
         keras.utils.set_random_seed(config.seed)
-        self._accumulate = accumulation(hparams, replicas)
-        with strategy.scope(), self.workers.translate_worker_errors():
-            self._model = self._build_model(replicas)
+        self._accumulate = accumulation(hparams, engine.replicas)
+        with engine.scope():
+            self._model = self._build_model(engine.replicas)
+            engine.prepare(self._model)
         self.start = self._resume()
-        self._evaluates_start = bool(self.workers.all_reduce_max(self._lacks_evaluation()))
+        self._evaluates_start = bool(engine.all_reduce_max(self._lacks_evaluation()))
         if self.start.step >= hparams.train_steps and not self._evaluates_start:
             raise nothing_left(config.output_dir, self.start.step, hparams.train_steps)
         self._batches = TrainingBatches(
             data.shards,
             hparams,
-            replicas=replicas,
+            replicas=engine.replicas,
             accumulate=self._accumulate,
             seed=config.seed,
             start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
-            pad_to_bucket=config.xla,
+            pad_to_bucket=engine.pads_to_bucket,
             splits=data.splits,
         )
 
@@ -163,19 +145,15 @@ class Training:
         model = build_model(self._hparams, *sizes)
         if model.deterministic_attention and self._data.token_flags is not None:
             model.deterministic_attention.token_flags.assign(self._data.token_flags)
-        compile_model(model, self._hparams, self._accumulate, config.xla)
-        model.several_workers = self.workers.several
-        if replicas > 1:
-            model.replica, model.replicas = replica_number, replicas
-        return model
+        return compile_model(model, self._hparams, self._accumulate, config.xla)
 
     def _resume(self) -> TrainingState:
         """Loads the newest valid checkpoint; the chief decides which, and the other workers follow."""
         output_dir = self._config.output_dir
         start = TrainingState()
-        if self.workers.chief:
+        if self._engine.chief:
             start = _load_latest(self._model, output_dir, self._on_event)
-        step = self.workers.all_reduce_max(start.step)
+        step = self._engine.all_reduce_max(start.step)
         if warm_start := self._config.warm_start:
             unused = [f"weights of {output_dir}, not of {warm_start.output_dir}: the run has begun"]
             for note in unused if step else warm_start.assign_to(self._model):
@@ -187,7 +165,7 @@ class Training:
 
     def _lacks_evaluation(self) -> bool:
         """Returns whether this process must evaluate the checkpoint that training resumes from."""
-        if self._evaluate is None or not self.workers.chief:
+        if self._evaluate is None or not self._engine.chief:
             return False
         config = self._config
         return lacks_evaluation(
@@ -213,11 +191,11 @@ class Training:
                 The last update is saved then, if it can be.
         """
         config = self._config
-        if self.workers.chief:
+        if self._engine.chief:
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
             best.mark_stopped_early(config.output_dir, stopped=False)
-        fingerprints, chief = self._data.fingerprints, self.workers.chief
+        fingerprints, chief = self._data.fingerprints, self._engine.chief
         labels = {curve: fingerprints.labels(curve) for curve in (TRAIN, DEV)}
         start = replace(self.start, data=fingerprints.train)
         with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
@@ -226,8 +204,9 @@ class Training:
             reporter = Reporter(progress, curves, self._on_event)
             evaluate = self._evaluate if chief else None
             history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
-            stopping = Stopping(EarlyStopping(config, history), self.workers)
-            callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping)
+            stopping = Stopping(EarlyStopping(config, history), self._engine)
+            collaborators = config, progress, reporter, saver, evaluate, stopping
+            callback = TrainingCallback(*collaborators, self._engine)
             with stopping.handle_signals():
                 self._fit(callback, saver)
         if chief and stopping.reason == EARLY:
@@ -245,33 +224,33 @@ class Training:
 
     def _fit(self, callback: TrainingCallback, saver: CheckpointSaver) -> None:
         """Trains, and saves the last update, also after an error unless the weights may be spoilt."""
-        callback.set_model(self._model)
+        engine = self._engine
         try:
             if self._evaluates_start and not callback.evaluate_checkpoint():
                 return
-            self._model.fit(
-                self.workers.distribute(self._batches.dataset()),
-                steps_per_epoch=ENDLESS,
-                epochs=1,
-                verbose=0,
-                shuffle=False,
-                callbacks=[callback],
-            )
+            engine.start(self._batches)
+            while not callback.is_over:
+                callback.on_step(engine.step())
+            engine.synchronize()
         except Exception as error:
-            translated = self._translate(error)
-            is_worker_lost = self.workers.several and translated is not error
-            if not (is_worker_lost or isinstance(error, DivergedError)):
+            spoilt = engine.is_worker_lost(error) or isinstance(error, DivergedError)
+            if not spoilt and self._catch_up(callback):
                 saver.save()
-            raise translated from None
+            raise engine.translate(error) from None
+        finally:
+            engine.stop()
         saver.save()
 
-    def _translate(self, error: Exception) -> Exception:
-        """The error that says what a user can do, behind one of TensorFlow."""
-        if isinstance(error, tf.errors.ResourceExhaustedError):
-            return T2TError("out of memory: lower batch_size, or max_length, in --hparams")
-        if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
-            return self._batches.error
-        return lost_worker(error) if self.workers.several else error
+    def _catch_up(self, callback: TrainingCallback) -> bool:
+        """Counts the updates before an error, and returns whether the model has them."""
+        if self._engine.several and self._config.shard_optimizer:
+            return False  # other processes would have to take part
+        try:
+            callback.count()
+            self._engine.synchronize()
+        except Exception:  # of a device that has failed, which the first error says
+            return False
+        return True
 
 
 def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent) -> TrainingState:

@@ -134,6 +134,15 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             raise TypeError(f"loss={self.loss}: a TrainingTransformer trains with TokenCrossEntropy")
         if sample_weight is None:
             sample_weight = ops.ones_like(y, dtype="float32")
+        loss, plain = self.token_losses(x, y, y_pred, sample_weight)
+        self._update_cross_entropy(plain, y)
+        return loss
+
+    def token_losses(self, x: Any, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Returns the sums over tokens of smoothed and of plain cross-entropy times weight.
+
+        Arguments are those of `compute_loss`; `y_pred` is that of training.
+        """
         hidden, attention = self._hidden_and_attention(y_pred[0])
         sides = self._parts(y), self._parts(sample_weight)
         losses = [self._losses_of_part(*part) for part in zip(hidden, *sides, strict=True)]
@@ -141,8 +150,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         if weight := self.hparams.guided_alignment_weight:
             parts = zip(attention, self._parts(x["alignments"]), sides[1], strict=True)
             loss += weight * sum(ops.sum(alignment_losses(*pair) * weights) for *pair, weights in parts)
-        self._update_cross_entropy(sum(plain for _, plain in losses), y)
-        return loss * ops.where(ops.isfinite(loss), 1.0, math.nan)
+        return loss * ops.where(ops.isfinite(loss), 1.0, math.nan), sum(plain for _, plain in losses)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics that the model was compiled with, and returns all.
@@ -157,12 +165,16 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
             _, y_pred = y_pred
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def get_metrics_result(self) -> dict[str, Any]:
-        """Returns metrics by name; of several workers with an axis 0, over which Keras averages them."""
-        metrics = super().get_metrics_result()
-        if not self.several_workers:
-            return metrics
-        return {name: ops.reshape(value, (1,)) for name, value in metrics.items()}
+    def train_step(self, *arguments: Any) -> Any:
+        """Returns Keras's metrics by name, and the optimizer's progress; see Keras's `train_step`.
+
+        Where several workers train, values have an axis 0, over which Keras averages them.
+        """
+        logs = super().train_step(*arguments)
+        if keras.backend.backend() != "tensorflow" or not hasattr(self.optimizer, "progress"):
+            return logs
+        logs = {**logs, **self.optimizer.progress()}
+        return {name: ops.reshape(value, (1,)) for name, value in logs.items()} if self.several_workers else logs
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_parallel_batches": self.num_parallel_batches}

@@ -104,6 +104,10 @@ class FusedAdam(keras.optimizers.Adam):
         """Micro-batches of one update."""
         return self.gradient_accumulation_steps or 1
 
+    def progress(self) -> dict[str, Any]:
+        """Returns "updates" done and the "loss_scale" on the device, as scalars."""
+        return {"updates": ops.floor_divide(self._iterations, self.micro_batches), "loss_scale": ops.ones(())}
+
     @property
     def loss_scale(self) -> Any:
         """The `LossScale`; `None` where losses are not scaled."""
@@ -142,7 +146,7 @@ class FusedAdam(keras.optimizers.Adam):
             super()._backend_apply_gradients(grads, trainable_variables)
 
     def _apply_fused(self, gradients: Any, variables: Any) -> None:
-        from t2t_revival.training.fused_update import FusedUpdate  # TensorFlow only
+        from t2t_revival.training.engines.fused_update import FusedUpdate  # TensorFlow only
 
         FusedUpdate(self, variables).apply(gradients)
 
@@ -165,6 +169,9 @@ class LossScaledAdam(FusedAdam):
         self._since_change = self.add_variable(
             name="since_change", dtype="int64", initializer="zeros", **kind
         )
+
+    def progress(self) -> dict[str, Any]:
+        return {**super().progress(), "loss_scale": ops.copy(self._scale)}
 
     @property
     def loss_scale(self) -> LossScale:

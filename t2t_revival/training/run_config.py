@@ -23,6 +23,7 @@ class RunConfig:
         strategy: distribution over devices. "default" uses one device; "mirrored" all GPUs; "auto" is
             "mirrored" where there are several GPUs; "multi_worker" uses all GPUs of the machines in
             TF_CONFIG, see t2t-make-tf-configs.
+        shard_optimizer: keep a part of Adam's moments on each device, for those with little memory; under JAX.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
             without bfloat16, scales the loss.
         xla: compile the step by XLA, once for each bucket of lengths; pays off on a GPU. On one device only.
@@ -48,6 +49,7 @@ class RunConfig:
     output_dir: Path
     warm_start: WarmStart | None = None
     strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
+    shard_optimizer: bool = False
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     xla: bool = False
     num_parallel_batches: int = 1

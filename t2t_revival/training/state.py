@@ -126,9 +126,13 @@ class TrainingProgress:
         """True after the update of `train_steps`."""
         return self.step == self.train_steps
 
-    def is_every(self, steps: int) -> bool:
-        """Returns whether the update is one of every `steps`, or the very last; 0 selects the very last."""
-        return self.is_done or bool(steps and self.step % steps == 0)
+    def is_every(self, steps: int, step: int | None = None) -> bool:
+        """Returns whether an update is one of every `steps`, or the very last; 0 selects the very last.
+
+        `step` is the update's number; `None` takes the last one done.
+        """
+        number = self.step if step is None else step
+        return number == self.train_steps or bool(steps and number % steps == 0)
 
     @property
     def state(self) -> TrainingState:

@@ -11,7 +11,7 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.curve_files import lower_is_better
-from t2t_revival.training.distribution import Workers
+from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
 
@@ -57,17 +57,22 @@ class Stopping:
 
     Args:
         early_stopping: called with the scores of each evaluation.
-        workers: stop together, whichever of them has a reason.
+        engine: its processes stop together, whichever of them has a reason.
 
     Attributes:
         reason: one of `REASONS`; `None` while training continues.
     """
 
-    def __init__(self, early_stopping: EarlyStopping, workers: Workers) -> None:
+    def __init__(self, early_stopping: EarlyStopping, engine: Engine) -> None:
         self.reason: str | None = None
         self._own_reason: str | None = None  # of this process; a signal sets it at any time
         self._early_stopping = early_stopping
-        self._workers = workers
+        self._engine = engine
+
+    @property
+    def has_reason(self) -> bool:
+        """Whether this process has a reason to stop."""
+        return self._own_reason is not None
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
@@ -99,6 +104,6 @@ class Stopping:
             self._own_reason = EARLY
 
     def agree_to_stop(self) -> bool:
-        """Decides whether to stop, if any worker has a reason; all must call it after each update."""
-        self.reason = REASONS[self._workers.all_reduce_max(REASONS.index(self._own_reason))]
+        """Decides whether to stop, if any worker has a reason; all must call it after the same updates."""
+        self.reason = REASONS[self._engine.all_reduce_max(REASONS.index(self._own_reason))]
         return self.reason is not None

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.hparams import HParams
-from t2t_revival.training.distribution import accumulation
+from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.optimizer import make_optimizer
 
 # Ours has the same name and the same value.

@@ -21,7 +21,8 @@ from t2t_revival.data.example_format import encode_example
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import Workers, accumulation, make_strategy
+from t2t_revival.training.engines.engine import Engine, accumulation
+from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
@@ -57,7 +58,14 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
     return paths
 
 
-_strategy = functools.cache(make_strategy)  # a process can make that of several workers only once
+@functools.cache
+def _strategy(name: str) -> tf.distribute.Strategy:
+    """The strategy of a name; a process can make that of several workers only once."""
+    return make_strategy(name)
+
+
+def _engine(config: RunConfig) -> Engine:
+    return TensorFlowEngine(config, _strategy(config.strategy))
 
 
 def train(
@@ -69,10 +77,10 @@ def train(
     on_event: OnEvent = ignore_event,
 ) -> Result:
     """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
-    strategy = _strategy(config.strategy)
-    with output_dir_lock(config.output_dir) if Workers(strategy).chief else nullcontext():
+    engine = _engine(config)
+    with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
         data = TrainingData(shards, vocab_size)
-        return Training(data, hparams, config, evaluate, on_event, strategy).run()
+        return Training(data, hparams, config, evaluate, on_event, engine).run()
 
 
 @contextmanager

@@ -13,8 +13,9 @@ import tensorflow as tf
 from t2t_revival.errors import T2TError
 from t2t_revival.training import loop
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.distribution import VARIABLE, Workers, make_strategy
+from t2t_revival.training.engines.tensorflow_engine import VARIABLE, TensorFlowEngine, make_strategy
 from t2t_revival.training.run_config import RunConfig
+from tests.support import copy_task
 from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
@@ -49,19 +50,19 @@ def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.M
 
 
 def test_a_process_of_its_own_is_the_chief() -> None:
-    workers = Workers(make_strategy("default"))
-    assert workers.chief
-    assert not workers.several
-    assert workers.all_reduce_max(2) == 2
+    engine = TensorFlowEngine(RunConfig(Path("out"), strategy="default"))
+    assert engine.chief
+    assert not engine.several
+    assert engine.all_reduce_max(2) == 2
 
 
 def test_a_loss_while_the_model_is_built_is_one_line(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Several(Workers):
-        def __init__(self, strategy: tf.distribute.Strategy) -> None:
-            super().__init__(strategy)
-            self.several = True
+    def of_several(config: RunConfig) -> TensorFlowEngine:
+        engine = TensorFlowEngine(config)
+        engine.several = True
+        return engine
 
     def lost(*arguments: object) -> None:
         raise tf.errors.UnavailableError(None, None, "Socket closed")
@@ -69,7 +70,7 @@ def test_a_loss_while_the_model_is_built_is_one_line(
     monkeypatch.setattr(loop, "build_model", lost)
     with pytest.raises(tf.errors.UnavailableError):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    monkeypatch.setattr(loop, "Workers", Several)
+    monkeypatch.setattr(copy_task, "_engine", of_several)
     with pytest.raises(T2TError, match="lost another worker: start the same command again on all machines"):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 

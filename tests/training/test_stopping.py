@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training.distribution import Workers
+from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
 
 
 @pytest.fixture
 def stopping(tmp_path: Path) -> Stopping:
-    return Stopping(EarlyStopping(RunConfig(tmp_path, patience=5), []), Workers())
+    config = RunConfig(tmp_path, strategy="default", patience=5)
+    return Stopping(EarlyStopping(config, []), TensorFlowEngine(config))
 
 
 def test_early_stopping_remembers_earlier_sessions(tmp_path: Path) -> None:

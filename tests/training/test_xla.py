@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.loop import Training, TrainingData
+from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start, write_shards
+from tests.support.copy_task import HPARAMS, Job, finished, start, write_shards
 
 
 @pytest.mark.slow
@@ -67,5 +67,5 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
 def test_several_replicas_are_refused(tmp_path: Path) -> None:
     two = SimpleNamespace(num_replicas_in_sync=2)
     with pytest.raises(T2TError, match=r"--xla works on one device, .* has 2: leave it out"):
-        Training(TrainingData([], VOCAB), HPARAMS, RunConfig(tmp_path / "out", xla=True), strategy=two)  # type: ignore[arg-type]
+        TensorFlowEngine(RunConfig(tmp_path / "out", xla=True), two)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()

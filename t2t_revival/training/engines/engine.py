@@ -1,0 +1,132 @@
+"""`Engine`: all of a training that depends on Keras's backend."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import keras
+
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import HParams
+
+if TYPE_CHECKING:
+    from t2t_revival.data.batching import TrainingBatches
+    from t2t_revival.training.model import TrainingTransformer
+    from t2t_revival.training.run_config import RunConfig
+
+STRATEGIES = ("auto", "default", "mirrored", "multi_worker")
+
+
+class StepLogs(NamedTuple):
+    """Results of a micro-batch, which may still be on the device.
+
+    Attributes:
+        loss: the minimised loss per target token, in nats.
+        cross_entropy: the plain one.
+        updates: updates done since the training began, without those skipped.
+        loss_scale: the factor of the loss, in float16; else 1.
+    """
+
+    loss: Any
+    cross_entropy: Any
+    updates: Any
+    loss_scale: Any
+
+
+class Engine(abc.ABC):
+    """The devices of a training, and the step that they compute.
+
+    A step is started and not waited for: what it returns stays on the device until `fetch`, so that devices
+    compute while the next batches are made.
+
+    Attributes:
+        replicas: parts of a batch, one for each device of all processes.
+        chief: whether this process reports, evaluates and saves; the others only compute.
+        several: whether there are other processes.
+        pads_to_bucket: whether batches must have one shape for each bucket of lengths.
+    """
+
+    replicas = 1
+    chief = True
+    several = False
+    pads_to_bucket = False
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Context in which the model is built, and its weights read and written."""
+        yield
+
+    @abc.abstractmethod
+    def prepare(self, model: TrainingTransformer) -> None:
+        """Takes a model that is built and compiled; called once, before its weights are loaded."""
+
+    @abc.abstractmethod
+    def start(self, batches: TrainingBatches) -> None:
+        """Begins to compute with the weights that the model has."""
+
+    @abc.abstractmethod
+    def step(self) -> StepLogs:
+        """Starts the step of the next micro-batch."""
+
+    @abc.abstractmethod
+    def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
+        """Waits for steps, and returns their results as numbers."""
+
+    @abc.abstractmethod
+    def synchronize(self) -> None:
+        """Gives the model and its optimizer the state after the last step; every process must call it."""
+
+    def all_reduce_max(self, value: int) -> int:
+        """All-reduce maximum of an int; every process must call it."""
+        return value
+
+    def translate(self, error: Exception) -> Exception:
+        """Returns the error that says what a user can do, behind one of the backend."""
+        return error
+
+    def is_worker_lost(self, error: Exception) -> bool:
+        """Returns whether an error is that of another process, which is gone."""
+        return False
+
+    def stop(self) -> None:
+        """Ends what `start` began."""
+
+
+def make_engine(config: RunConfig) -> Engine:
+    """Makes the engine of Keras's backend.
+
+    Raises:
+        T2TError: there is none, or it has no such strategy or options.
+    """
+    if config.strategy not in STRATEGIES:
+        raise T2TError(f"--strategy={config.strategy} is not one of {', '.join(STRATEGIES)}")
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
+
+        return TensorFlowEngine(config)
+    if backend == "jax":
+        from t2t_revival.training.engines.jax_engine import JaxEngine
+
+        return JaxEngine(config)
+    raise T2TError(f"KERAS_BACKEND={backend}: trainings run with tensorflow or jax")
+
+
+def accumulation(hparams: HParams, replicas: int) -> int:
+    """Micro-batches of one update, so that it sees about `effective_batch_size` tokens.
+
+    Args:
+        hparams: reads `batch_size` (tokens per replica) and `effective_batch_size`, which is 0 without
+            accumulation.
+        replicas: number of replicas that share each micro-batch.
+    """
+    return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
+
+
+def out_of_memory() -> T2TError:
+    """Returns the error of a device whose memory is full."""
+    return T2TError("out of memory: lower batch_size, or max_length, in --hparams")

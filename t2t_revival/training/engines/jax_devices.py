@@ -1,0 +1,61 @@
+"""Devices and processes under JAX."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+from t2t_revival.errors import T2TError
+
+COORDINATOR, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+TIMEOUT = "T2T_COORDINATOR_TIMEOUT"  # seconds
+HELP = (
+    f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "
+    "Slurm or Open MPI"
+)
+LOST = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "Connection closed", "Connection reset", "Gloo")
+
+
+def devices_of(strategy: str) -> list[jax.Device]:
+    """Returns the devices of a strategy's name, see `RunConfig`; without a GPU, CPUs count as "mirrored" ones."""
+    if strategy in ("mirrored", "multi_worker"):
+        return jax.devices()
+    gpus = [device for device in jax.local_devices() if device.platform != "cpu"]
+    return gpus if strategy == "auto" and len(gpus) > 1 else jax.local_devices()[:1]
+
+
+def join_processes() -> None:
+    """Waits for the other processes of a training.
+
+    Raises:
+        T2TError: the environment does not name them, or they do not answer in time.
+    """
+    if "TF_CONFIG" in os.environ and COORDINATOR not in os.environ:
+        raise T2TError(f"TF_CONFIG is TensorFlow's, and KERAS_BACKEND is jax: {HELP}")
+    seconds = int(os.environ.get(TIMEOUT, "300"))
+    try:
+        own = {
+            "coordinator_address": os.environ.get(COORDINATOR),
+            "num_processes": int(os.environ[PROCESSES]) if PROCESSES in os.environ else None,
+            "process_id": int(os.environ[PROCESS]) if PROCESS in os.environ else None,
+        }
+        jax.distributed.initialize(**own, initialization_timeout=seconds)
+    except ValueError as error:
+        raise T2TError(f"--strategy=multi_worker: {str(error).splitlines()[0]}; {HELP}") from error
+    except RuntimeError as error:
+        address = os.environ.get(COORDINATOR, "the coordinator")
+        raise T2TError(
+            f"--strategy=multi_worker: not all processes have met at {address} within {seconds} s: start the "
+            f"same command on all machines, and check {COORDINATOR}"
+        ) from error
+
+
+def lost_process(error: Exception) -> Exception:
+    """Returns the error for a user if another process is gone; any other error as it is."""
+    if not isinstance(error, jax.errors.JaxRuntimeError) or not any(sign in str(error) for sign in LOST):
+        return error
+    return T2TError(
+        "lost another process: start the same command again on all machines, and training resumes from the "
+        "last checkpoint"
+    )

@@ -1,0 +1,182 @@
+"""Section 5.2: the devices and processes on which a model trains under JAX, without TensorFlow.
+
+A step is one compiled function of the training's state and a batch; the old state is donated to it, so that
+memory holds one state. Batches are split over all devices, weights copied to each: XLA adds the sums.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
+from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
+from t2t_revival.training.engines.prefetch import Prefetch
+
+if TYPE_CHECKING:
+    from t2t_revival.data.batching import Element, TrainingBatches
+    from t2t_revival.training.model import TrainingTransformer
+    from t2t_revival.training.run_config import RunConfig
+
+AXIS = "batch"
+BATCHES_AHEAD = 4  # on the device, before they are needed
+
+
+class State(NamedTuple):
+    """All that a step changes, on the devices.
+
+    Attributes:
+        weights: that are trained.
+        others: random states, and weights that are not trained.
+        adam: of the optimizer.
+    """
+
+    weights: list[jax.Array]
+    others: list[jax.Array]
+    adam: AdamState
+
+
+class JaxEngine(Engine):
+    """A compiled step on all devices.
+
+    Args:
+        config: reads `strategy`, `shard_optimizer` and `output_dir`.
+
+    Raises:
+        T2TError: the other processes of a "multi_worker" training cannot be reached.
+    """
+
+    pads_to_bucket = True
+
+    def __init__(self, config: RunConfig) -> None:
+        if config.strategy == "multi_worker":
+            join_processes()
+        devices = devices_of(config.strategy)
+        self.replicas = len(devices)
+        self.several = jax.process_count() > 1
+        self.chief = jax.process_index() == 0
+        mesh = jax.make_mesh((len(devices),), (AXIS,), devices=devices)
+        self._everywhere = NamedSharding(mesh, PartitionSpec())
+        self._split = NamedSharding(mesh, PartitionSpec(AXIS))
+        self._elements: Prefetch | None = None
+        self._shards_optimizer = config.shard_optimizer and self.replicas > 1
+
+    def prepare(self, model: TrainingTransformer) -> None:
+        self._model = model
+
+    def start(self, batches: TrainingBatches) -> None:
+        self._batches = batches
+        model, optimizer = self._model, self._model.optimizer
+        weights = [weight.value for weight in model.trainable_variables]
+        others = [variable.value for variable in model.non_trainable_variables]
+        state = State(weights, others, first_state(optimizer))
+        shardings = self._shardings(state)
+        self._state = jax.tree.map(self._put, state, shardings)
+        self._step = jax.jit(
+            self._train_step, donate_argnums=0, out_shardings=(shardings, self._everywhere)
+        )
+        self._gather = jax.jit(lambda adam: adam, out_shardings=self._everywhere)
+        self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
+        self.synchronize()  # the model's own copies of the state are free
+
+    def step(self) -> StepLogs:
+        assert self._elements, "started"
+        self._state, logs = self._step(self._state, next(self._elements))
+        return logs
+
+    def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
+        return [StepLogs(*(value.item() for value in one)) for one in jax.device_get(list(logs))]
+
+    def synchronize(self) -> None:
+        model, adam = self._model, self._state.adam
+        if self._shards_optimizer:
+            adam = self._gather(adam)
+        pairs = [
+            *zip(model.trainable_variables, self._state.weights, strict=True),
+            *zip(model.non_trainable_variables, self._state.others, strict=True),
+            *adam.of_variables(model.optimizer),
+        ]
+        for variable, array in pairs:
+            variable.assign(array.addressable_data(0))
+        scale = adam.scale.addressable_data(0), adam.since_change.addressable_data(0)
+        model.optimizer.set_updates(int(adam.updates.addressable_data(0)))
+        model.optimizer.set_loss_scale(*(value.item() for value in scale))
+
+    def all_reduce_max(self, value: int) -> int:
+        if not self.several:
+            return value
+        from jax.experimental import multihost_utils
+
+        return int(np.max(multihost_utils.process_allgather(np.array(value))))
+
+    def translate(self, error: Exception) -> Exception:
+        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
+            return out_of_memory()
+        return lost_process(error) if self.several else error
+
+    def is_worker_lost(self, error: Exception) -> bool:
+        return self.several and lost_process(error) is not error
+
+    def stop(self) -> None:
+        if self._elements:
+            self._elements.close()
+
+    @property
+    def compilations(self) -> int:
+        """Shapes of batches for which the step was compiled."""
+        return self._step._cache_size()
+
+    def _train_step(self, state: State, batch: tuple[jax.Array, ...]) -> tuple[State, StepLogs]:
+        gradient = jax.value_and_grad(self._losses, has_aux=True)
+        (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, state.adam.scale, batch)
+        weights, adam = apply_adam(self._model.optimizer, state.weights, gradients, state.adam)
+        return State(weights, others, adam), StepLogs(loss, plain, adam.updates, adam.scale)
+
+    def _losses(self, weights: Any, others: Any, scale: Any, batch: tuple[jax.Array, ...]) -> Any:
+        """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`."""
+        inputs, targets, row_weights, *alignments = batch
+        x = {"inputs": inputs, "targets": targets}
+        x |= {"alignments": alignments[0]} if alignments else {}
+        token_weights = jnp.where(targets != 0, row_weights[:, None], 0.0)
+        model = self._model
+        variables = [*model.trainable_variables, *model.non_trainable_variables]
+        mapping = list(zip(variables, [*weights, *others], strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            loss, plain = model.token_losses(x, targets, model(x, training=True), token_weights)
+        others = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
+        return loss * scale, (loss, plain, others)
+
+    def _shardings(self, state: State) -> State:
+        """Returns where each array of the state is: everywhere, or a part of it on each device."""
+        everywhere = jax.tree.map(lambda _: self._everywhere, state)
+        if not self._shards_optimizer:
+            return everywhere
+        return everywhere._replace(adam=jax.tree.map(self._sharding, state.adam))
+
+    def _sharding(self, array: jax.Array) -> NamedSharding:
+        """Splits the first axis that the number of devices divides."""
+        axes = [axis for axis, size in enumerate(array.shape) if size % self.replicas == 0]
+        if not axes:
+            return self._everywhere
+        return NamedSharding(self._everywhere.mesh, PartitionSpec(*(None,) * axes[0], AXIS))
+
+    def _place(self, element: Element) -> tuple[jax.Array, ...]:
+        """Copies a batch to the devices, each of which gets its rows."""
+        inputs, targets, weights, *alignments = element
+        weights = np.broadcast_to(weights, len(inputs))
+        return tuple(self._put(array, self._split) for array in (inputs, targets, weights, *alignments))
+
+    def _put(self, array: Any, sharding: NamedSharding) -> jax.Array:
+        """Copies an array that all processes have to the devices."""
+        array = np.asarray(array)
+        if not self.several:
+            return jax.device_put(array, sharding)
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])

@@ -1,0 +1,204 @@
+"""Section 5.2: the devices and processes on which a model trains under TensorFlow.
+
+Several processes, each on its own machine, are one training by `--strategy=multi_worker`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+
+if TYPE_CHECKING:
+    from t2t_revival.data.batching import TrainingBatches
+    from t2t_revival.training.model import TrainingTransformer
+    from t2t_revival.training.run_config import RunConfig
+
+VARIABLE = "TF_CONFIG"
+HELP = "t2t-make-tf-configs prints it for each machine"
+
+
+class TensorFlowEngine(Engine):
+    """Keras's training function, under a strategy of distribution.
+
+    Args:
+        config: reads `strategy` and `xla`.
+        strategy: of distribution; `None` makes the one that `config` names.
+
+    Raises:
+        T2TError: as `make_strategy`; XLA is asked for and there are several replicas.
+    """
+
+    def __init__(self, config: RunConfig, strategy: tf.distribute.Strategy | None = None) -> None:
+        self._strategy = strategy or make_strategy(config.strategy)
+        self.replicas = self._strategy.num_replicas_in_sync
+        self.several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
+        self.pads_to_bucket = config.xla
+        self._mean = tf.function(self._mean_of_workers, autograph=False)
+        if config.xla and self.replicas > 1:
+            raise T2TError(
+                f"--xla works on one device, and this training has {self.replicas}: leave it out, or give "
+                "--strategy=default to train on one, or KERAS_BACKEND=jax, which compiles for all"
+            )
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        try:
+            with self._strategy.scope():
+                yield
+        except tf.errors.OpError as error:
+            raise self._lost_worker(error) from None
+
+    def prepare(self, model: TrainingTransformer) -> None:
+        self._model = model
+        model.several_workers = self.several
+        if self.replicas > 1:
+            model.replica, model.replicas = replica_number, self.replicas
+
+    def start(self, batches: TrainingBatches) -> None:
+        self._batches = batches
+        self._iterator = iter(self._distribute(batches.dataset()))
+        self._model.make_train_function()
+
+    def step(self) -> StepLogs:
+        self._model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
+        logs = self._model.train_function(self._iterator)
+        return StepLogs(*(logs[name] for name in StepLogs._fields))
+
+    def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
+        return [StepLogs(*(np.asarray(value).item() for value in one)) for one in logs]
+
+    def synchronize(self) -> None:
+        """Has nothing to do: the step changes the variables of the model themselves."""
+
+    def all_reduce_max(self, value: int) -> int:
+        if not self.several:
+            return value
+        resolver = self._strategy.cluster_resolver
+        tasks = resolver.cluster_spec().num_tasks("worker")
+        value_at_own_place = tf.one_hot(resolver.task_id, tasks, on_value=float(value), off_value=0.0)
+        try:
+            values = self._mean(value_at_own_place) * tasks  # [tasks]
+        except tf.errors.OpError as error:
+            raise self._lost_worker(error) from None
+        return round(float(tf.reduce_max(values)))
+
+    def translate(self, error: Exception) -> Exception:
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            return out_of_memory()
+        if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
+            return self._batches.error
+        return self._lost_worker(error)
+
+    def is_worker_lost(self, error: Exception) -> bool:
+        return self.several and isinstance(error, LOSSES)
+
+    def _distribute(self, batches: tf.data.Dataset) -> Any:
+        """Distributes global batches, equal on all workers: a part for each replica.
+
+        Their tensors' first dimension must be a multiple of the number of replicas. TensorFlow's own
+        distribution would give each worker other batches, and not its part of each.
+        """
+        if not self.several:
+            return self._strategy.experimental_distribute_dataset(batches)
+
+        def dataset_of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            count = self.replicas // context.num_input_pipelines
+            first = count * context.input_pipeline_id
+
+            def parts_of_worker(*batch: Any) -> tf.data.Dataset:
+                split = partial(_split, parts=self.replicas)
+                parts = tf.nest.map_structure(lambda x: split(x)[first : first + count], batch)
+                return tf.data.Dataset.from_tensor_slices(parts)
+
+            return batches.flat_map(parts_of_worker)
+
+        return self._strategy.distribute_datasets_from_function(dataset_of_worker)
+
+    def _lost_worker(self, error: Exception) -> Exception:
+        """Returns the error for a user if another worker is gone; any other error as it is."""
+        if not self.is_worker_lost(error):
+            return error
+        return T2TError(
+            "lost another worker: start the same command again on all machines, and training resumes from "
+            "the last checkpoint"
+        )
+
+    def _mean_of_workers(self, value: Any) -> Any:
+        per_replica = self._strategy.run(lambda x: x, args=(value,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, per_replica, axis=None)
+
+
+LOSSES = (  # errors of a worker whose connection to another one is gone
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
+    """The strategy of that name.
+
+    Args:
+        name: "default" for one device, "mirrored" for all GPUs (without any: all logical CPUs), "auto" for
+            "mirrored" where there are several GPUs and "default" elsewhere; "multi_worker" for all GPUs of
+            the machines that `TF_CONFIG` names, to be made before TensorFlow computes anything.
+
+    Raises:
+        T2TError: `TF_CONFIG` is invalid.
+    """
+    if name == "multi_worker":
+        check_tf_config()
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_logical_devices("GPU")
+    if name == "default" or (name == "auto" and len(gpus) < 2):
+        return tf.distribute.get_strategy()
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def replica_number() -> Any:
+    """Number of the current replica among those of all workers, an int or int scalar; 0 outside of any."""
+    context = tf.distribute.get_replica_context()
+    return context.replica_id_in_sync_group if context else 0
+
+
+def check_tf_config() -> None:
+    """Checks the environment variable `TF_CONFIG`, which TensorFlow will read.
+
+    Raises:
+        T2TError: it is missing, or does not name the workers and the index of this one.
+    """
+    text = os.environ.get(VARIABLE)
+    if not text:
+        raise T2TError(f"--strategy=multi_worker needs the environment variable {VARIABLE}: {HELP}")
+    try:
+        config = json.loads(text)
+        workers = config["cluster"]["worker"]
+        kind, index = config["task"]["type"], int(config["task"]["index"])
+        jobs = sorted(config["cluster"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise T2TError(f"{VARIABLE} is not a valid cluster configuration ({error!r}): {HELP}") from error
+    if jobs != ["worker"] or kind != "worker":
+        raise T2TError(f'{VARIABLE}: the cluster must have the job "worker" alone, not {jobs}: {HELP}')
+    if not 0 <= index < len(workers):
+        raise T2TError(
+            f"{VARIABLE}: task index {index} must be below {len(workers)}, the number of workers: {HELP}"
+        )
+
+
+def _split(x: Any, parts: int) -> Any:
+    """Splits the rows: [rows, ...] -> [parts, rows / parts, ...]."""
+    shape = tf.shape(x)
+    return tf.reshape(x, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0))
