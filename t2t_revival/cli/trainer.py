@@ -99,7 +99,7 @@ def _train(values: flags.FlagValues) -> int:
     elif not several:  # of several workers, only the chief knows the evaluations
         _check_unfinished(values, problem, hparams, output_dir)
     _check_corpora(values, list(problem.corpora(DEV, problem_flags.data_dir(values))))
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_backend(values)
     return _run(values, problem, hparams, output_dir, warm_start)
 
 

@@ -174,7 +174,9 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         if keras.backend.backend() != "tensorflow" or not hasattr(self.optimizer, "progress"):
             return logs
         logs = {**logs, **self.optimizer.progress()}
-        return {name: ops.reshape(value, (1,)) for name, value in logs.items()} if self.several_workers else logs
+        return (
+            {name: ops.reshape(value, (1,)) for name, value in logs.items()} if self.several_workers else logs
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_parallel_batches": self.num_parallel_batches}

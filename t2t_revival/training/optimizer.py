@@ -167,7 +167,7 @@ class LossScaledAdam(FusedAdam):
         first = keras.initializers.Constant(FIRST_SCALE)
         self._scale = self.add_variable(name="loss_scale", dtype="float32", initializer=first, **kind)
         self._since_change = self.add_variable(
-            name="since_change", dtype="int64", initializer="zeros", **kind
+            name="since_change", dtype="int32", initializer="zeros", **kind
         )
 
     def progress(self) -> dict[str, Any]:

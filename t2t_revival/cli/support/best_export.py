@@ -56,7 +56,7 @@ class BestExport:
             self._process = None
         if self._is_due:
             self._is_due = False
-            environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+            environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
             streams = {"stdout": subprocess.DEVNULL, "stderr": self._errors}
             self._process = start_command(EXPORTER, self._flags, env=environment, **streams)
 

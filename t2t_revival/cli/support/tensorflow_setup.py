@@ -1,18 +1,45 @@
-"""TensorFlow's start: its import without chatter, and its threads."""
+"""The start of Keras's backend: TensorFlow's import without chatter, and its threads."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 
 from absl import flags
 
 from t2t_revival.data.workers import cores
+from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
 
+BACKEND, TENSORFLOW = "KERAS_BACKEND", "tensorflow"
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # read by TensorFlow when it is imported
 MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth computing side by side
 MAX_TRAINING_PARTS = 8  # each has a copy of the graph
+
+
+def load_backend(values: flags.FlagValues) -> None:
+    """Imports Keras and its backend, as `load_tensorflow` does where that is TensorFlow.
+
+    Without TensorFlow, and a choice in the environment, the backend is JAX.
+
+    Raises:
+        T2TError: the backend that the environment names is not installed, or there is none of that name.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
+        os.environ.setdefault(BACKEND, "jax")
+    name = os.environ.get(BACKEND, TENSORFLOW)
+    if name == TENSORFLOW:
+        load_tensorflow(values)
+        return
+    try:
+        import keras  # noqa: F401
+    except ImportError as error:
+        raise T2TError(
+            f"{BACKEND}={name}: {error.name} is not installed: pip install {error.name}"
+        ) from error
+    except ValueError as error:
+        raise T2TError(f"{BACKEND}={name}: {error}") from error
 
 
 def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
@@ -66,5 +93,7 @@ def use_one_thread() -> None:
 
 
 def num_training_parts(batch_size: int) -> int:
-    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens."""
+    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens; 1 without TensorFlow."""
+    if os.environ.get(BACKEND, TENSORFLOW) != TENSORFLOW:
+        return 1
     return num_parallel_batches(min(MAX_TRAINING_PARTS, max(1, batch_size // MIN_TOKENS_PER_PART)))

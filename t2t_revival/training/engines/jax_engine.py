@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
 from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
@@ -63,7 +63,7 @@ class JaxEngine(Engine):
         self.replicas = len(devices)
         self.several = jax.process_count() > 1
         self.chief = jax.process_index() == 0
-        mesh = jax.make_mesh((len(devices),), (AXIS,), devices=devices)
+        mesh = Mesh(np.array(devices), (AXIS,))
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
@@ -80,9 +80,7 @@ class JaxEngine(Engine):
         state = State(weights, others, first_state(optimizer))
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)
-        self._step = jax.jit(
-            self._train_step, donate_argnums=0, out_shardings=(shardings, self._everywhere)
-        )
+        self._step = jax.jit(self._train_step, donate_argnums=0, out_shardings=(shardings, self._everywhere))
         self._gather = jax.jit(lambda adam: adam, out_shardings=self._everywhere)
         self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
