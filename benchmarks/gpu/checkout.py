@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import runpy
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+IN_CHECKOUT = [sys.executable, str(Path(__file__).resolve())]  # begins command lines
 
 
 def make_importable() -> None:
@@ -25,4 +27,9 @@ def make_importable() -> None:
 
 if __name__ == "__main__":
     make_importable()
-    sys.exit(importlib.import_module(f"t2t_revival.cli.{sys.argv[1]}").main(sys.argv[1:]))
+    name = sys.argv.pop(1)
+    if name.endswith(".py"):
+        sys.path[0] = str(Path(name).parent)
+        runpy.run_path(name, run_name="__main__")
+    else:
+        sys.exit(importlib.import_module(f"t2t_revival.cli.{name}").main([name, *sys.argv[1:]]))

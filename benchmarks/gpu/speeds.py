@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from gpu import examples
+from gpu.checkout import IN_CHECKOUT
 from gpu.record import Clock, Line, Record, TimeIsUp, say
 from peers.batches import Batch, write_batches
 from peers.processes import ContestantError, Entry, Process, training_command
@@ -31,10 +31,12 @@ CONTESTANTS = {
     "tensorflow": Entry("ours.py", "python", "tensorflow", "bfloat16"),
 }
 COMPILED = "torch-compiled"
+IN_TURNS = (OURS, "torch", COMPILED)
 GAIN = 1.01  # of a batch twice as large, without which the largest is found
 NEARLY = 0.98  # of the best speed, which a smaller batch may have
 SETTLING = 2  # steps before a window, after memory was released
 GIB, BYTES_OF_PARAMETER = 2**30, 16  # weight, gradient and two moments
+OUTPUT = "last output"  # begins what a process that ended has printed
 USABLE = 0.9  # of the device's memory
 
 
@@ -91,14 +93,16 @@ class Measurement:
                 best, tokens = line["tokens_per_second"], 2 * tokens
 
     def compare(self, contestants: list[str]) -> None:
-        """Measures all contestants in turns, each with its best batch that memory has room for.
+        """Measures this project and PyTorch in turns, each with its best batch that memory has room for.
+
+        Others are left out: their libraries keep the memory that they once used.
 
         Raises:
             TimeIsUp: the session is over.
         """
         if self.record.find("compare", size=self.size):
             return
-        tokens = self._tokens_beside(contestants)
+        tokens = self._tokens_beside([name for name in contestants if name in IN_TURNS])
         if OURS not in tokens or len(tokens) < 2:
             say(f"{self.size}: there is nothing to compare")
             return
@@ -227,8 +231,8 @@ class Measurement:
             def start(contestant: str, tokens: int) -> Process:
                 entry, config = CONTESTANTS[contestant.split(":")[0]], self._config(contestant)
                 batches = self._batches_file(Path(folder), tokens)
-                command = training_command(entry, sys.executable, config, batches)
-                processes.append(Process(command, Path(folder) / f"{len(processes)}.log"))
+                _, *command = training_command(entry, "", config, batches)
+                processes.append(Process([*IN_CHECKOUT, *command], Path(folder) / f"{len(processes)}.log"))
                 return processes[-1]
 
             try:
@@ -265,8 +269,9 @@ def variation(contestant: str) -> dict[str, str]:
 
 
 def short(error: Exception) -> str:
-    """Returns the first line of an error, at most 300 characters."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    """Returns the first line of an error, at most 300 characters; of a process that ended, its last line."""
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    return (lines[-1] if OUTPUT in lines[0] else lines[0])[:300]
 
 
 def outcome(line: Line) -> str:

@@ -6,13 +6,12 @@ import argparse
 import csv
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gpu.checkout import ROOT
+from gpu.checkout import IN_CHECKOUT
 from gpu.record import Clock, Line, Record, say
 from gpu.speeds import OURS
 
@@ -34,7 +33,8 @@ def train(args: argparse.Namespace, record: Record, clock: Clock) -> None:
         say("training: left for the next call, which has more time")
         return
     command = [
-        *of_checkout("trainer"),
+        *IN_CHECKOUT,
+        "trainer",
         f"--problem={args.problem}",
         f"--hparams_set={args.hparams_set}",
         f"--data_dir={args.data_dir}",
@@ -72,7 +72,8 @@ def score(args: argparse.Namespace, record: Record, clock: Clock) -> None:
     """Decodes the dev text with the newest checkpoint, and scores it."""
     output_dir, decoded = args.out / "training", args.out / "decoded.txt"
     decode = [
-        *of_checkout("decoder"),
+        *IN_CHECKOUT,
+        "decoder",
         f"--problem={args.problem}",
         f"--hparams_set={args.hparams_set}",
         f"--data_dir={args.data_dir}",
@@ -87,18 +88,13 @@ def score(args: argparse.Namespace, record: Record, clock: Clock) -> None:
     if status:
         figures["failed"] = last_line(log)
     else:
-        bleu = [*of_checkout("bleu"), f"--translation={decoded}", f"--reference={args.dev_reference}"]
+        bleu = [*IN_CHECKOUT, "bleu", f"--translation={decoded}", f"--reference={args.dev_reference}"]
         done = subprocess.run(bleu, capture_output=True, text=True, check=False, timeout=max(1.0, clock.left))
         figures["bleu"] = done.stdout.strip().splitlines()
         rows = read_curve(output_dir / "train.csv")
         figures["last"] = rows[-1] if rows else {}
     record.add("score", **figures)
     say(f"score: {figures.get('failed') or figures.get('bleu')}")
-
-
-def of_checkout(command: str) -> list[str]:
-    """Returns the beginning of a command line of this checkout."""
-    return [sys.executable, str(ROOT / "benchmarks" / "gpu" / "checkout.py"), command]
 
 
 def run(command: Sequence[str], log: Path, seconds: float, stopping: float) -> tuple[int, float]:

@@ -1,6 +1,6 @@
 """Contestant: this project's training step under JAX, that of its trainer's engine.
 
-It needs KERAS_BACKEND=jax, and no TensorFlow.
+It needs KERAS_BACKEND=jax, and no TensorFlow. From a bare checkout, `gpu/checkout.py` starts it.
 """
 
 from __future__ import annotations
