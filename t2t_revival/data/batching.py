@@ -76,6 +76,7 @@ class TrainingBatches:
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
         splits: of the vocabularies of inputs and targets, for `subword_dropout`.
+        num_buckets: at most so many buckets of lengths; with 0, T2T's.
 
     Attributes:
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
@@ -98,6 +99,7 @@ class TrainingBatches:
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
         splits: tuple[Splits, Splits] | None = None,
+        num_buckets: int = 0,
     ) -> None:
         if not shards:
             raise T2TError("there are no training shards; generate the data first with t2t-datagen")
@@ -117,7 +119,7 @@ class TrainingBatches:
                 f"{shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
-            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, num_buckets
         )
         self._rows = [replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
         self.replicas = replicas
@@ -127,7 +129,13 @@ class TrainingBatches:
         self._chunk = chunk
         corpora = shards.corpora if isinstance(shards, Shards) else ()
         self._batching_key = batching_key(
-            hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas, mixture=weights(corpora)
+            hparams,
+            seed=seed,
+            shards=len(shards),
+            chunk=chunk,
+            replicas=replicas,
+            num_buckets=num_buckets,
+            mixture=weights(corpora),
         )
         self._mixing = Mixing(corpora, seed, chunk) if corpora else None
         self._start, self.note = resume_from(start, self._batching_key)

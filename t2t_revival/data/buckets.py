@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 
-def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_step: float) -> list[int]:
-    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule)."""
+def bucket_boundaries(
+    max_length: int, min_length_bucket: int, length_bucket_step: float, count: int = 0
+) -> list[int]:
+    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule).
+
+    With a `count`, at most so many of them are left, evenly spread.
+    """
     bounds = []
     bound = min_length_bucket
     while bound < max_length:
         bounds.append(bound)
         bound = max(bound + 1, int(bound * length_bucket_step))
-    return [*bounds, max_length]
+    bounds.append(max_length)
+    kept = min(count or len(bounds), len(bounds))
+    return [bounds[len(bounds) * number // kept - 1] for number in range(1, kept + 1)]
 
 
 def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:

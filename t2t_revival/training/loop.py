@@ -136,6 +136,7 @@ class Training:
             start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
             pad_to_bucket=engine.pads_to_bucket,
             splits=data.splits,
+            num_buckets=config.num_buckets,
         )
 
     def _build_model(self, replicas: int) -> TrainingTransformer:
@@ -232,14 +233,17 @@ class Training:
             while not callback.is_over:
                 callback.on_step(engine.step())
             engine.synchronize()
+            saver.save()
+            saver.wait()
         except Exception as error:
             spoilt = engine.is_worker_lost(error) or isinstance(error, DivergedError)
             if not spoilt and self._catch_up(callback):
                 saver.save()
+                saver.wait()
             raise engine.translate(error) from None
         finally:
             engine.stop()
-        saver.save()
+            saver.close()
 
     def _catch_up(self, callback: TrainingCallback) -> bool:
         """Counts the updates before an error, and returns whether the model has them."""

@@ -19,6 +19,7 @@ from t2t_revival.training.run_config import AUTO, RunConfig
 RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "strategy": "strategy",
     "shard_optimizer": "shard_optimizer",
+    "num_buckets": "num_buckets",
     "precision": "precision",
     "xla": "xla",
     "random_seed": "seed",

@@ -92,8 +92,9 @@ class Engine(abc.ABC):
         """Returns whether an error is that of another process, which is gone."""
         return False
 
+    @abc.abstractmethod
     def stop(self) -> None:
-        """Ends what `start` began."""
+        """Ends what `start` began, if it was called."""
 
 
 def make_engine(config: RunConfig) -> Engine:

@@ -6,7 +6,6 @@ memory holds one state. Batches are split over all devices, weights copied to ea
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from t2t_revival.training.run_config import RunConfig
 
 AXIS = "batch"
+COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
 
 
@@ -67,6 +67,8 @@ class JaxEngine(Engine):
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
+        if not jax.config.jax_compilation_cache_dir:
+            jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 
     def prepare(self, model: TrainingTransformer) -> None:
