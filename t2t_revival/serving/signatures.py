@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
 WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 WITH_SAMPLING = "translate_with_sampling"
+WITH_CONSTRAINTS = "translate_with_constraints"  # of models whose outputs are text
 SCORE = "score"  # of given outputs, with their details
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
@@ -21,6 +22,8 @@ DTYPES = {
     "alpha": "float32",
     "extra_length": "int32",
     "n": "int32",
+    "constraints": "string",
+    "avoid": "string",
     "tag": "string",
     "sampling_temp": "float32",
     "sampling_keep_top_k": "int32",
