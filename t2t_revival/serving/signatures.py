@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
@@ -13,6 +14,7 @@ WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with
 WITH_SAMPLING = "translate_with_sampling"
 WITH_CONSTRAINTS = "translate_with_constraints"  # of models whose outputs are text
 SCORE = "score"  # of given outputs, with their details
+PHRASE_END = "\n"  # separates the phrases of a line
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
     "inputs": "string",
@@ -54,3 +56,11 @@ def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
     else:
         values["beam_size"] = options.beam_size
     return {name: [value] * lines for name, value in values.items()}
+
+
+def constraint_inputs(constraints: Sequence[LineConstraints]) -> dict[str, list[str]]:
+    """Returns the inputs of `WITH_CONSTRAINTS` that are the phrases of each line."""
+    return {
+        "constraints": [PHRASE_END.join(one.phrases) for one in constraints],
+        "avoid": [PHRASE_END.join(one.avoid) for one in constraints],
+    }

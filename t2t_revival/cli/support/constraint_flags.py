@@ -58,6 +58,21 @@ def check(values: flags.FlagValues) -> None:
         raise T2TError("--terminology is for --engine=tensorflow: CTranslate2 has no constraints of outputs")
 
 
+def check_served(values: flags.FlagValues) -> None:
+    """Checks that the flags of t2t-query-server have an effect.
+
+    Raises:
+        T2TError: they need another flag, or exclude each other.
+    """
+    if uses_jsonl(values) and not values.decode_from_file:
+        raise T2TError(f"--input_format={JSONL} needs --decode_from_file")
+    typed = not values.decode_from_file and values.inputs_once is None
+    if values.terminology == STANDARD_STREAM and typed:
+        raise T2TError("--terminology=-: typed lines come from the standard input: name a file")
+    if values.terminology and values.split_sentences:
+        raise T2TError("--terminology and --split_sentences cannot be combined: give one of them")
+
+
 def uses_jsonl(values: flags.FlagValues) -> bool:
     """Returns whether inputs are JSON lines."""
     return values.input_format == JSONL

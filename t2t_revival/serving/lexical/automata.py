@@ -75,9 +75,10 @@ class _Items:
         first = (tf.range(self.count) * self.places)[:, None]
         self.size = self.count * self.places
         flat = [phrases, self.count * self.edges]
-        self.sources = tf.reshape(forms.sources + first, flat)
+        is_edge = forms.tokens != NO_TOKEN
+        self.sources = tf.reshape(tf.where(is_edge, forms.sources + first, 0), flat)
         self.begins = tf.reshape(forms.sources == 0, flat)
-        targets = tf.where(forms.tokens == NO_TOKEN, 0, forms.targets + first)
+        targets = tf.where(is_edge, forms.targets + first, 0)
         self.targets = tf.one_hot(tf.reshape(targets, flat), self.size)  # [phrases, edges, items]
         others = tf.fill([phrases, OTHER_CLASSES], NO_TOKEN - 1)
         tokens = tf.concat([others, tf.where(alphabet == NO_TOKEN, NO_TOKEN - 1, alphabet)], axis=1)

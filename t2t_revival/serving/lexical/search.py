@@ -109,7 +109,7 @@ class PhraseSearch:
 
         start = _Pending(tf.range(lines), _of_lines(avoided, tf.range(lines), lines), is_avoided)
         n = max_or_one(settings.n)
-        variables = start, tf.zeros([lines, n, 0], tf.int32), tf.fill([lines, n], NEG_INF), 0
+        variables = start, tf.zeros([lines, n, 1], tf.int32), tf.fill([lines, n], NEG_INF), 0
         _, ids, scores, _ = tf.while_loop(
             lambda pending, _, __, attempt: (attempt < ATTEMPTS) & (tf.size(pending.rows) > 0),
             search,

@@ -9,9 +9,9 @@ from itertools import groupby
 import tensorflow as tf
 
 from t2t_revival.decoding.phrases import UNSPACED, joins
+from t2t_revival.serving.signatures import PHRASE_END
 from t2t_revival.serving.text_inputs import LINE_END, SPACE, SUBSTITUTE
 
-SEPARATOR = "\n"  # between the phrases of a line
 
 
 def split_phrases(lines: tf.Tensor) -> tf.Tensor:
@@ -20,7 +20,7 @@ def split_phrases(lines: tf.Tensor) -> tf.Tensor:
     There is at least one column.
     """
     lines = tf.strings.unicode_transcode(lines, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
-    phrases = tf.strings.split(lines, SEPARATOR)
+    phrases = tf.strings.split(lines, PHRASE_END)
     texts = tf.strings.regex_replace(phrases.values, LINE_END, " ")
     texts = tf.strings.regex_replace(texts, rf"^{SPACE}+|{SPACE}+$", "")
     phrases = phrases.with_values(texts)
