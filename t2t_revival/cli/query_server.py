@@ -36,9 +36,9 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.json_outputs import json_line, links_of
+from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client

@@ -14,7 +14,14 @@ from google.protobuf.message import DecodeError
 
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import plain
-from t2t_revival.serving.signatures import DEFAULT, DTYPES, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SHORTLIST, Inputs
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    DTYPES,
+    WITH_CONSTRAINTS,
+    WITH_OPTIONS,
+    WITH_SHORTLIST,
+    Inputs,
+)
 from t2t_revival.utils.native_log import quiet
 
 if TYPE_CHECKING:

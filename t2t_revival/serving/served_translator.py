@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.constrained_lines import checked
@@ -50,7 +50,7 @@ class ServedOptions:
     tag: str = ""
     split_sentences: bool = False
     detailed: DecodeHParams | None = None
-    usual: DecodeHParams = DecodeHParams()
+    usual: DecodeHParams = field(default_factory=DecodeHParams)
 
     @property
     def language(self) -> str:

@@ -15,7 +15,9 @@ from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
-HPARAMS = "batch_size=1024,learning_rate_warmup_steps=200,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
+HPARAMS = (
+    "batch_size=1024,learning_rate_warmup_steps=200,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
+)
 TEXTS = [
     "The old dog sleeps.",
     "A small cat sees the red house.",

@@ -78,18 +78,22 @@ class _Items:
         is_edge = forms.tokens != NO_TOKEN
         self.sources = tf.reshape(tf.where(is_edge, forms.sources + first, 0), flat)
         self.begins = tf.reshape(forms.sources == 0, flat)
-        targets = tf.where(is_edge, forms.targets + first, 0)
-        self.targets = tf.one_hot(tf.reshape(targets, flat), self.size)  # [phrases, edges, items]
-        others = tf.fill([phrases, OTHER_CLASSES], NO_TOKEN - 1)
-        tokens = tf.concat([others, tf.where(alphabet == NO_TOKEN, NO_TOKEN - 1, alphabet)], axis=1)
-        self.matches = tokens[:, :, None] == tf.reshape(forms.tokens, flat)[:, None]  # [.., classes, edges]
+        targets = tf.reshape(tf.where(is_edge, forms.targets + first, 0), flat)
+        same = tf.reshape(forms.tokens, flat)[:, :, None] == alphabet[:, None]  # [.., edges, tokens]
+        self.by_class = OTHER_CLASSES + tf.argmax(tf.cast(same, tf.int32), axis=2, output_type=tf.int32)
+        self.is_edge = tf.reshape(is_edge, flat)
+        self.classes = OTHER_CLASSES + tf.shape(alphabet)[1]
+        rows = tf.range(phrases)[:, None] * self.classes + self.by_class
+        self.targets = rows * self.size + targets  # in [phrases * classes * items]
         kinds = tf.gather(classes, tf.maximum(alphabet, 0))
         others = tf.broadcast_to(tf.range(OTHER_CLASSES), [phrases, OTHER_CLASSES])
         self.kinds = tf.concat([others, kinds], axis=1)  # [phrases, classes]
         places = tf.range(self.places)
         self.left = self._of_items(forms.ends[:, :, None] - places)
         self.after = self._of_items(tf.repeat(forms.after[:, :, None], self.places, axis=2))
-        self.ends = (self.left == 0) & (self._of_items(tf.repeat(forms.ends[:, :, None], self.places, axis=2)) > 0)
+        self.ends = (self.left == 0) & (
+            self._of_items(tf.repeat(forms.ends[:, :, None], self.places, axis=2)) > 0
+        )
         ids = tf.pad(forms.ids, [[0, 0], [0, 0], [0, self.places]])[:, :, : self.places]
         self.tokens = self._of_items(ids)
 
@@ -114,12 +118,20 @@ class _Items:
         fresh = tf.repeat(self.may_begin(at_start, closed), self.edges, axis=2) & self.begins[:, None]
         begun = tf.transpose(tf.gather(tf.transpose(items, [0, 2, 1]), self.sources, batch_dims=1), [0, 2, 1])
         begun &= ~self.begins[:, None]
-        active = fresh[:, :, None] | (begun[:, :, None] & ~emits[:, :, :, None])
-        active = tf.cast(active & self.matches[:, None], tf.float32)  # [phrases, states, classes, edges]
-        after = tf.einsum("psce,pei->psci", active, self.targets) > 0
+        emitting = tf.gather(tf.transpose(emits, [0, 2, 1]), self.by_class, batch_dims=1)
+        active = fresh | (begun & ~tf.transpose(emitting, [0, 2, 1]))  # [phrases, states, edges]
+        after = self._moved(active & self.is_edge[:, None])
         once = after & (self.ends & (self.after == AT_ONCE))[:, None, None]
         at_once = tf.reduce_any(once, axis=3)
         return after & ~at_once[:, :, :, None], emits | at_once
+
+    def _moved(self, active: Any) -> Any:
+        """Returns the items to which active edges lead, by class: bool [phrases, states, classes, items]."""
+        phrases, states, edges = tf.unstack(tf.shape(active))
+        values = tf.reshape(tf.transpose(tf.cast(active, tf.int32), [0, 2, 1]), [phrases * edges, states])
+        shape = [phrases, self.classes, self.size, states]
+        found = tf.scatter_nd(tf.reshape(self.targets, [-1, 1]), values, [tf.reduce_prod(shape[:3]), states])
+        return tf.transpose(tf.reshape(found, shape) > 0, [0, 3, 1, 2])
 
 
 def automata_of(forms: Forms, alphabet: Any, classes: Any, closing: int) -> GraphAutomata:
@@ -167,10 +179,14 @@ def _states(items: _Items) -> _Found:
         keys += tf.where(closes, tf.constant(CLOSED, tf.int64), 0)
         flat = tf.reshape(keys, [phrases, -1])
         known = tf.reduce_any(flat[:, :, None] == found.keys[:, None], axis=2)
-        order = tf.range(tf.shape(flat)[1])
-        earlier = tf.reduce_any((flat[:, :, None] == flat[:, None]) & (order < order[:, None]), axis=2)
-        fresh = tf.repeat(exists, classes, axis=1) & ~known & ~earlier
-        places, new = first_true(fresh)
+        places, new = first_true(tf.repeat(exists, classes, axis=1) & ~known)
+        candidates = tf.gather(flat, places, batch_dims=1)
+        order = tf.range(tf.shape(places)[1])
+        earlier = tf.reduce_any(
+            (candidates[:, :, None] == candidates[:, None]) & (order < order[:, None]), axis=2
+        )
+        distinct, new = first_true(new & ~earlier)
+        places = tf.gather(places, distinct, batch_dims=1)
 
         def of_new(values: Any) -> Any:
             return tf.gather(values, places, batch_dims=1)

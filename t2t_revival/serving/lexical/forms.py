@@ -1,4 +1,4 @@
-"""Ways to spell phrases in tokens, as TensorFlow ops; see `decoding.phrases`, which does the same in Python."""
+"""Ways to spell phrases in tokens, as TensorFlow ops; `decoding.phrases` has the same in Python."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def joined(one: Forms, other: Forms, axis: int) -> Forms:
 
 
 def linear(ids: Any, at_start: Any, after_run: Any, after: Any, open_end: Any) -> Forms:
-    """Returns forms whose only tokens are ids, int32 [phrases, forms, length]; the rest is [phrases, forms]."""
+    """Returns forms of one way only, by their ids, [phrases, forms, length]; the rest is [phrases, forms]."""
     places = tf.broadcast_to(tf.range(tf.shape(ids)[2]), tf.shape(ids))
     ends = tf.math.count_nonzero(ids, axis=2, dtype=tf.int32)
     tokens = tf.where(ids == PAD, NO_TOKEN, ids)
@@ -159,8 +159,7 @@ class GraphSpelling:
                 forms.append((text, exists, start, after))
         every, exists, at_start_, after = (tf.stack(x, axis=1) for x in zip(*forms, strict=True))
         after_run, open_end = (
-            tf.broadcast_to(x[:, None], tf.shape(exists))
-            for x in (~are_unspaced(first), are_unspaced(last))
+            tf.broadcast_to(x[:, None], tf.shape(exists)) for x in (~are_unspaced(first), are_unspaced(last))
         )
         return linear(self._ids(every, exists, open_end), at_start_, after_run, after, open_end)
 
@@ -170,5 +169,5 @@ class GraphSpelling:
         encode = self._vocabulary.encode_in_graph
         ids = encode(flat) if is_open is None else encode(flat, tf.reshape(is_open, [-1]))
         ids = ids.to_tensor(PAD)
-        ids = tf.where(exists[:, :, None], tf.reshape(ids, [*tf.unstack(tf.shape(texts)), tf.shape(ids)[1]]), PAD)
-        return ids
+        shape = [*tf.unstack(tf.shape(texts)), tf.shape(ids)[1]]
+        return tf.where(exists[:, :, None], tf.reshape(ids, shape), PAD)

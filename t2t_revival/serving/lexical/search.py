@@ -1,7 +1,7 @@
 """Lexically constrained search in an exported graph, from phrases as strings to ids.
 
-It does what `decoding.constrained_lines` does in Python, but for one thing: where an output has no room for all
-of its phrases, phrases that share words are not joined before the last ones are left out.
+It does what `decoding.constrained_lines` does in Python, but for one thing: where an output has no room for
+all of its phrases, those that share words are not joined before the last ones are left out.
 """
 
 from __future__ import annotations
@@ -183,9 +183,7 @@ class PhraseSearch:
 
         line, output = cases[:, 0] // tf.cast(n, tf.int64), cases[:, 0] % tf.cast(n, tf.int64)
         place = tf.stack([line, cases[:, 1]], axis=1)
-        present = tf.where(
-            ((avoided.at_start == ANYWHERE) & ~avoided.after_run)[..., None], avoided.ids, PAD
-        )
+        present = tf.where(((avoided.at_start == ANYWHERE) & ~avoided.after_run)[..., None], avoided.ids, PAD)
         present = tf.gather_nd(present, place)  # [cases, forms, length]
         longest = tf.maximum(tf.shape(forms)[1], tf.shape(present)[2])
         wide = tf.pad(forms, [[0, 0], [0, longest - tf.shape(forms)[1]]])
@@ -198,7 +196,9 @@ class PhraseSearch:
         table = tf.scatter_nd(tf.cast(index, tf.int32), rows, [*shape, tf.shape(rows)[1]])
         after = tf.broadcast_to(avoided.after[:, :, :1], shape)
         no = tf.zeros(shape, tf.bool)
-        new = linear(_merged(table), tf.fill([shape[0] * shape[1], n], ANYWHERE), *map(_merged, (no, after, no)))
+        new = linear(
+            _merged(table), tf.fill([shape[0] * shape[1], n], ANYWHERE), *map(_merged, (no, after, no))
+        )
         return _with_dimensions(new, shape[0])
 
     def _decode(self, ids: Any) -> Any:
@@ -241,12 +241,14 @@ def _contradictions(phrases: Any, avoid: Any) -> list[Any]:
 
 
 def _assert(holds: Any, message: str, phrases: Any) -> Any:
-    """Returns an assertion that something holds of all phrases; its message names the first one of which not."""
+    """Returns an assertion that something holds of all phrases; its message has the first exception."""
     wrong = tf.boolean_mask(phrases, ~holds)[:1]
     return tf.Assert(tf.reduce_all(holds), [message, wrong], summarize=1)
 
 
-def _update(ids: Any, scores: Any, rows: Any, new_ids: Any, new_scores: Any, is_first: Any) -> tuple[Any, Any]:
+def _update(
+    ids: Any, scores: Any, rows: Any, new_ids: Any, new_scores: Any, is_first: Any
+) -> tuple[Any, Any]:
     """Returns results with those of some rows, unless these have no output and are not the first ones."""
     width = tf.maximum(tf.shape(ids)[2], tf.shape(new_ids)[2])
     ids, new_ids = (tf.pad(x, [[0, 0], [0, 0], [0, width - tf.shape(x)[2]]]) for x in (ids, new_ids))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
 from t2t_revival.decoding.lexical_tables import LexicalTables
 from t2t_revival.decoding.phrases import BEGINS_WORD, BOUNDARY, NOTHING, OTHER_CLASSES
-from t2t_revival.serving.lexical.automata import LARGE, GraphAutomata, automata_of
+from t2t_revival.serving.lexical.automata import LARGE, automata_of
 from t2t_revival.serving.lexical.forms import AT_START, NO_TOKEN, Forms
 
 
@@ -75,16 +76,9 @@ class LineTables:
         )
         return LexicalTables(*(tf.reshape(x, [self._lines, -1]) for x in tables))
 
-    @property
+    @cached_property
     def overlaps(self) -> Any:
         """Tokens of a second phrase that come with those of a first one, int32 [lines, phrases, phrases]."""
-        if self._overlaps is None:
-            self._overlaps = self._find_overlaps()
-        return self._overlaps
-
-    _overlaps: Any = None
-
-    def _find_overlaps(self) -> Any:
         lines, phrases = self._shape
         forms, one = self._forms, self._automata
         count, length = tf.shape(forms.ids)[1], tf.shape(forms.ids)[2]
@@ -124,7 +118,7 @@ class LineTables:
 
 
 def _alphabet(tokens: Any) -> Any:
-    """Returns the distinct tokens of rows, int32 [rows, most], padded with `NO_TOKEN`; at least one column."""
+    """Returns the distinct tokens of rows, int32 [rows, most], padded with `NO_TOKEN`; most is not 0."""
     tokens = tf.sort(tf.pad(tokens, [[0, 0], [0, 1]], constant_values=NO_TOKEN), direction="DESCENDING")
     repeats = tf.pad(tokens[:, 1:] == tokens[:, :-1], [[0, 0], [1, 0]])
     tokens = tf.sort(tf.where(repeats, NO_TOKEN, tokens), direction="DESCENDING")

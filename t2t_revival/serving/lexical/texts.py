@@ -13,7 +13,6 @@ from t2t_revival.serving.signatures import PHRASE_END
 from t2t_revival.serving.text_inputs import LINE_END, SPACE, SUBSTITUTE
 
 
-
 def split_phrases(lines: tf.Tensor) -> tf.Tensor:
     """Splits lines of phrases, string [batch], into string [batch, phrases]; "" is where there is none.
 

@@ -27,7 +27,7 @@ class ConstrainedTranslation:
         free: the signature that translates lines without them.
         translate: from a search, inputs and prefixes to outputs; see `ServingModule`.
         columns: checks options of a call; returns each as [batch, 1].
-        prefixes: checks tags; returns the text that belongs before each line. `None` for a model without tags.
+        prefixes: checks tags; returns the text before each line. `None` for a model without tags.
 
     Attributes:
         function: the signature. It has the inputs of the one for free lines, and two more, string, scalar or
@@ -94,7 +94,9 @@ class ConstrainedTranslation:
         has_beam = tf.reduce_all(~is_bound | (beams >= 2))
         bound, free = (tf.where(mask)[:, 0] for mask in (is_bound, ~is_bound))
         tags = [] if tag is None else [column(tag, batch, "")[:batch, 0]]
-        with tf.control_dependencies([tf.Assert(has_beam, ["constraints need a beam_size of 2 or more:", beams])]):
+        with tf.control_dependencies(
+            [tf.Assert(has_beam, ["constraints need a beam_size of 2 or more:", beams])]
+        ):
             options = [columns[name][:batch, 0] for name in settings._fields]
         found = (
             self._free(*(tf.gather(x, free) for x in (inputs, *options, *tags))),
@@ -104,7 +106,9 @@ class ConstrainedTranslation:
         width = tf.reduce_max([tf.shape(one["scores"])[1] for one in found])
         fillers = {"outputs": "", "scores": NO_OUTPUT}
         return {
-            name: tf.gather(tf.concat([_wide(one[name], width, fillers.get(name)) for one in found], 0), order)
+            name: tf.gather(
+                tf.concat([_wide(one[name], width, fillers.get(name)) for one in found], 0), order
+            )
             for name in found[0]
         }
 
