@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -36,7 +36,6 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.json_outputs import json_line, links_of
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
 from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
@@ -45,6 +44,9 @@ from t2t_revival.serving import client
 from t2t_revival.serving.client import Output
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
 
 USAGE = """
 t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
@@ -115,11 +117,11 @@ def _query_server(values: flags.FlagValues) -> None:
     run_flags.check_details(values, options.detailed)
     draw = drawing(problem) if values.pretty else None
     if not _of_file(values):
-        terminology = constraint_flags.read_terminology(values)
+        constraints_of = constraint_flags.of_typed_lines(values)
         translator, numbers = ServedTranslator(_model(values), options), count(1)
 
         def answer(line: str) -> list[Output]:
-            return _answer(translator, line, terminology.phrases(line), next(numbers))
+            return _answer(translator, line, constraints_of(line), next(numbers))
 
         prompt(answer, options.scores, draw, _links_of(options))
     else:
@@ -162,8 +164,10 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
-def _answer(translator: ServedTranslator, line: str, terms: list[str], number: int) -> list[Output]:
-    outputs = translator.nbest([line], constraints=[LineConstraints(tuple(terms))], first_line=number)[0]
+def _answer(
+    translator: ServedTranslator, line: str, constraints: list[LineConstraints] | None, number: int
+) -> list[Output]:
+    outputs = translator.nbest([line], constraints=constraints, first_line=number)[0]
     note_unmet(f"line {number}", outputs[0], say)
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
     _note_truncated(outputs[:1], translator.options)
@@ -208,7 +212,9 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     path = output_path(values.decode_to_file)
     form: ResultFormat[list[Output]] = ResultFormat(
         partial(_format, values, options, draw),
-        lambda outputs: [one._replace(details=one.details and asdict(one.details)) for one in outputs],
+        lambda outputs: [
+            [*one[:4], one.details and asdict(one.details), one.missing, one.present] for one in outputs
+        ],
         lambda kept: [_output(own) for own in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar, naming(name):

@@ -78,7 +78,7 @@ class Options(BaseModel):
 
     @property
     def has_phrases(self) -> bool:
-        """Whether outputs must have or must not have phrases."""
+        """True if outputs must have or must not have phrases."""
         return bool(self.constraints or self.avoid or self.terms)
 
     @property

@@ -9,11 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.constrained_lines import checked
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
-from t2t_revival.decoding.preprocessor import check_constrainable
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
@@ -21,6 +18,7 @@ from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -129,7 +127,6 @@ class ServedTranslator:
         options = self.options
         if any(constraints or ()):
             assert constraints
-            check_constrainable(options.usual, options.problem)
             return self._constrained(lines, filled, constraints, first_line)
         if not options.split_sentences:
             return self._nbest(lines, filled)
@@ -161,6 +158,10 @@ class ServedTranslator:
         first_line: int,
     ) -> list[list[Output]]:
         """Translates lines of which some have constraints; the others as without."""
+        from t2t_revival.decoding.constrained_lines import checked
+        from t2t_revival.decoding.preprocessor import check_constrainable
+
+        check_constrainable(self.options.usual, self.options.problem)
         all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
         found: dict[int, list[Output]] = {}
         bound = {place: one for place, one in enumerate(all_checked) if one}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -90,10 +90,30 @@ def constrained(
     values: flags.FlagValues, lines: Sequence[str], name: str, first_line: int
 ) -> tuple[list[str], list[LineConstraints] | None]:
     """Returns texts and constraints of lines of a file; `None` without these flags."""
-    from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-
     if not (values.terminology or uses_jsonl(values)):
         return list(lines), None
+    return _constrained(values, lines, name, first_line)
+
+
+def _constrained(
+    values: flags.FlagValues, lines: Sequence[str], name: str, first_line: int
+) -> tuple[list[str], list[LineConstraints]]:
+    from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
+
     terminology = read_terminology(values)
     parsed = parse_json_lines(lines, name, first_line) if uses_jsonl(values) else [*map(JsonLine, lines)]
     return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
+
+
+def of_typed_lines(values: flags.FlagValues) -> Callable[[str], list[LineConstraints] | None]:
+    """Returns a function from a typed line to its constraints; it returns `None` without `--terminology`."""
+    if not values.terminology:
+        return lambda line: None
+    terminology = read_terminology(values)
+    return lambda line: [_terms_of(line, terminology)]
+
+
+def _terms_of(line: str, terminology: Terminology) -> LineConstraints:
+    from t2t_revival.decoding.json_inputs import JsonLine
+
+    return JsonLine(line).all_constraints(terminology)

@@ -208,7 +208,7 @@ class SubwordVocabulary(TextEncoder):
         return SubwordGraph(self.subtokens)
 
     def encode_in_graph(self, texts: tf.Tensor, is_open: tf.Tensor | None = None) -> tf.RaggedTensor:
-        """See `TextEncoder`; the last run of texts that are open, bool [batch], may go on."""
+        """Encodes texts as `TextEncoder` does; the last run of open ones, bool [batch], may go on."""
         return self._graph.encode(texts, is_open)
 
     def _encode_run(self, run: str) -> list[int]:

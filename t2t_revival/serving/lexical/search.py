@@ -102,9 +102,11 @@ class PhraseSearch:
             own_tables = own.tables(needed, forbidden, tf.gather(rooms, rows))
             of_rows = SearchSettings(*(tf.gather(x, rows) for x in settings))
             grow = partial(self._grow, classes)
-            found = self._loop.decode_lexical(grow, tf.gather(sources, rows), of_rows, own_tables)
-            ids, scores = _update(ids, scores, rows, *found, attempt == 0)
-            pending = self._stricter(pending, tf.gather(avoid, rows), *found)
+            new_ids, new_scores = self._loop.decode_lexical(
+                grow, tf.gather(sources, rows), of_rows, own_tables
+            )
+            ids, scores = _update(ids, scores, rows, new_ids, new_scores, attempt == 0)
+            pending = self._stricter(pending, tf.gather(avoid, rows), new_ids, new_scores)
             return pending, ids, scores, attempt + 1
 
         start = _Pending(tf.range(lines), _of_lines(avoided, tf.range(lines), lines), is_avoided)

@@ -104,7 +104,7 @@ class ConstrainedTranslation:
         )
         order = tf.math.invert_permutation(tf.cast(tf.concat([free, bound], axis=0), tf.int32))
         width = tf.reduce_max([tf.shape(one["scores"])[1] for one in found])
-        fillers = {"outputs": "", "scores": NO_OUTPUT}
+        fillers: dict[str, str | float] = {"outputs": "", "scores": NO_OUTPUT}
         return {
             name: tf.gather(
                 tf.concat([_wide(one[name], width, fillers.get(name)) for one in found], 0), order
