@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -98,8 +100,9 @@ class GraphSpelling:
 
     def forms(self, phrases: Any) -> Forms:
         """Spells phrases, string [phrases]; an empty one has no forms."""
-        is_subwords = isinstance(self._vocabulary, SubwordVocabulary)
-        return self._subword_forms(phrases) if is_subwords else self._sentencepiece_forms(phrases)
+        if isinstance(self._vocabulary, SubwordVocabulary):
+            return self._subword_forms(phrases, self._vocabulary)
+        return self._sentencepiece_forms(phrases)
 
     def can_spell(self, phrases: Any, forms: Forms) -> Any:
         """Returns which phrases, string [phrases], the vocabulary can spell, or are empty; bool [phrases]."""
@@ -142,9 +145,10 @@ class GraphSpelling:
         at_start = tf.stack([tf.where(unspaced, ANYWHERE, AT_START), tf.zeros_like(after)], axis=1)
         no = tf.zeros_like(exists)
         after = tf.broadcast_to(after[:, None], tf.shape(exists))
-        return linear(self._ids(both, exists), at_start, no, after, no)
+        ids = _ids(self._vocabulary.encode_in_graph, both, exists)
+        return linear(ids, at_start, no, after, no)
 
-    def _subword_forms(self, phrases: Any) -> Forms:
+    def _subword_forms(self, phrases: Any, vocabulary: SubwordVocabulary) -> Forms:
         texts = tf.where(phrases == "", FILLER, phrases)
         first, last = first_codes(texts), last_codes(texts)
         before, behind = ~are_alphanumeric(first), ~are_alphanumeric(last)
@@ -161,13 +165,12 @@ class GraphSpelling:
         after_run, open_end = (
             tf.broadcast_to(x[:, None], tf.shape(exists)) for x in (~are_unspaced(first), are_unspaced(last))
         )
-        return linear(self._ids(every, exists, open_end), at_start_, after_run, after, open_end)
+        encode = partial(vocabulary.encode_in_graph, is_open=tf.reshape(open_end, [-1]))
+        return linear(_ids(encode, every, exists), at_start_, after_run, after, open_end)
 
-    def _ids(self, texts: Any, exists: Any, is_open: Any = None) -> Any:
-        """Returns the tokens of texts, string [phrases, forms]; int32 [phrases, forms, longest]."""
-        flat = tf.reshape(texts, [-1])
-        encode = self._vocabulary.encode_in_graph
-        ids = encode(flat) if is_open is None else encode(flat, tf.reshape(is_open, [-1]))
-        ids = ids.to_tensor(PAD)
-        shape = [*tf.unstack(tf.shape(texts)), tf.shape(ids)[1]]
-        return tf.where(exists[:, :, None], tf.reshape(ids, shape), PAD)
+
+def _ids(encode: Callable[[Any], Any], texts: Any, exist: Any) -> Any:
+    """Returns the tokens of texts, of which some exist, [phrases, forms]; int32 [phrases, forms, longest]."""
+    ids = encode(tf.reshape(texts, [-1])).to_tensor(PAD)
+    shape = [*tf.unstack(tf.shape(texts)), tf.shape(ids)[1]]
+    return tf.where(exist[:, :, None], tf.reshape(ids, shape), PAD)
