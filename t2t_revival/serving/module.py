@@ -71,6 +71,8 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        translate_with_constraints: `translate_with_options` with phrases that outputs must have or must not
+            have; see `ConstrainedTranslation`. `None` for trees, and for a model with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.lexical_constraints import LineConstraints, units_of
 from t2t_revival.decoding.lexical_tables import LineAutomata
 from t2t_revival.decoding.phrases import OTHER_CLASSES, Spelling
@@ -36,6 +37,14 @@ def tokens_near(vocabulary, rng, length):
     ids = [token for word in words for token in vocabulary.encode(rng.choice([f" {word}", word]))]
     pieces = [vocabulary.parts(piece) for piece in "".join(vocabulary.pieces[token] for token in ids)]
     return [*ids, *[token for piece in pieces for token in piece]]
+
+
+def test_pieces_and_their_tokens(vocabulary):
+    ids = [token for token in range(3, vocabulary.size) if "unused" not in vocabulary.pieces[token]]
+    pieces = vocabulary.pieces_in_graph(tf.constant([ids]))
+    assert [piece.decode() for piece in pieces.numpy()[0]] == [vocabulary.pieces[token] for token in ids]
+    assert vocabulary.tokens_in_graph(pieces).numpy().tolist() == [ids]
+    assert vocabulary.tokens_in_graph(tf.constant(["no piece"])).numpy().tolist() == [PAD]
 
 
 def test_forms(vocabulary):
