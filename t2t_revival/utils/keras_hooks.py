@@ -43,6 +43,11 @@ def name_vocabulary(tokenizer: Any, name: str) -> None:
     tokenizer._sentence_piece._model_resource._name = name
 
 
+def sentencepiece_of(tokenizer: Any) -> Any:
+    """Returns the tokeniser of TensorFlow Text below a SentencePiece tokeniser of keras_nlp."""
+    return tokenizer._sentence_piece
+
+
 class WithoutSymbolicBuild:
     """Base class of a `keras.Model` that is built before `fit`.
 
