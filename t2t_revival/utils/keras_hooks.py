@@ -5,6 +5,7 @@ A new minor version of Keras is safe to use when `tests/utils/test_keras_hooks.p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -33,6 +34,12 @@ def has_metrics(model: keras.Model) -> bool:
 def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     """Returns a variable's place in an optimizer's lists of moments and of accumulated gradients."""
     return int(optimizer._get_variable_index(variable))
+
+
+def release(variables: Iterable[keras.Variable]) -> None:
+    """Frees the memory of variables that are not used again."""
+    for variable in variables:
+        variable._value = None
 
 
 def name_vocabulary(tokenizer: Any, name: str) -> None:
