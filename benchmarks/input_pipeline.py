@@ -114,7 +114,7 @@ def measure_reading(
 
 def profile_reading(shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
     """Returns the functions with the largest own time, as a table."""
-    elements = TrainingBatches(shards, hparams, seed=1, splits=splits)._elements()
+    elements = TrainingBatches(shards, hparams, seed=1, splits=splits).elements()
     profile = cProfile.Profile()
     profile.runcall(lambda: list(itertools.islice(elements, batches)))
     text = io.StringIO()

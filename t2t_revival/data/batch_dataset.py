@@ -7,18 +7,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import tensorflow as tf
 
+from t2t_revival.data.batching import Element
 from t2t_revival.utils.host_memory import keep_freed_memory
 
-Element = tuple[np.ndarray, ...]  # inputs, targets, weights of a row's tokens, or of all; alignments
 
-
-def dataset_of(elements: Callable[[], Iterator[Element]], aligned: bool = False) -> tf.data.Dataset:
+def dataset_of(
+    elements: Callable[[], Iterator[Element]], aligned: bool = False, cardinality: int = -1
+) -> tf.data.Dataset:
     """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and weights, float32 [n] or [1].
 
-    With `aligned`, they have word alignments too, float32 [n, t, s].
+    Args:
+        elements: makes an iterator over them.
+        aligned: whether they have word alignments too, float32 [n, t, s].
+        cardinality: their number; -1 if they are endless.
     """
     ids = tf.TensorSpec([None, None], tf.int32)
     signature = [ids, ids, tf.TensorSpec([None], tf.float32)]
@@ -32,6 +35,7 @@ def dataset_of(elements: Callable[[], Iterator[Element]], aligned: bool = False)
     data = tf.data.Dataset.from_generator(begin, output_signature=tuple(signature))
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    data = data.apply(tf.data.experimental.assert_cardinality(cardinality))
     return data.map(_with_weights).with_options(options)
 
 

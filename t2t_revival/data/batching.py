@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import tensorflow as tf
 
-from t2t_revival.data.batch_dataset import Element, dataset_of
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import (
     BLOCK,
@@ -36,6 +34,10 @@ from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
 CHUNK = 2**19  # examples held and shuffled together
 PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
 HISTORY = 4096  # produced batches whose state is kept
@@ -145,10 +147,9 @@ class TrainingBatches:
             tf.errors.OpError: during iteration; the original exception is in `error`, a T2TError if a shard
                 is missing or corrupt or if no example is short enough.
         """
-        data = dataset_of(self._elements, self._aligned).apply(
-            tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        )
-        return data.prefetch(PREFETCH)
+        from t2t_revival.data.batch_dataset import dataset_of  # imports TensorFlow
+
+        return dataset_of(self.elements, self._aligned, cardinality=-1).prefetch(PREFETCH)
 
     def position(self, batches_consumed: int) -> IteratorState:
         """Returns the state after that many micro-batches, counted from `start`.
@@ -174,8 +175,12 @@ class TrainingBatches:
         except KeyError:
             raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
 
-    def _elements(self) -> Iterator[Element]:
-        """Yields inputs, targets, the weights of their target tokens, and maybe their alignments."""
+    def elements(self) -> Iterator[Element]:
+        """Yields the batches of `dataset` as arrays, without TensorFlow.
+
+        Each is inputs int32 [n, s], targets int32 [n, t], and the weight of the target tokens of each row or
+        of all, float32 [n] or [1]; with `guided_alignment_weight`, also alignments, float32 [n, t, s].
+        """
         try:
             batches = self._batches()
             number, total = 0, ExampleCounts()

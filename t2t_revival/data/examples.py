@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
+from t2t_revival.data.example_format import Lists, float_lists, int_lists
 from t2t_revival.data.records import READ_BUFFER, Shards, read_shard
 from t2t_revival.errors import T2TError
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 OPEN_SHARDS = 16  # shards read in parallel
 BLOCK = 1024  # records read and parsed at once
-FEATURES = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in ("inputs", "targets")}
+SIDES = ("inputs", "targets")
 
 
 class Block(NamedTuple):
@@ -111,42 +114,38 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
 
 def parse(blocks: list[Block]) -> Pairs:
     """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
-    lengths: dict[str, list[np.ndarray]] = {name: [np.zeros(1, np.int64)] for name in FEATURES}
-    ids: dict[str, list[np.ndarray]] = {name: [] for name in FEATURES}
+    parsed = []
     for shard, records, *_ in blocks:
         try:
-            with tf.device("CPU:0"):
-                features = tf.io.parse_example(records, FEATURES)
-        except tf.errors.OpError as error:
+            sides = int_lists(records, *SIDES)
+        except ValueError as error:
             raise T2TError(
                 f"{shard}: not a shard of examples with lists of ids; make it again with t2t-datagen"
             ) from error
-        for name, ragged in features.items():
-            lengths[name].append(np.diff(ragged.row_splits.numpy()))
-            ids[name].append(ragged.values.numpy().astype(np.int32))
-            if not lengths[name][-1].all():
+        for name, side in zip(SIDES, sides, strict=True):
+            if not np.diff(side.offsets).all():
                 raise T2TError(f"{shard}: an example has no {name}; is it a shard of text pairs?")
-    return Pairs(
-        *(Side(np.concatenate(ids[name]), np.cumsum(np.concatenate(lengths[name]))) for name in FEATURES)
-    )
+        parsed.append(sides)
+    return Pairs(*map(_joined, zip(*parsed, strict=True)))
 
 
 def parse_weights(blocks: list[Block]) -> np.ndarray:
     """Returns the weights of the n examples of some blocks, float32 [n]; those without one have 1."""
-    feature = {"weight": tf.io.FixedLenFeature([], tf.float32, default_value=1.0)}
-    with tf.device("CPU:0"):
-        found = [tf.io.parse_example(block.records, feature)["weight"].numpy() for block in blocks]
-    return np.concatenate(found)
+    lists = [float_lists(block.records, "weight") for block in blocks]
+    weights = [np.ones(len(one.offsets) - 1, np.float32) for one in lists]
+    for own, one in zip(weights, lists, strict=True):
+        own[np.diff(one.offsets) > 0] = one.values
+    return np.concatenate(weights)
 
 
 def parse_alignments(blocks: list[Block]) -> Side:
     """Returns the word alignments of the examples of some blocks; see `token_links`; empty without one."""
-    feature = {"alignment": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
-    with tf.device("CPU:0"):
-        found = [tf.io.parse_example(block.records, feature)["alignment"] for block in blocks]
-    lengths = [np.zeros(1, np.int64), *(np.diff(one.row_splits.numpy()) for one in found)]
-    ids = [one.values.numpy().astype(np.int32) for one in found]
-    return Side(np.concatenate(ids), np.cumsum(np.concatenate(lengths)))
+    return _joined([int_lists(block.records, "alignment")[0] for block in blocks])
+
+
+def _joined(lists: Sequence[Lists]) -> Side:
+    lengths = [np.zeros(1, np.int64), *(np.diff(one.offsets) for one in lists)]
+    return Side(np.concatenate([one.values for one in lists]), np.cumsum(np.concatenate(lengths)))
 
 
 def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
@@ -183,10 +182,13 @@ def dataset(shards: Sequence[Path]) -> tf.data.Dataset:
     They are read by TensorFlow, so that any pipeline can be built on the dataset; a corrupt shard raises
     `tf.errors.DataLossError` during iteration.
     """
+    import tensorflow as tf
+
+    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in SIDES}
+
+    def ids(serialised: tf.Tensor) -> dict[str, tf.Tensor]:
+        example = tf.io.parse_single_example(serialised, features)
+        return {name: tf.cast(example[name], tf.int32) for name in SIDES}
+
     data = tf.data.TFRecordDataset([str(shard) for shard in shards], buffer_size=READ_BUFFER)
-    return data.map(_ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-
-
-def _ids(serialised: tf.Tensor) -> dict[str, tf.Tensor]:
-    example = tf.io.parse_single_example(serialised, FEATURES)
-    return {name: tf.cast(ids, tf.int32) for name, ids in example.items()}
+    return data.map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

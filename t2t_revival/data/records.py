@@ -1,8 +1,8 @@
 """Shards: TFRecord files of `tf.train.Example`, as T2T writes them.
 
 Each example has two int64 lists, `inputs` and `targets`, and may have a float, its `weight`, and an int64
-list, its word `alignment`. Files are written and read without TensorFlow, so that worker processes start
-fast, and errors name the byte at which a shard is corrupt.
+list, its word `alignment`. `example_format` has their bytes. Files are written and read without
+TensorFlow, so that worker processes start fast, and errors name the byte at which a shard is corrupt.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -22,7 +21,7 @@ from t2t_revival.hints import remake_command
 from t2t_revival.utils.files import atomic_write
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
-LENGTH, CHECK, FLOAT = struct.Struct("<Q"), struct.Struct("<I"), struct.Struct("<f")
+LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
 FAULT_BLOCK = 1024  # records in memory while a shard is verified
@@ -96,32 +95,17 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     return [data_dir / shard for shard in names]
 
 
-def encode_example(
-    inputs: Sequence[int],
-    targets: Sequence[int],
-    weight: float | None = None,
-    links: Sequence[int] | None = None,
-) -> bytes:
-    """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative.
-
-    With a weight, it also has the float list `weight` of one number; with links, those of `token_links`, the
-    int64 list `alignment`.
-    """
-    features = _feature(b"inputs", inputs) + _feature(b"targets", targets)
-    if links is not None:
-        features += _feature(b"alignment", links)
-    if weight is not None:
-        floats = _field(2, _field(1, FLOAT.pack(weight)))
-        features += _field(1, _field(1, b"weight") + _field(2, floats))
-    return _field(1, features)
-
-
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
     """Writes a shard of examples from `encode_example`, atomically; its temporary name is `.NAME.tmp`."""
     with atomic_write(path) as file:
         for example in examples:
-            length = LENGTH.pack(len(example))
-            file.write(length + _check(length) + example + _check(example))
+            file.write(framed(example))
+
+
+def framed(record: bytes) -> bytes:
+    """Returns a record as a TFRecord file has it, between its length and its checksums."""
+    length = LENGTH.pack(len(record))
+    return length + _check(length) + record + _check(record)
 
 
 def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
@@ -193,21 +177,3 @@ def _check(content: bytes) -> bytes:
     crc = google_crc32c.value(content)
     rotated = (crc >> 15) | (crc << 17)
     return CHECK.pack((rotated + CRC_MASK_DELTA) & 0xFFFFFFFF)
-
-
-@lru_cache(maxsize=1 << 17)
-def _varint(value: int) -> bytes:
-    """Encodes a protocol buffer's varint of a number that is not negative."""
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Encodes a protocol buffer's length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _feature(name: bytes, ids: Sequence[int]) -> bytes:
-    """Encodes an entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
-    int64_list = _field(1, b"".join(map(_varint, ids)))
-    return _field(1, _field(1, name) + _field(2, _field(3, int64_list)))

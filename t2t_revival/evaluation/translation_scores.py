@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-import socket
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.record_writer import RecordWriter
 
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
 from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.score_events import ScoreEvents
 
 NAME = re.compile(r"[^.].*-(\d+)")
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
 LAST_STEP = "last_evaluated_step"
-VERSION = "brain.Event:2"  # content of the first event of every file
 ScoresByTag = dict[str, Bleu]
 
 
@@ -154,31 +148,6 @@ class LastStep:
         """Writes the step atomically."""
         with atomic_write(self._path) as file:
             file.write(f"{step}\n".encode())
-
-
-class ScoreEvents:
-    """A new event file in a folder, made if missing; TensorBoard shows all event files of a folder as one."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        now = time.time_ns()
-        # TensorBoard reads files in the order of their names, so their seconds need ten digits.
-        name = f"events.out.tfevents.{now // 10**9:010}.{socket.gethostname()}.{now % 10**9:09}"
-        self._records = RecordWriter((folder / name).open("xb"))
-        self._write(now / 1e9, file_version=VERSION)
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._records.close()
-
-    def add(self, step: int, wall_time: float, scores: Mapping[str, float]) -> None:
-        """Adds a point to the curve of each tag, at `wall_time` in s since 1970, and flushes the file."""
-        values = [Summary.Value(tag=tag, simple_value=score) for tag, score in scores.items()]
-        self._write(wall_time, step=step, summary=Summary(value=values))
-
-    def _write(self, wall_time: float, **fields: object) -> None:
-        self._records.write(Event(wall_time=wall_time, **fields).SerializeToString())
-        self._records.flush()
 
 
 class BleuCurves:

@@ -6,17 +6,16 @@ output_dir/eval/events.*  scores of dev.csv by step
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.curve_files import DEV, TRAIN, cell, csv_path, drop_after, rename_smoothed_losses
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
+from t2t_revival.utils.score_events import ScoreEvents
 
 EVENT_FOLDERS = {TRAIN: "", DEV: "eval"}
 
@@ -35,20 +34,21 @@ class Curves:
     ) -> None:
         self._output_dir = output_dir
         self._labels = labels or {}
-        self._writers: dict[str, Any] = {}
+        self._events: dict[str, ScoreEvents] = {}
         for curve in EVENT_FOLDERS:
             drop_after(csv_path(output_dir, curve), start_step)
         rename_smoothed_losses(csv_path(output_dir, TRAIN))
 
     def __enter__(self) -> Curves:
-        for curve, folder in EVENT_FOLDERS.items():
-            self._writers[curve] = tf.summary.create_file_writer(str(self._output_dir / folder))
+        with self._translate_errors():
+            for curve, folder in EVENT_FOLDERS.items():
+                self._events[curve] = ScoreEvents(self._output_dir / folder)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for writer in self._writers.values():
-            with suppress(tf.errors.OpError):  # `add` has flushed everything
-                writer.close()
+        for events in self._events.values():
+            with suppress(OSError):  # `add` has flushed everything
+                events.close()
 
     def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
         """Adds a point to the curve of each score.
@@ -56,22 +56,21 @@ class Curves:
         Raises:
             T2TError: it cannot be written.
         """
-        try:
+        with self._translate_errors():
             self._add(curve, step, seen, scores)
-        except (OSError, tf.errors.OpError) as error:
-            # TensorFlow calls a full disk an exhausted resource, which elsewhere is memory.
-            full = isinstance(error, tf.errors.ResourceExhaustedError)
-            reason = "No space left on device" if full else getattr(error, "strerror", None) or error
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
             raise T2TError(
-                f"cannot write curves in {self._output_dir}: {reason}; the checkpoints there are untouched: "
-                "fix that, and start the same command again"
+                f"cannot write curves in {self._output_dir}: {error.strerror or error}; the checkpoints there "
+                "are untouched: fix that, and start the same command again"
             ) from error
 
     def _add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
-        with self._writers[curve].as_default():
-            for name, value in scores.items():
-                tf.summary.scalar(name, value, step=step)
-        self._writers[curve].flush()
+        self._events[curve].add(step, time.time(), scores)
         row = {
             "step": step,
             "target_tokens": seen.target_tokens,

@@ -344,7 +344,7 @@ def test_a_chunk_is_freed_before_the_next_is_read(corpus, monkeypatch) -> None:
 
     read: list[list] = []
     monkeypatch.setattr(batching, "parse", watched)
-    batches = TrainingBatches(corpus[0], HPARAMS, chunk=50)._elements()
+    batches = TrainingBatches(corpus[0], HPARAMS, chunk=50).elements()
     while len(held) < 6:
         next(batches)
     assert not any(read[:-1]), "records of the chunks before"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.data import examples, records
+from t2t_revival.data.example_format import encode_example
 from t2t_revival.errors import T2TError
 
 PAIRS = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], list(range(1000)))]
@@ -12,7 +13,7 @@ PAIRS = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], list(ra
 @pytest.fixture
 def shard(tmp_path):
     path = tmp_path / "p-train-00000-of-00001"
-    records.write_shard(path, [records.encode_example(*pair) for pair in PAIRS])
+    records.write_shard(path, [encode_example(*pair) for pair in PAIRS])
     return path
 
 

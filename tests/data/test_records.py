@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival.data import records
+from t2t_revival.data.example_format import encode_example
 from t2t_revival.errors import T2TError
 
 EXAMPLES = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], list(range(1000)))]
@@ -13,7 +14,7 @@ EXAMPLES = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], list
 @pytest.fixture
 def shard(tmp_path):
     path = tmp_path / "p-train-00000-of-00001"
-    records.write_shard(path, [records.encode_example(*example) for example in EXAMPLES])
+    records.write_shard(path, [encode_example(*example) for example in EXAMPLES])
     return path
 
 
@@ -22,7 +23,7 @@ def shard(tmp_path):
 def test_examples_are_tf_train_examples(inputs, targets):
     import tensorflow as tf
 
-    example = tf.train.Example.FromString(records.encode_example(inputs, targets))
+    example = tf.train.Example.FromString(encode_example(inputs, targets))
     features = example.features.feature
     assert set(features) == {"inputs", "targets"}
     assert list(features["inputs"].int64_list.value) == inputs
@@ -34,12 +35,12 @@ def test_tensorflow_writes_the_same_file(shard, tmp_path):
 
     with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
         for example in EXAMPLES:
-            writer.write(records.encode_example(*example))
+            writer.write(encode_example(*example))
     assert (tmp_path / "theirs").read_bytes() == shard.read_bytes()
 
 
 def test_blocks_hold_all_examples_in_order(shard):
-    serialised = [records.encode_example(*example) for example in EXAMPLES]
+    serialised = [encode_example(*example) for example in EXAMPLES]
     assert list(records.read_shard(shard, 2)) == [serialised[:2], serialised[2:]]
 
 
@@ -61,7 +62,7 @@ def begins(content):
 
 def test_a_cut_anywhere_is_named_with_shard_and_byte(tmp_path):
     path = tmp_path / "cut"
-    records.write_shard(path, [records.encode_example([3, 1], [4, 1]), records.encode_example([5, 1], [1])])
+    records.write_shard(path, [encode_example([3, 1], [4, 1]), encode_example([5, 1], [1])])
     content = path.read_bytes()
     first, second, end = begins(content)
     for kept in set(range(1, end)) - {second}:
@@ -88,7 +89,7 @@ def test_a_flipped_bit_anywhere_is_named_with_shard_and_byte(shard):
 def test_records_before_a_corrupt_one_are_read(shard):
     shard.write_bytes(shard.read_bytes()[:-3])
     blocks = records.read_shard(shard, 1)
-    assert [next(blocks), next(blocks)] == [[records.encode_example(*example)] for example in EXAMPLES[:2]]
+    assert [next(blocks), next(blocks)] == [[encode_example(*example)] for example in EXAMPLES[:2]]
     with pytest.raises(T2TError, match="corrupt"):
         next(blocks)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from t2t_revival.data.batching import TrainingBatches, evaluation_batches
-from t2t_revival.data.records import Shards, encode_example, write_shard
+from t2t_revival.data.example_format import encode_example
+from t2t_revival.data.records import Shards, write_shard
 from t2t_revival.hparams import HParams
 
 FORWARDS = HParams(batch_size=64, max_length=20)

@@ -23,7 +23,7 @@ NAN, INF, HUGE = (np.array([weight], np.float32) for weight in (np.nan, np.inf, 
 @contextmanager
 def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
     """Lets `change` replace, in the block, each element of the first epoch, counted from 1, or None of it."""
-    elements = TrainingBatches._elements
+    elements = TrainingBatches.elements
 
     def other(self: TrainingBatches) -> Iterator[Any]:
         for number, element in enumerate(elements(self), 1):
@@ -32,11 +32,11 @@ def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
             if element is not None:
                 yield element
 
-    TrainingBatches._elements = other  # type: ignore[method-assign]
+    TrainingBatches.elements = other  # type: ignore[method-assign]
     try:
         yield
     finally:
-        TrainingBatches._elements = elements  # type: ignore[method-assign]
+        TrainingBatches.elements = elements  # type: ignore[method-assign]
 
 
 def weighted(weights: dict[int, np.ndarray]) -> Any:

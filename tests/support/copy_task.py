@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.data import records
+from t2t_revival.data.example_format import encode_example
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -51,7 +52,7 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
     for index in range(shards):
         path = folder / records.shard_name("copy", "train", index, shards)
         rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(examples)]
-        records.write_shard(path, [records.encode_example(row, row) for row in rows])
+        records.write_shard(path, [encode_example(row, row) for row in rows])
         paths.append(path)
     return paths
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.data import records
+from t2t_revival.data.example_format import encode_example
 from t2t_revival.hparams import HParams
 from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_task import (
@@ -65,7 +66,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
         effective_batch_size=9 * WHOLE,
     )
     equal = folder / records.shard_name("equal", "train", 0, 1)
-    records.write_shard(equal, [records.encode_example([5, 6, 7, 1], [5, 6, 7, 1])] * 8)
+    records.write_shard(equal, [encode_example([5, 6, 7, 1], [5, 6, 7, 1])] * 8)
     dropout = HPARAMS.replace(
         batch_size=4, max_length=4, min_length_bucket=4, layer_prepostprocess_dropout=0.5, train_steps=1
     )
