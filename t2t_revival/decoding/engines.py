@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Model: TypeAlias = "Transformer | CTranslate2Engine"
 Engine: TypeAlias = "CTranslate2Engine | TensorFlowEngine | JaxEngine | RightToLeftEngine"
-JAX = "jax"  # Keras's backend, which decodes where `--engine` is tensorflow
 NO_CONSTRAINTS = "CTranslate2 does not support constraints of outputs: use --engine=tensorflow"
 
 

@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import metric_for
@@ -42,7 +42,7 @@ class TeacherForced:
     """
 
     def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
-        on_jax = keras.backend.backend() == "jax"
+        on_jax = keras.backend.backend() == JAX
         self._num_parallel_batches = 1 if on_jax else num_parallel_batches
         if on_jax:
             self._sums: Callable[..., Any] = JaxProgram(model, partial(_sums, model), num_arrays=2)
@@ -102,7 +102,7 @@ class SplitScores:
     ) -> None:
         self._problem, self._vocabularies, self._options = problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
-        on_jax = keras.backend.backend() == "jax"
+        on_jax = keras.backend.backend() == JAX
         self._corpora = {
             name: (
                 evaluation_batches(corpus.shards(split, data_dir), hparams, fixed_shapes=on_jax),

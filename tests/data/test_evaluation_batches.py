@@ -68,7 +68,7 @@ def test_fixed_shapes_are_few(corpus: tuple) -> None:
 def test_sides_are_swapped_and_targets_reversed(corpus: tuple) -> None:
     shards, pairs = corpus
     batches = evaluation_batches(Shards(shards, True), HPARAMS.replace(reverse_target=True))
-    expected = [(target, source[-2::-1] + [EOS]) for source, target in pairs]
+    expected = [(target, [*source[-2::-1], EOS]) for source, target in pairs]
     assert sorted(pairs_of(batches)) == sorted(expected)
 
 

@@ -120,7 +120,8 @@ def test_outputs_are_those_of_tensorflows_search(both):
         padded = [np.pad(x, ((0, 0), (0, 0), (0, longest - x.shape[2]))) for x in (ids, expected_ids)]
         np.testing.assert_array_equal(*padded, err_msg=str(case))
         np.testing.assert_allclose(scores, expected_scores, atol=1e-4, err_msg=str(case))
-    assert len({tuple(row) for row in expected["outputs"][2][0][:, 0].tolist()}) > 3
+    several = {tuple(row) for ids, _ in expected["outputs"] for row in ids.reshape(-1, ids.shape[2]).tolist()}
+    assert len(several) > 40
 
 
 def test_programs_are_few(both):
