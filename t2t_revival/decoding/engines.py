@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 Model: TypeAlias = "Transformer | CTranslate2Engine"
 Engine: TypeAlias = "CTranslate2Engine | TensorFlowEngine | JaxEngine | RightToLeftEngine"
 NO_CONSTRAINTS = "CTranslate2 does not support constraints of outputs: use --engine=tensorflow"
+
+
+def check_options(engine: str, options: DecodeHParams, precision: str) -> None:
+    """Checks, before a model is loaded, that JAX can decode with these options where it is the engine.
+
+    Raises:
+        T2TError: it does not support one of them.
+    """
+    if engine == TENSORFLOW and backend() == JAX:
+        _jax_usable(options, precision == INT8)
 
 
 def new_model(
@@ -95,6 +105,12 @@ def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
 
     return TensorFlowEngine(*arguments)
+
+
+def _jax_usable(*arguments: Any) -> None:
+    from t2t_revival.decoding.jax_engine import check_usable
+
+    check_usable(*arguments)
 
 
 def _jax_engine(*arguments: Any) -> JaxEngine:

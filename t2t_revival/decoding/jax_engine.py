@@ -48,17 +48,7 @@ class JaxEngine:
     out_of_memory = MemoryError
 
     def __init__(self, model: Transformer, options: DecodeHParams, int8: bool) -> None:
-        for given, name in (
-            (options.samples, "sampling_method=random"),
-            (options.guards, next(iter(options.guards), "")),
-            (options.has_shortlist, f"shortlist={options.shortlist}"),
-            (options.coverage_penalty, "coverage_penalty"),
-            (options.markup, "markup"),
-            (options.details, options.details),
-            (int8, "int8"),
-        ):
-            if given:
-                raise T2TError(UNSUPPORTED.format(name))
+        check_usable(options, int8)
         if options.constrained:
             warnings.warn(UNCONSTRAINED, stacklevel=2)
         self.search = JaxSearch(model, options.tokens_at_once, options.early_stopping)
@@ -79,6 +69,25 @@ class JaxEngine:
     def annotate(self, *_: Any) -> NoReturn:
         """Raises the error that there are no details."""
         raise T2TError(UNSUPPORTED.format("details of outputs"))
+
+
+def check_usable(options: DecodeHParams, int8: bool) -> None:
+    """Checks that JAX can decode with these options.
+
+    Raises:
+        T2TError: it does not support one of them.
+    """
+    for given, name in (
+        (options.samples, "sampling_method=random"),
+        (options.guards, next(iter(options.guards), "")),
+        (options.has_shortlist, f"shortlist={options.shortlist}"),
+        (options.coverage_penalty, "coverage_penalty"),
+        (options.markup, "markup"),
+        (options.details, options.details),
+        (int8, "int8"),
+    ):
+        if given:
+            raise T2TError(UNSUPPORTED.format(name))
 
 
 class JaxSearch:
@@ -123,17 +132,20 @@ class JaxSearch:
         if prefixes is not None:
             raise T2TError(UNSUPPORTED.format("given beginnings of outputs"))
         sources = np.asarray(source_ids, np.int32)
-        width = fixed_width(sources.shape[1])
-        most_rows = max(1, self._batch_size // width)
+        lengths = (sources != PAD).sum(axis=1)
         found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
-        for first in range(0, len(sources), most_rows):
-            part = sources[first : first + most_rows]
+        first = 0
+        while first < len(sources):
+            width = fixed_width(int(lengths[first:].max()))
+            most_rows = max(1, self._batch_size // width)
+            part = sources[first : first + most_rows, :width]
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
-            padding = (0, rows - len(part)), (0, width - part.shape[1])
-            padded = np.pad(part, padding, constant_values=PAD)
+            padded = np.full((rows, width), PAD, np.int32)
+            padded[: len(part), : part.shape[1]] = part
             settings = np.float32(alpha), extra_length, beam_size, n
             ids, scores, length = self.program(padded, *settings)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
+            first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)
         all_ids = [np.pad(ids, ((0, 0), (0, 0), (0, longest - ids.shape[2]))) for ids, _ in found]
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
