@@ -136,7 +136,7 @@ class JaxSearch:
         found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
         first = 0
         while first < len(sources):
-            width = fixed_width(int(lengths[first:].max()))
+            width = self._width(lengths[first:], sources.shape[1])
             most_rows = max(1, self._batch_size // width)
             part = sources[first : first + most_rows, :width]
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
@@ -149,3 +149,10 @@ class JaxSearch:
         longest = max(ids.shape[2] for ids, _ in found)
         all_ids = [np.pad(ids, ((0, 0), (0, 0), (0, longest - ids.shape[2]))) for ids, _ in found]
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
+
+    def _width(self, lengths: np.ndarray, widest: int) -> int:
+        """Chooses the width of the next rows: as wide as `widest` asks for where that needs fewer rows."""
+        width, widest = fixed_width(int(lengths.max())), fixed_width(widest)
+        while width < widest and FEW_ROWS < len(lengths) <= self._batch_size // (2 * width):
+            width *= 2
+        return width
