@@ -24,7 +24,6 @@ from t2t_revival.data.examples import (
     parse,
     parse_alignments,
     parse_weights,
-    read_blocks,
 )
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.mixing import Mixing, weights
@@ -291,43 +290,6 @@ class TrainingBatches:
         if self._pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         return _batch(pairs, members, rows, width, self._hparams.reverse_target)
-
-
-def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:
-    """Returns batches of every example once, the longest first, without truncation.
-
-    The examples are read at once and held in memory.
-
-    For the arguments, see `TrainingBatches`; rows are filled up with all-PAD ones.
-
-    Returns:
-        Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the
-        cardinality is known.
-
-    Raises:
-        T2TError: there are no shards or no examples, or a shard is missing or corrupt.
-    """
-    from t2t_revival.data.batch_dataset import dataset_of  # imports TensorFlow
-
-    blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
-    if not blocks:
-        raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
-    pairs = _parsed(blocks, isinstance(shards, Shards) and shards.swapped)
-    source, target = pairs.inputs.lengths, pairs.targets.lengths
-    longest = np.maximum(source, target)
-    order = np.lexsort((source, target, longest))[::-1]
-    batches, begin = [], 0
-    while begin < len(order):
-        rows = replicas * bucket_batch_sizes([int(longest[order[begin]])], hparams.batch_size)[0]
-        batches.append(order[begin : begin + rows])
-        begin += rows
-
-    def elements() -> Iterator[Element]:
-        for members in batches:
-            batch = _batch(pairs, members, replicas, reverse_target=hparams.reverse_target)
-            yield batch.inputs, batch.targets, batch.weights
-
-    return dataset_of(elements, cardinality=len(batches)).prefetch(PREFETCH)
 
 
 def _parsed(blocks: list[Block], swapped: bool) -> Pairs:

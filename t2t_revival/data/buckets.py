@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+MIN_WIDTH = 16  # tokens; narrower batches would save little time
+
 
 def bucket_boundaries(
     max_length: int, min_length_bucket: int, length_bucket_step: float, count: int = 0
@@ -23,3 +25,8 @@ def bucket_boundaries(
 def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
     """Returns the examples per replica of each bucket: `batch_size` tokens at its bound, at least one."""
     return [max(1, batch_size // bound) for bound in bounds]
+
+
+def fixed_width(length: int) -> int:
+    """Returns a width for batches that are compiled for each shape: the next power of two, at least 16."""
+    return max(MIN_WIDTH, 1 << (length - 1).bit_length())

@@ -32,9 +32,9 @@ from t2t_revival.decoding.beams import (
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.lexical_tables import LexicalTables
+from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
-    InModelPrecision,
     cast_weights,
     check_result,
     max_or_one,
