@@ -1,22 +1,30 @@
-"""Training speed of the paper's models on a GPU.
+"""All measurements on one GPU, in calls of some minutes each that go on where the last one stopped.
 
-    python benchmarks/gpu_train.py                                   # TensorFlow, where it sees a GPU
-    KERAS_BACKEND=jax PYTHONPATH=. python benchmarks/gpu_train.py    # JAX, from a bare checkout
+    python benchmarks/gpu_train.py --out=DIR --minutes=9.5 --data_dir=DATA
+    python benchmarks/gpu_train.py --out=DIR --show
 
-Under JAX it needs jax, keras and keras's dependencies; neither TensorFlow nor this project need be installed.
-Batches are random ids. The step is Keras's training step without `fit`: forward, loss, gradients, Adam with
-the paper's schedule. Each model runs in its own process: a large product of bfloat16 matrices, a warm-up,
-then several timed rounds of updates.
+From a bare checkout; TensorFlow is not needed. Keras's backend is JAX. In this order:
 
-Figures are medians over the rounds, with extremes. Tokens are target tokens without padding, positions
-include padding. Model FLOP/s count matrix products, attention and softmax included, of tokens without
-padding, forward and twice that backward (`training_flops`); their share is relative to the product of
-matrices. Memory is the peak in use, with the compiler's trials.
+1. `ceiling`: the speed of a large product of bfloat16 matrices.
+2. `speed`: the training step of `base` and `big` on random ids, by size of batch: twice as large each time,
+   until memory is full or nothing is gained. That of the trainer under JAX, with its Adam and bfloat16, and
+   that of a plain PyTorch model (`nn.Transformer`, shared embedding and softmax, autocast, fused Adam), with
+   and without `torch.compile`.
+3. `compare`: the same steps in turns on one device, each with its best batch that memory has room for, in
+   rounds of about two seconds each.
+4. `train`: `t2t-trainer` in the time that is left, with data that was generated before. The next call
+   resumes it.
+5. `score`: BLEU of the newest checkpoint, with --dev_source and --dev_reference.
 
-Implementations that a GPU may prefer are flags, and `--try` measures several beside the run without them:
+Each figure is a line of DIR/figures.jsonl as soon as it is known. Pieces that are there are skipped, also
+those that failed, but with --retry. Every model runs in its own process.
 
-    ... benchmarks/gpu_train.py --sizes=big --try norm=derived random=rbg random=rbg,attention=cudnn
+Figures are medians over rounds, with extremes. Tokens are target tokens without padding. Model FLOP/s count
+matrix products (`training_flops`); their share is relative to the product of matrices. Memory is the peak of
+what is in use.
 
+Implementations that a GPU may prefer are further contestants, such as ours:random=rbg or
+ours:norm=derived+attention=cudnn (`gpu/variations.py`); `tensorflow` is this project's step under TensorFlow.
 `XLA_FLAGS` is passed on. For comparison: one A100, `big` in mixed precision, 82,059 tokens/s (NVIDIA
 DeepLearningExamples); an H200's product of bfloat16 matrices is near 790 TFLOP/s.
 """
@@ -24,257 +32,251 @@ DeepLearningExamples); an H200's product of bfloat16 matrices is near 790 TFLOP/
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib.util
 import json
 import os
-import random
+import platform
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NoReturn
 
-from gpu.figures import TERA, ModelSpeed, Round, table
+from gpu.checkout import ROOT, make_importable
+from gpu.record import Clock, Record, TimeIsUp, say
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ.setdefault("KERAS_BACKEND", "tensorflow" if importlib.util.find_spec("tensorflow") else "jax")
-
-ROOT = Path(__file__).resolve().parents[1]
-CHOICES = {
-    "attention": ("ours", "xla", "cudnn"),
-    "random": ("ours", "bits", "rbg"),
-    "loss": ("ours", "logits"),
-    "norm": ("ours", "derived"),
-    "donate": ("yes", "no"),
-    "xla": ("yes", "no"),
-}
-PRECISIONS = ("mixed_bfloat16", "float32")
+BENCHMARKS = ROOT / "benchmarks"
+PIECES = ("ceiling", "speed", "compare", "train", "score")
 LENGTHS = ("constant", "mixed")
-PRODUCTS, PRODUCT_ROUNDS = 20, 5
+VERSIONS = ("jax", "keras", "torch", "tensorflow", "numpy")
+LEAST = 20.0  # seconds, with fewer no piece begins
+CHOICES = {  # of gpu/variations.py, which imports Keras
+    "attention": ("xla", "cudnn"),
+    "random": ("bits", "rbg"),
+    "loss": ("logits",),
+    "norm": ("derived",),
+}
+TINY: dict[str, Any] = {
+    "sizes": "tiny",
+    "hparams": "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,attention_dropout=0",
+    "vocab": 50,
+    "length": 16,
+    "tokens": 64,
+    "most_tokens": 128,
+    "matmul_size": 64,
+    "most_steps": 2,
+    "rounds": 2,
+    "torch_compiler": "aot_eager",
+    "hparams_set": "tiny",
+    "trainer_hparams": "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,max_length=32,"
+    "min_length_bucket=32",
+}
 
 
-def make_importable() -> None:
-    """Makes hparams/ importable in a checkout that is not installed, where it is beside the package."""
-    if importlib.util.find_spec("t2t_revival") is None:
-        sys.path.insert(0, str(ROOT))
-    import t2t_revival
-
-    if importlib.util.find_spec("t2t_revival.hparams") is None:
-        t2t_revival.__path__.append(str(ROOT))
-
-
-def measure(size: str, args: argparse.Namespace) -> ModelSpeed:
-    """Trains one model in this process.
-
-    Raises:
-        T2TError: there is no GPU, or a flag does not fit.
-    """
-    import keras
-    from gpu import examples, variations
-
-    from t2t_revival import registry
-    from t2t_revival.errors import T2TError
-    from t2t_revival.training.compile import build_model, compile_model
-
-    steps = backend(keras.backend.backend())
-    device = steps.accelerator()
-    if device is None and not args.allow_cpu:
-        raise T2TError(
-            f"{steps.versions()} sees no GPU: set KERAS_BACKEND to tensorflow or jax, whichever sees one, or "
-            "give --allow_cpu to try the script with --sizes=tiny"
-        )
-    hparams = registry.hparams(size).override(args.hparams)
-    make = examples.constant if args.lengths == "constant" else examples.mixed
-    batches = make(args.tokens // args.accumulate, args.length, args.vocab)
-    variations.choose({name: getattr(args, name) for name in variations.CHOICES})
-    matmul = matmul_speed(steps, args.matmul_size)
-    say(f"{size}: {steps.versions()}, {device or 'CPU'}, product of matrices {matmul / TERA:,.1f} TFLOP/s")
-    random.seed(1)  # what Keras draws its seeds from; `set_random_seed` would import TensorFlow
-    model = build_model(hparams, args.vocab, args.precision)
-    compile_model(model, hparams, args.accumulate, args.xla == "yes")
-    training = steps.Steps(model, batches, args.donate == "yes")
-    began = time.perf_counter()
-    for _ in range(max(args.warmup * args.accumulate, len(batches))):  # each shape is compiled
-        training.step()
-    training.loss()
-    compiling = time.perf_counter() - began
-    say(f"{size}: compiled and warmed up in {compiling:.0f} s")
-    counts = [count(batch, hparams, args.vocab) for batch in batches]
-    rounds, done = [], max(args.warmup * args.accumulate, len(batches))
-    for _ in range(args.rounds):
-        micro_batches = [counts[(done + n) % len(counts)] for n in range(args.steps * args.accumulate)]
-        done += len(micro_batches)
-        began = time.perf_counter()
-        for _ in micro_batches:
-            training.step()
-        training.loss()
-        seconds = time.perf_counter() - began
-        rounds.append(Round(seconds, *(sum(numbers) for numbers in zip(*micro_batches, strict=True))))
-        say(f"{size}: {rounds[-1].tokens / seconds:,.0f} target tokens/s")
-    return ModelSpeed(
-        size=size,
-        variation=args.variation,
-        device=device or "CPU",
-        versions=steps.versions(),
-        parameters=model.count_params(),
-        updates=args.steps,
-        matmul=matmul,
-        compiling=compiling,
-        loss=training.loss(),
-        peak_memory=steps.peak_memory(),
-        rounds=rounds,
-    )
+def set_environment() -> None:
+    """Sets what the processes of contestants and commands read, where it is not set."""
+    for name, value in {
+        "KERAS_BACKEND": "jax",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # others have to have room beside it
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
+    }.items():
+        os.environ.setdefault(name, value)
+    paths = [str(BENCHMARKS), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 
-def backend(name: str) -> Any:
-    """Returns the module with the training steps for a Keras backend.
+def set_caches(out: Path) -> None:
+    """Keeps what compilers make in the folder, so that the next call, or process, need not make it again."""
+    for name, folder in {"JAX_COMPILATION_CACHE_DIR": "jax", "TORCHINDUCTOR_CACHE_DIR": "torch"}.items():
+        os.environ.setdefault(name, str((out / "cache" / folder).absolute()))
+
+
+def ceiling(args: argparse.Namespace, record: Record, clock: Clock) -> None:
+    """Measures the product of matrices.
 
     Raises:
-        T2TError: there is no such module.
+        T2TError: there is no GPU, or JAX does not work.
     """
     from t2t_revival.errors import T2TError
 
-    if name == "jax":
-        from gpu import jax_steps
-
-        return jax_steps
-    if name == "tensorflow":
-        from gpu import tensorflow_steps
-
-        return tensorflow_steps
-    raise T2TError(f"KERAS_BACKEND={name} is not one of tensorflow, jax")
-
-
-def count(batch: Any, hparams: Any, vocab_size: int) -> tuple[int, int, int]:
-    """Returns target tokens, target positions and FLOPs of a micro-batch."""
-    from t2t_revival.reproduction.training_flops import training_flops
-
-    sources, targets = batch.source_lengths, batch.target_lengths
-    return int(targets.sum()), batch.targets.size, training_flops(hparams, vocab_size, sources, targets)
+    command = [sys.executable, str(BENCHMARKS / "gpu" / "ceiling.py"), str(args.matmul_size)]
+    with clock.limit(args.piece_seconds):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise T2TError(f"JAX: {(done.stderr.strip() or 'no output').splitlines()[-1]}")
+    found = json.loads(done.stdout)
+    if found["device"] == "CPU" and not args.tiny:
+        raise T2TError(f"{found['name']} sees no GPU; --tiny tries the script on a CPU")
+    line = record.add("ceiling", **found)
+    say(f"{line['device']}, {line['name']}: product of matrices {line['flops'] / 1e12:,.1f} TFLOP/s")
 
 
-def matmul_speed(steps: Any, size: int) -> float:
-    """Returns the median FLOP/s of products of [size, size] matrices in bfloat16."""
-    multiply, wait = steps.matmul(size)
-    wait(multiply())
-    speeds = []
-    for _ in range(PRODUCT_ROUNDS):
-        began = time.perf_counter()
-        for _ in range(PRODUCTS):
-            last = multiply()
-        wait(last)
-        speeds.append(PRODUCTS * 2 * size**3 / (time.perf_counter() - began))
-    return median(speeds)
+def run_pieces(args: argparse.Namespace, record: Record, clock: Clock) -> None:
+    """Measures what is not in the record yet, until the time is up."""
+    from gpu import speeds, training
+
+    steps: list[Callable[[], object]] = []
+    if "ceiling" in args.pieces and not record.find("ceiling"):
+        steps.append(lambda: ceiling(args, record, clock))
+    for size in args.sizes:
+        model = speeds.Measurement(args, record, clock, size)
+        if "speed" in args.pieces:
+            steps += [lambda model=model, name=name: model.search(name) for name in args.contestants]
+        if "compare" in args.pieces:
+            steps.append(lambda model=model: model.compare(args.contestants))
+    if args.data_dir and "train" in args.pieces:
+        steps.append(lambda: training.train(args, record, clock))
+    if args.data_dir and args.dev_source and "score" in args.pieces:
+        steps.append(lambda: training.score(args, record, clock))
+    for number, step in enumerate(steps):
+        if clock.left < LEAST:
+            raise TimeIsUp(f"{len(steps) - number} of {len(steps)} pieces are left for the next call")
+        step()
 
 
-def run_all(args: argparse.Namespace, argv: list[str]) -> list[ModelSpeed]:
-    """Measures each size and variation in its own process; one that fails is skipped."""
-    measured = []
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
-        for size in args.sizes.split(","):
-            for variation in ("", *args.variations):
-                changes = [f"--{change}" for change in variation.split(",") if change]
-                own = [f"--sizes={size}", f"--result={result}", f"--variation={variation}", *changes]
-                command = [sys.executable, __file__, *argv, *own, "--try"]
-                if subprocess.run(command, check=False).returncode:
-                    say(f"{size} {variation}".strip() + ": failed, skipped")
-                    continue
-                found = json.loads(result.read_text())
-                measured.append(ModelSpeed(**{**found, "rounds": [Round(**r) for r in found["rounds"]]}))
-    return measured
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}; --help lists the flags\n")
 
 
-def say(line: str) -> None:
-    """Prints a line of progress to stderr."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def parse_flags(argv: list[str]) -> argparse.Namespace:
+def parse_flags(argv: list[str] | None = None) -> argparse.Namespace:
     """Parses the flags."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     add = parser.add_argument
-    add("--sizes", default="base,big", help="hparams sets, by comma")
+    add("--out", type=Path, required=True, help="folder of figures, caches and the training")
+    add("--minutes", type=float, default=9.5, help="of this call")
+    add("--show", action="store_true", help="print the figures so far, and measure nothing")
+    add("--pieces", default=",".join(PIECES), help="by comma")
+    add("--retry", action="store_true", help="measure again what has failed")
+    add("--tiny", action="store_true", help="a small model, also on a CPU, to try the script")
+    add("--sizes", default="big,base", help="hparams sets, by comma")
     add("--hparams", default="", help='overrides, such as "attention_dropout=0.1"')
-    add("--precision", choices=PRECISIONS, default=PRECISIONS[0])
-    add(
-        "--tokens",
-        type=int,
-        default=25_000,
-        help="target positions of an update, at most (the paper's 25,000)",
-    )
-    add("--accumulate", type=int, default=1, help="micro-batches of an update, to save memory")
+    add("--contestants", default="ours,torch,torch-compiled", help="by comma")
     add("--lengths", choices=LENGTHS, default=LENGTHS[0], help="full sentences, or lengths as in a corpus")
     add("--length", type=int, default=64, help="tokens of a sentence; of the longest with --lengths=mixed")
     add("--vocab", type=int, default=37_000, help="tokens of the vocabulary")
-    add("--warmup", type=int, default=5, help="updates before the first round; at least each batch once")
-    add("--steps", type=int, default=20, help="updates of a round")
+    add("--tokens", type=int, default=12_500, help="target positions of the first batch")
+    add("--most_tokens", type=int, default=200_000, help="of the largest")
+    add("--window_seconds", type=float, default=2.0, help="of a round")
+    add("--most_steps", type=int, default=100, help="of a round")
     add("--rounds", type=int, default=5)
+    add("--piece_seconds", type=float, default=180.0, help="after which a piece has failed")
     add("--matmul_size", type=int, default=8192, help="rows and columns of the matrices")
-    helps = {
-        "attention": "JAX: jax.nn's, plain or in cuDNN, instead of the model's own",
-        "random": "JAX: dropout's bytes from the bits themselves, or from the hardware's generator",
-        "loss": "by float32 logits, instead of linear_cross_entropy",
-        "norm": "layer normalisation's gradient by automatic differentiation",
-        "donate": "JAX: overwrite the previous state in each step",
-        "xla": "TensorFlow: let XLA compile the step (JAX always does)",
-    }
-    for name, values in CHOICES.items():
-        add(f"--{name}", choices=values, default=values[0], help=helps[name])
-    add(
-        "--try",
-        dest="variations",
-        nargs="*",
-        default=[],
-        metavar="FLAG=VALUE[,...]",
-        help="further runs, such as norm=derived",
-    )
-    add("--json", type=Path, help="file for every round's figures")
-    add("--allow_cpu", action="store_true", help="run without a GPU, to try the script")
-    add("--result", type=Path, help=argparse.SUPPRESS)  # of a process that measures one model
-    add("--variation", default="", help=argparse.SUPPRESS)
+    add("--torch_compiler", default="inductor", help="backend of torch.compile")
+    add("--problem", default="translate_ende", help="of the training")
+    add("--hparams_set", default="base", help="of the training")
+    add("--data_dir", type=Path, help="data of the training, made by t2t-datagen; without it none begins")
+    add("--trainer_hparams", default="", help="overrides of its hparams, when it begins")
+    add("--dev_source", type=Path, help="text that the newest checkpoint translates")
+    add("--dev_reference", type=Path, help="its translation")
+    add("--decode_seconds", type=float, default=75.0, help="kept for that")
+    add("trainer_flags", nargs="*", metavar="-- FLAGS", help="further flags of t2t-trainer")
+    if "--tiny" in (sys.argv[1:] if argv is None else argv):
+        parser.set_defaults(**TINY)
     args = parser.parse_args(argv)
-    for name in ("accumulate", "steps", "rounds"):
-        if getattr(args, name) < 1:
-            parser.error(f"--{name} must be at least 1")
-    for change in ",".join(args.variations).split(",") if args.variations else []:
-        name, _, value = change.partition("=")
-        if value not in CHOICES.get(name, ()):
-            known = ", ".join(f"{name}={value}" for name in CHOICES for value in CHOICES[name])
-            parser.error(f"--try {change}: known: {known}")
+    for name in ("sizes", "contestants", "pieces"):
+        setattr(args, name, getattr(args, name).split(","))
+    if problem := fault(args):
+        parser.error(problem)
     return args
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Entry point; returns 1 without any measurement."""
-    argv = sys.argv[1:] if argv is None else argv
-    args = parse_flags(argv)
-    make_importable()
+def fault(args: argparse.Namespace) -> str | None:
+    """Returns what is wrong with the flags, or `None`."""
+    positive = ("minutes", "rounds", "tokens", "window_seconds", "most_steps", "piece_seconds", "length")
+    for name in positive:
+        if not getattr(args, name) > 0:
+            return f"--{name} must be above 0"
+    from t2t_revival import registry
     from t2t_revival.errors import T2TError
 
     try:
-        if args.result:
-            args.result.write_text(json.dumps(dataclasses.asdict(measure(args.sizes, args))))
-            return 0
-        measured = run_all(args, argv)
+        for size in args.sizes:
+            registry.hparams(size).override(args.hparams)
+    except T2TError as error:
+        return str(error)
+    for piece in args.pieces:
+        if piece not in PIECES:
+            return f"--pieces: no piece {piece!r}; known: {', '.join(PIECES)}"
+    if args.tokens < args.length:
+        return f"--tokens={args.tokens} is less than a sentence of --length={args.length}"
+    if bool(args.dev_source) != bool(args.dev_reference):
+        return "--dev_source and --dev_reference need each other"
+    for name in ("data_dir", "dev_source", "dev_reference"):
+        path = getattr(args, name)
+        if path and not path.exists():
+            return f"--{name}={path} does not exist"
+    return next(filter(None, map(contestant_fault, args.contestants)), None)
+
+
+def contestant_fault(contestant: str) -> str | None:
+    """Returns what is wrong with a contestant's name, or `None`."""
+    known = ("ours", "torch", "torch-compiled", "tensorflow")
+    name, colon, changes = contestant.partition(":")
+    if name not in known or (colon and name != "ours"):
+        return f"--contestants: no contestant {contestant!r}; known: {', '.join(known)}, ours:NAME=VALUE"
+    for change in changes.split("+") if colon else ():
+        key, _, value = change.partition("=")
+        if value not in CHOICES.get(key, ()):
+            all_known = ", ".join(f"{key}={value}" for key, values in CHOICES.items() for value in values)
+            return f"--contestants={contestant}: no variation {change!r}; known: {all_known}"
+    return None
+
+
+def available(contestants: list[str]) -> list[str]:
+    """Returns those whose library is installed."""
+    from gpu.speeds import CONTESTANTS
+
+    found = []
+    for contestant in contestants:
+        module = CONTESTANTS[contestant.partition(":")[0]].module
+        if importlib.util.find_spec(module):
+            found.append(contestant)
+        else:
+            say(f"{contestant}: dropped: {module} is not installed")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; returns 1 after an error."""
+    make_importable()
+    args = parse_flags(argv)
+    clock = Clock(60 * args.minutes)
+    from gpu.report import report
+
+    from t2t_revival.errors import T2TError
+
+    set_environment()
+    set_caches(args.out)
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+        common = {"versions": versions(), "at": time.strftime("%Y-%m-%d %H:%M"), "call": sys.argv[1:]}
+        record = Record(args.out / "figures.jsonl", **common)
+        if args.retry:
+            record.forget_failures()
+        if not args.show:
+            args.contestants = available(args.contestants)
+            run_pieces(args, record, clock)
+    except TimeIsUp as up:
+        say(str(up) or "time is up: the same command goes on from here")
     except (T2TError, OSError) as error:
         say(f"error: {error}")
         return 1
-    if not measured:
-        return 1
-    first = measured[0]
-    print(f"{first.versions}, {first.device}, {args.precision}, {args.lengths} lengths of {args.length}\n")
-    print(table(measured))
-    if args.json:
-        flags = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
-        report = {"flags": flags, "runs": [dataclasses.asdict(m) | {"share": m.share} for m in measured]}
-        args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(report(record))
     return 0
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python and of the libraries that are installed."""
+    installed = {name: metadata.version(name) for name in VERSIONS if importlib.util.find_spec(name)}
+    return {"python": platform.python_version(), **installed}
 
 
 if __name__ == "__main__":

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
+from peers.batches import Batch
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.errors import T2TError
 
 FIRST_TOKEN = 2  # 0 is padding, 1 the end
-BATCHES = 16  # which are repeated
+BATCHES = 16  # of mixed lengths, which are repeated
+EQUAL_BATCHES = 4  # of full sentences
 BUCKET_STEP = 2.0  # T2T's 1.1 would compile some 30 shapes
 BUCKETS = 4
 TYPICAL, SPREAD = 0.4, 0.5  # log-normal: median as a share of the longest, standard deviation
 EXPANSION = 0.2  # a source is shorter or longer than its target by up to this share
-
-
-class Batch(NamedTuple):
-    """One micro-batch.
-
-    Attributes:
-        inputs: source ids, int32 [rows, length].
-        targets: target ids, int32 [rows, length].
-        weights: 1 / (target tokens of the batch) at each of them, 0 at padding, float32 [rows, length].
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-
-    @property
-    def source_lengths(self) -> np.ndarray:
-        """Tokens of each row, int [rows]."""
-        return (self.inputs != 0).sum(axis=1)
-
-    @property
-    def target_lengths(self) -> np.ndarray:
-        """Tokens of each row, int [rows]."""
-        return (self.targets != 0).sum(axis=1)
 
 
 def constant(tokens: int, length: int, vocab_size: int, seed: int = 1) -> list[Batch]:
@@ -56,7 +32,7 @@ def constant(tokens: int, length: int, vocab_size: int, seed: int = 1) -> list[B
     _check(tokens, length)
     random = np.random.default_rng(seed)
     lengths = np.full(tokens // length, length)
-    return [_batch(lengths, lengths, length, vocab_size, random) for _ in range(BATCHES)]
+    return [_batch(lengths, lengths, length, vocab_size, random) for _ in range(EQUAL_BATCHES)]
 
 
 def mixed(tokens: int, longest: int, vocab_size: int, seed: int = 1) -> list[Batch]:
@@ -102,9 +78,7 @@ def _lengths(wanted: np.ndarray, longest: int) -> np.ndarray:
 def _batch(
     sources: np.ndarray, targets: np.ndarray, width: int, vocab_size: int, random: np.random.Generator
 ) -> Batch:
-    inputs, labels = (_ids(lengths, width, vocab_size, random) for lengths in (sources, targets))
-    mask = labels != 0
-    return Batch(inputs, labels, (mask / np.float32(mask.sum())).astype(np.float32))
+    return Batch(*(_ids(lengths, width, vocab_size, random) for lengths in (sources, targets)))
 
 
 def _ids(lengths: np.ndarray, width: int, vocab_size: int, random: np.random.Generator) -> np.ndarray:

@@ -1,19 +1,22 @@
 """A contestant's process, which trains on command and answers in JSON.
 
-Commands, one per line on stdin: "go N" trains N steps on the next N batches; "loss" computes the loss on the
-held-out batches. An answer is one line on stdout; output of libraries goes to stderr.
+Commands, one per line on stdin: "go N" trains N steps on the next N batches, repeated without end;
+"read FILE" trains on the batches of another file; "loss" computes the loss on the held-out batches; "release"
+frees the memory of a GPU that is not in use. An answer is one line on stdout, with the key "error" if it
+failed; output of libraries goes to stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from batches import Batch, read_batches
 
 @dataclass(frozen=True)
 class Config:
-    """Model and training settings, equal for all contestants except `precision`."""
+    """Model and training settings, equal for all contestants except `precision` and what follows it."""
 
     layers: int  # of the encoder and of the decoder
     hidden_size: int  # channels
@@ -37,6 +40,21 @@ class Config:
     learning_rate_warmup_steps: int
     precision: str  # "float32" or "bfloat16" (mixed)
     seed: int
+    compiler: str = ""  # of PyTorch, such as "inductor"
+    variation: dict[str, str] = field(default_factory=dict)  # of this project's, see gpu/variations.py
+
+
+@dataclass(frozen=True)
+class Device:
+    """The device that trains.
+
+    Attributes:
+        name: of the GPU; "CPU" without one.
+        memory: bytes, or `None` if it is not known.
+    """
+
+    name: str = "CPU"
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,12 +67,21 @@ class Contestant:
         step: trains on the next batch and returns its loss, in the contestant's own definition.
         held_out_loss: returns the sum of -log p(token), in nats, without smoothing and dropout, over the
             target tokens of a batch.
+        load: replaces the training batches by others; `None` if that is not offered.
+        release: frees the memory of a GPU that is not in use, as far as the library can.
+        peak_memory: returns the peak of the GPU memory in use since `load`, or since the start; bytes, `None`
+            without a GPU.
+        device: that trains.
     """
 
     name: str
     parameters: int
     step: Callable[[], Any]
     held_out_loss: Callable[[Batch], float]
+    load: Callable[[list[Batch]], None] | None = None
+    release: Callable[[], None] = lambda: None
+    peak_memory: Callable[[], int | None] = lambda: None
+    device: Device = Device()
 
 
 def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
@@ -73,21 +100,38 @@ def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
     def answer(**values: Any) -> None:
         print(json.dumps(values), file=answers, flush=True)
 
-    train, held_out = read_batches(args.batches)
-    contestant = build(Config(**args.config), train)
-    answer(name=contestant.name, parameters=contestant.parameters)
-    done = 0
-    for line in sys.stdin:
-        command, *count = line.split()
-        if command == "loss":
-            answer(loss=_mean_loss(contestant, held_out))
-            continue
-        steps = int(count[0])
-        answer(**_window(contestant, train[done : done + steps]))
-        done += steps
+    try:
+        train, held_out = read_batches(args.batches)
+        contestant = build(Config(**args.config), train)
+        device = contestant.device
+        answer(
+            name=contestant.name,
+            parameters=contestant.parameters,
+            device=device.name,
+            memory=device.memory,
+        )
+        waiting = itertools.cycle(train)
+        for line in sys.stdin:
+            command, *argument = line.split(maxsplit=1)
+            if command == "loss":
+                answer(loss=_mean_loss(contestant, held_out))
+            elif command == "read":
+                train, _ = read_batches(Path(argument[0].strip()))
+                waiting = itertools.cycle(train)
+                assert contestant.load, "this contestant loads no other batches"
+                contestant.load(train)
+                answer(batches=len(train))
+            elif command == "release":
+                contestant.release()
+                answer()
+            else:
+                answer(**_window(contestant, list(itertools.islice(waiting, int(argument[0])))))
+    except Exception as error:
+        answer(error=f"{type(error).__name__}: {error}")
+        raise
 
 
-def _window(contestant: Contestant, batches: list[Batch]) -> dict[str, float]:
+def _window(contestant: Contestant, batches: list[Batch]) -> dict[str, Any]:
     cpu, start = time.process_time(), time.perf_counter()
     for _ in batches:
         loss = contestant.step()
@@ -97,6 +141,7 @@ def _window(contestant: Contestant, batches: list[Batch]) -> dict[str, float]:
         "cpu_seconds": time.process_time() - cpu,
         "target_tokens": sum(batch.target_tokens for batch in batches),
         "training_loss": loss,
+        "peak_memory": contestant.peak_memory(),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 from batches import PAD, Batch
 from contestant import Config, Contestant, serve
+from hparams_of import hparams_of
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.hparams import HParams
 from t2t_revival.training.compile import build_model, compile_model
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -25,23 +26,6 @@ def example(batch: Batch) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray
     return batch._asdict(), batch.targets, weights.astype(np.float32)
 
 
-def hparams_of(config: Config) -> HParams:
-    """Returns the settings as this project's hparams."""
-    return HParams(
-        num_hidden_layers=config.layers,
-        hidden_size=config.hidden_size,
-        filter_size=config.filter_size,
-        num_heads=config.heads,
-        layer_prepostprocess_dropout=config.dropout,
-        attention_dropout=config.inner_dropout,
-        relu_dropout=config.inner_dropout,
-        label_smoothing=config.label_smoothing,
-        learning_rate_constant=config.learning_rate_constant,
-        learning_rate_warmup_steps=config.learning_rate_warmup_steps,
-        effective_batch_size=0,
-    )
-
-
 def build(config: Config, batches: list[Batch]) -> Contestant:
     keras.utils.set_random_seed(config.seed)
     hparams = hparams_of(config)
@@ -52,7 +36,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     model = compile_model(build_model(hparams, config.vocab_size, precision, num_parallel_batches), hparams)
 
     def examples() -> Iterator[Any]:
-        return (example(batch) for batch in batches)
+        return (example(batch) for batch in itertools.cycle(batches))
 
     waiting = iter(tf.data.Dataset.from_generator(examples, output_signature=SPEC).prefetch(2))
     model.make_train_function()

@@ -41,7 +41,7 @@ def training_command(entry: Entry, python: str, config: dict[str, Any], batches:
 
 
 class ContestantError(Exception):
-    """A contestant's process ended; the message ends with its last output."""
+    """A contestant failed; the message is its error, or ends with the last output of its process."""
 
 
 class Process:
@@ -63,7 +63,11 @@ class Process:
                 text=True,
                 env=_environment(),
             )
-        self.description = self._answer()
+        try:
+            self.description = self._answer()
+        except BaseException:
+            self.stop()
+            raise
 
     def ask(self, command: str) -> dict[str, Any]:
         """Sends one command and returns the answer."""
@@ -97,7 +101,10 @@ class Process:
         assert self.process.stdout
         line = self.process.stdout.readline()
         if line:
-            return json.loads(line)
+            answer = json.loads(line)
+            if "error" in answer:
+                raise ContestantError(answer["error"])
+            return answer
         status = self.process.wait()
         last = self.log.read_text(errors="replace").strip().splitlines()[-5:]
         raise ContestantError("\n".join([f"ended with status {status}; last output:", *last]))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from batches import PAD, Batch
-from contestant import Config, Contestant, serve
+from contestant import Config, Contestant, Device, serve
 from torch import Tensor, nn
 from torch.nn import functional
 
+Pair: TypeAlias = tuple[Tensor, Tensor]  # ids of inputs and of targets
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -75,6 +78,20 @@ class Model(nn.Module):
         return functional.linear(decoded, self.embedding.weight)
 
 
+def on_device(batch: Batch) -> Pair:
+    """Returns the ids of inputs and targets."""
+    inputs, targets = (torch.from_numpy(ids.astype(np.int64)).to(DEVICE) for ids in batch)
+    return inputs, targets
+
+
+def device() -> Device:
+    """Returns the device that trains."""
+    if DEVICE == "cpu":
+        return Device()
+    properties = torch.cuda.get_device_properties(0)
+    return Device(properties.name, properties.total_memory)
+
+
 def build(config: Config, batches: list[Batch]) -> Contestant:
     torch.manual_seed(config.seed)
     torch.backends.mha.set_fastpath_enabled(False)  # it fails under autocast
@@ -85,18 +102,28 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: scale * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
     )
-    waiting = iter(batches)
+    waiting: Iterator[Pair] = iter(())
 
-    def loss_of(batch: Batch, **options: Any) -> Tensor:
-        inputs, targets = (torch.from_numpy(ids.astype(np.int64)).to(DEVICE) for ids in batch)
+    def load(batches: list[Batch]) -> None:
+        nonlocal waiting
+        waiting = itertools.cycle([on_device(batch) for batch in batches])
+        if DEVICE == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+
+    def loss_of(inputs: Tensor, targets: Tensor, smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         with torch.autocast(DEVICE, torch.bfloat16, enabled=config.precision == "bfloat16"):
             logits = model(inputs, targets)
         flat = logits.float().flatten(0, 1)
-        return functional.cross_entropy(flat, targets.flatten(), ignore_index=PAD, **options)
+        settings: dict[str, Any] = {"label_smoothing": smoothing, "reduction": reduction}
+        return functional.cross_entropy(flat, targets.flatten(), ignore_index=PAD, **settings)
+
+    training_loss = loss_of
+    if config.compiler:  # for each shape: kernels of variable shapes are slower
+        training_loss = torch.compile(loss_of, dynamic=False, backend=config.compiler)
 
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(next(waiting), label_smoothing=config.label_smoothing)
+        loss = training_loss(*next(waiting), config.label_smoothing)
         loss.backward()
         optimizer.step()
         schedule.step()
@@ -105,15 +132,20 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     @torch.no_grad()
     def held_out_loss(batch: Batch) -> float:
         model.eval()
-        total = loss_of(batch, reduction="sum").item()
+        total = loss_of(*on_device(batch), reduction="sum").item()
         model.train()
         return total
 
+    load(batches)
     return Contestant(
         name=f"PyTorch {torch.__version__}",
         parameters=sum(weight.numel() for weight in model.parameters()),
         step=step,
         held_out_loss=held_out_loss,
+        load=load,
+        release=torch.cuda.empty_cache,
+        peak_memory=lambda: torch.cuda.max_memory_allocated() if DEVICE == "cuda" else None,
+        device=device(),
     )
 
 

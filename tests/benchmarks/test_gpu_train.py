@@ -1,10 +1,12 @@
-"""benchmarks/gpu_train.py: what it counts, and a run of it on a CPU under both backends."""
+"""benchmarks/gpu_train.py: with contestants that compute nothing, and all of it on a CPU."""
 
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +21,39 @@ VARIATIONS = Path(__file__).parents[1] / "support" / "gpu_variations_in_jax.py"
 sys.path.insert(0, str(BENCHMARKS))
 
 import gpu_train  # noqa: E402
-from gpu import examples  # noqa: E402
-from gpu.figures import ModelSpeed, Round, table  # noqa: E402
+from gpu import examples, speeds, training  # noqa: E402
+from gpu.record import Clock, Record, TimeIsUp  # noqa: E402
+from gpu.report import report  # noqa: E402
+from peers.processes import Entry  # noqa: E402
 
-TINY = [
-    "--sizes=tiny",
-    "--hparams=num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2",
-    "--vocab=50",
-    "--tokens=64",
-    "--length=16",
-    "--warmup=1",
-    "--steps=2",
-    "--rounds=2",
-    "--matmul_size=64",
-]
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed: pip install t2t_revival[jax]"
 )
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed: pip install t2t_revival[torch]"
+)
+FAKE = """
+import time
+from contestant import Contestant, Device, serve
+
+def build(config, batches):
+    rows = len(batches[0].inputs)
+
+    def load(batches):
+        nonlocal rows
+        rows = len(batches[0].inputs)
+
+    def step():
+        if rows > {most_rows}:
+            raise MemoryError("out of memory")
+        time.sleep({seconds} + rows * 1e-4)
+        return 2.5
+
+    return Contestant("fake {seconds}", 1000, step, lambda batch: 3.0, load=load,
+                      peak_memory=lambda: rows * 2**30, device=Device("G100", 80 * 2**30))
+
+serve(build)
+"""
 
 
 def test_full_sentences():
@@ -45,23 +63,20 @@ def test_full_sentences():
         assert (batch.targets[:, -1] == 1).all()
         assert batch.targets[:, :-1].min() >= 2
         assert batch.inputs.max() < 50
-        np.testing.assert_allclose(batch.weights, 1 / 96)
-        assert batch.target_lengths.tolist() == batch.source_lengths.tolist() == [12] * 8
+        assert batch.target_tokens == 96
 
 
 def test_mixed_sentences_have_few_shapes():
     batches = examples.mixed(4096, 64, 50)
-    shapes = {batch.targets.shape for batch in batches}
-    assert shapes == {(512, 8), (256, 16), (128, 32), (64, 64)}
+    assert {batch.targets.shape for batch in batches} == {(512, 8), (256, 16), (128, 32), (64, 64)}
     for batch in batches:
         assert batch.inputs.shape == batch.targets.shape
-        for side, lengths in ((batch.inputs, batch.source_lengths), (batch.targets, batch.target_lengths)):
+        for side in batch:
+            lengths = (side != 0).sum(axis=1)
             ends = side[np.arange(len(side)), lengths - 1]
             assert (ends == 1).all()
             assert ((side == 0) == (np.arange(side.shape[1]) >= lengths[:, None])).all()
-        np.testing.assert_array_equal(batch.weights > 0, batch.targets != 0)
-        assert batch.weights.sum() == pytest.approx(1, rel=1e-5)
-    full = sum(batch.target_lengths.sum() for batch in batches) / sum(batch.targets.size for batch in batches)
+    full = sum(batch.target_tokens for batch in batches) / sum(batch.targets.size for batch in batches)
     assert 0.5 < full < 0.9
 
 
@@ -71,40 +86,138 @@ def test_a_batch_smaller_than_a_sentence(make):
         make(10, 12, 50)
 
 
-def measured(**changes):
-    rounds = [Round(seconds, 20_000, 25_000, 4 * 10**14) for seconds in (2.0, 1.0, 4.0)]
-    values = {"updates": 10, "matmul": 8e14, "compiling": 9.0, "loss": 7.0, "peak_memory": 3 * 2**29}
-    made = ModelSpeed("big", "", "GPU", "Keras", 1, rounds=rounds, **values)
-    return ModelSpeed(**{**vars(made), **changes})
+def test_a_record_that_was_killed_while_writing(tmp_path):
+    path = tmp_path / "figures.jsonl"
+    Record(path, device="G").add("speed", size="base", tokens=1)
+    with path.open("a") as file:
+        file.write('{"piece": "spe')
+    record = Record(path)
+    record.add("speed", size="base", tokens=2, failed="no luck")
+    again = Record(path)
+    assert [line["tokens"] for line in again.all("speed", size="base")] == [1, 2]
+    assert again.find("speed", tokens=1)["device"] == "G"
+    assert again.find("speed", tokens=3) is None
+    again.forget_failures()
+    assert again.find("speed", tokens=2) is None
+    assert len(Record(path).lines) == 2
 
 
-def test_the_table_has_medians_and_spread():
-    lines = table([measured(), measured(variation="norm=derived", peak_memory=None)]).splitlines()
-    row = "| 10,000 (5,000-20,000) | 12,500 | 200.0 | 200.0 | 25.0% of 800 |"
-    assert lines[2] == f"| big {row} 1.5 |"
-    assert lines[3] == f"| big norm=derived {row} ? |"
-    assert len({line.count("|") for line in lines}) == 1
+def test_time_is_up():
+    with pytest.raises(TimeIsUp, match="took more than 0 s"), Clock(60).limit(0.05):
+        time.sleep(5)
+    with pytest.raises(TimeIsUp, match="session is over"), Clock(0).limit(1):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.fixture
+def measurement(tmp_path, monkeypatch):
+    """Two contestants that sleep; "ours" is faster, and has room for 64 rows."""
+    gpu_train.set_environment()
+    fakes = {}
+    for name, seconds, most_rows in (("ours", 0.01, 64), ("torch", 0.02, 32)):
+        script = tmp_path / f"{name}.py"
+        script.write_text(FAKE.format(seconds=seconds, most_rows=most_rows))
+        fakes[name] = Entry(str(script), "python", "json", "bfloat16")
+    monkeypatch.setattr(speeds, "CONTESTANTS", fakes)
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS / "peers"))
+    flags = ["--tiny", f"--out={tmp_path}", "--contestants=ours,torch", "--most_tokens=100000"]
+    args = gpu_train.parse_flags([*flags, "--most_steps=3"])
+    record = Record(tmp_path / "figures.jsonl")
+    record.add("ceiling", flops=1e9, speeds=[1e9], device="G100", name="JAX")
+    return speeds.Measurement(args, record, Clock(60), "tiny")
+
+
+def test_batches_grow_until_memory_is_full(measurement):
+    record = measurement.record
+    measurement.search("ours")
+    measurement.search("torch")
+    lines = record.all("speed", contestant="ours")
+    assert [line["tokens"] for line in lines] == [64, 128, 256, 512, 1024, 2048]
+    assert lines[-1]["failed"] == "MemoryError: out of memory"
+    assert [line["peak_memory"] for line in lines[:-1]] == [rows * 2**30 for rows in (4, 8, 16, 32, 64)]
+    assert all(line["share"] == pytest.approx(line["flops"] / 1e9) for line in lines[:-1])
+    count = len(record.lines)
+    measurement.search("ours")
+    assert len(record.lines) == count
+    measurement.compare(["ours", "torch"])
+    found = record.find("compare", size="tiny")
+    # 72 GiB are usable: 64 are ours, and one is kept for the other's idle process.
+    assert found["tokens"] == {"ours": 1024, "torch": 64}
+    assert found["ratio"] > 1
+    assert found["better"] == "torch"
+    table = report(Record(measurement.args.out / "figures.jsonl"))
+    assert "| tiny | ours | 2,048 | MemoryError: out of memory |" in table
+    for block in table.split("\n\n")[1:]:
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_a_piece_that_hangs_has_failed_and_the_others_go_on(measurement):
+    measurement.args.piece_seconds = 0.05
+    measurement.search("ours")
+    assert measurement.record.find("speed", tokens=64)["failed"] == "took more than 0 s"
+
+
+def test_a_call_that_is_over_records_nothing(measurement):
+    over = speeds.Measurement(measurement.args, measurement.record, Clock(0.05), "tiny")
+    with pytest.raises(TimeIsUp):
+        over.search("ours")
+    assert not measurement.record.all("speed")
+
+
+def test_the_training_takes_the_fastest_batch_up_to_the_papers_update(measurement):
+    args, record = measurement.args, measurement.record
+    assert "batch_size" not in training.hparams(args, record)
+    for tokens, speed in ((12_500, 1.0), (25_000, 2.0), (50_000, 3.0)):
+        record.add("speed", size="tiny", contestant="ours", tokens=tokens, tokens_per_second=speed)
+    assert training.hparams(args, record).startswith("batch_size=25000,num_hidden_layers=1,")
+
+
+def test_a_command_that_outlasts_its_time_is_asked_to_stop(tmp_path):
+    code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); time.sleep(60)"
+    status, seconds = training.run([sys.executable, "-c", code], tmp_path / "log", 2.0, 10.0)
+    assert (status, seconds < 12) == (143, True)
 
 
 def test_the_same_choices_are_offered_as_there_are():
     from gpu import variations
 
-    for name, choices in variations.CHOICES.items():
-        assert gpu_train.CHOICES[name] == (variations.OURS, *choices)
+    assert {name: tuple(choices) for name, choices in variations.CHOICES.items()} == gpu_train.CHOICES
+    assert speeds.variation("ours:random=rbg+norm=derived") == {"random": "rbg", "norm": "derived"}
+    assert speeds.variation("ours") == {}
 
 
-@pytest.mark.parametrize("flag", ["--try=norm=fast", "--try=batch=1", "--steps=0", "--precision=float16"])
-def test_wrong_flags(capsys, flag):
-    with pytest.raises(SystemExit):
-        gpu_train.parse_flags([flag])
-    assert flag.split("=")[0] in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--contestants=ours,tf", "no contestant 'tf'; known: ours, torch"),
+        ("--contestants=ours:norm=fast", "no variation 'norm=fast'; known: attention=xla"),
+        ("--contestants=torch:norm=derived", "no contestant 'torch:norm=derived'"),
+        ("--pieces=ceiling,speeds", "no piece 'speeds'"),
+        ("--sizes=huge", "unknown hparams set 'huge'"),
+        ("--rounds=0", "--rounds must be above 0"),
+        ("--minutes=-1", "--minutes must be above 0"),
+        ("--tokens=10", "--tokens=10 is less than a sentence"),
+        ("--data_dir=/nowhere", "--data_dir=/nowhere does not exist"),
+        ("--dev_source=/nowhere", "need each other"),
+        ("--hparams=depth=1", "unknown hparam 'depth'"),
+        ("--lengths=long", "invalid choice: 'long'"),
+    ],
+)
+def test_wrong_flags(tmp_path, capsys, flag, message):
+    with pytest.raises(SystemExit) as exit_:
+        gpu_train.main([f"--out={tmp_path / 'out'}", flag])
+    assert exit_.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert message in error
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_checkout_that_is_not_installed():
     """Without any site-packages: hparams/ and problems/ stand at the top."""
     code = (
         f"import sys; sys.path[:0] = [{str(BENCHMARKS)!r}]\n"
-        "import gpu_train; gpu_train.make_importable()\n"
+        "from gpu import checkout; checkout.make_importable()\n"
         "from t2t_revival import registry; print(registry.hparams('big').hidden_size)\n"
         "import t2t_revival.training"
     )
@@ -113,61 +226,54 @@ def test_a_checkout_that_is_not_installed():
     assert done.stdout == "1024\n", done.stderr
 
 
-def run(folder, *flags, **environment):
-    found = folder / "found.json"
-    command = [sys.executable, str(SCRIPT), *TINY, f"--json={found}", *flags]
-    done = run_with_backend(command, "jax", **environment)
-    return done, json.loads(found.read_text())["runs"] if found.exists() else []
-
-
-def check(done, runs):
-    """64 positions of full sentences an update, two updates a round."""
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "| tiny |" in done.stdout
-    for one in runs:
-        check_run(one)
-
-
-def check_run(one):
-    assert [(r["tokens"], r["positions"]) for r in one["rounds"]] == [(128, 128)] * 2
-    assert 2 < one["loss"] < 8
-    assert one["matmul"] > 0
-    assert one["device"] == "CPU"
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    command = [sys.executable, "-m", "t2t_revival.cli.datagen", "--problem=translate_ende"]
+    flags = ["--data_source=sample", f"--data_dir={folder}"]
+    done = subprocess.run([*command, *flags], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 @needs_jax
+@needs_torch
 @pytest.mark.slow
-def test_under_jax_without_tensorflow(tmp_path):
-    """A module of its name takes note of whoever asks for it."""
+def test_all_of_it_on_a_cpu_without_tensorflow(tmp_path, data_dir):
+    """A module of TensorFlow's name takes note of whoever asks for it."""
     asked = tmp_path / "asked"
+    (tmp_path / "blocked").mkdir()
     code = f"open({str(asked)!r}, 'w').close()\nraise ImportError('no TensorFlow here')\n"
-    (tmp_path / "tensorflow.py").write_text(code)
-    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
-    flags = ["--allow_cpu", "--accumulate=2", "--try", "random=rbg"]
-    done, runs = run(tmp_path, *flags, PYTHONPATH=path)
-    check(done, runs)
-    assert [r["variation"] for r in runs] == ["", "random=rbg"]
-    assert "JAX" in runs[0]["versions"]
+    (tmp_path / "blocked" / "tensorflow.py").write_text(code)
+    out = tmp_path / "out"
+    path = os.pathsep.join(filter(None, (str(tmp_path / "blocked"), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, str(SCRIPT), "--tiny", f"--out={out}", "--most_tokens=64", "--minutes=10"]
+    training_flags = [f"--data_dir={data_dir}", "--", "--train_steps=2", "--eval_bleu_sentences=0"]
+    done = run_with_backend([*command, *training_flags], "jax", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [json.loads(line) for line in (out / "figures.jsonl").read_text().splitlines()]
+    pieces = [line["piece"] for line in lines]
+    assert pieces == ["ceiling", *["speed"] * 3, "compare", "train"]
+    for line in lines[1:4]:
+        assert "failed" not in line, line
+        assert 2 < line["loss"] < 8
+        assert (line["device"], len(line["speeds"])) == ("CPU", 2)
+    assert lines[4]["tokens"] == {"ours": 64, "torch": 64, "torch-compiled": 64}
+    assert lines[5]["last"]["step"] == 2
     assert not asked.exists()
-
-
-@pytest.mark.slow
-def test_under_tensorflow(tmp_path):
-    found = tmp_path / "found.json"
-    assert gpu_train.main([*TINY, "--allow_cpu", "--xla=no", f"--result={found}"]) == 0
-    run = json.loads(found.read_text())
-    check_run(run)
-    assert "TensorFlow" in run["versions"]
+    again = run_with_backend([*command, "--pieces=ceiling,speed,compare"], "jax", PYTHONPATH=path)
+    assert len((out / "figures.jsonl").read_text().splitlines()) == len(lines)
+    assert again.stdout == run_with_backend([*command, "--show"], "jax").stdout
+    assert "| tiny | torch-compiled | 64 |" in again.stdout
 
 
 @pytest.mark.slow
 @needs_jax
 def test_no_gpu(tmp_path):
-    done, runs = run(tmp_path)
-    assert (done.returncode, runs) == (1, [])
-    error, skipped = done.stderr.splitlines()[-2:]
-    assert "sees no GPU: set KERAS_BACKEND to tensorflow or jax" in error
-    assert skipped == "tiny: failed, skipped"
+    done = run_with_backend([sys.executable, str(SCRIPT), f"--out={tmp_path}", "--matmul_size=64"], "jax")
+    assert done.returncode == 1
+    assert "sees no GPU; --tiny tries the script on a CPU" in done.stderr.splitlines()[-1]
+    assert not done.stdout
 
 
 @needs_jax

@@ -219,4 +219,4 @@ def test_a_contestant_that_falls_over_in_a_window_is_left_out_of_the_results(sta
     process = start(FAKE.replace("lambda: 2.5", "lambda: 1 / 0"))
     options = {"warmup": 1, "windows": 2, "steps": 1, "loss_steps": 0, "patience": 0.0}
     assert train_speed.compete({"fake": process}, **options) == {}
-    assert "fake: dropped: ended with status 1" in capsys.readouterr().err
+    assert "fake: dropped: ZeroDivisionError: division by zero" in capsys.readouterr().err

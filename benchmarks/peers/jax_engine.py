@@ -1,0 +1,104 @@
+"""Contestant: this project's training step under JAX, that of its trainer's engine.
+
+It needs KERAS_BACKEND=jax, and no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import keras
+import numpy as np
+from batches import PAD, Batch
+from contestant import Config, Contestant, Device, serve
+from gpu import variations
+from hparams_of import hparams_of
+from keras import ops
+
+from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.engines.engine import StepLogs
+from t2t_revival.training.engines.jax_engine import JaxEngine
+from t2t_revival.training.loss import smoothed_cross_entropy
+from t2t_revival.training.run_config import RunConfig
+
+
+class Repeated:
+    """Batches in the form of `TrainingBatches`, repeated without end."""
+
+    def __init__(self, batches: list[Batch]) -> None:
+        self._batches = batches
+
+    def elements(self) -> Iterator[Any]:
+        """Yields inputs, targets and the weight of each target token."""
+        for batch in itertools.cycle(self._batches):
+            yield batch.inputs, batch.targets, np.array([1 / batch.target_tokens], np.float32)
+
+
+def device() -> Device:
+    """Returns the device that trains."""
+    first = jax.local_devices()[0]
+    return Device(first.device_kind) if first.platform == "gpu" else Device()
+
+
+def peak_memory() -> int | None:
+    """Returns the peak of the GPU memory of this process in bytes, `None` without a GPU."""
+    statistics = jax.local_devices()[0].memory_stats()
+    return statistics["peak_bytes_in_use"] if statistics else None
+
+
+def build(config: Config, batches: list[Batch]) -> Contestant:
+    random.seed(config.seed)  # what Keras draws its seeds from; `set_random_seed` would import TensorFlow
+    variations.choose(config.variation)
+    hparams = hparams_of(config)
+    precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
+    model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
+    engine = JaxEngine(RunConfig(Path("unused"), strategy="default"))
+    engine.prepare(model)
+    last: list[StepLogs] = []
+
+    def load(batches: list[Batch]) -> None:
+        if last:
+            engine.synchronize()
+        engine.stop()
+        engine.start(cast(Any, Repeated(batches)))
+
+    def step() -> Loss:
+        last[:] = [engine.step()]
+        return Loss(engine, last[0])
+
+    def held_out_loss(batch: Batch) -> float:
+        engine.synchronize()
+        logits = model({"inputs": batch.inputs, "targets": batch.targets}, training=False)
+        targets = batch.targets.reshape(-1)  # [tokens]
+        losses = smoothed_cross_entropy(ops.reshape(logits, (len(targets), -1)), targets, 0.0)
+        return float(ops.sum(losses * (targets != PAD)))
+
+    load(batches)
+    return Contestant(
+        name=f"t2t_revival, Keras {keras.__version__}, JAX {jax.__version__}",
+        parameters=model.count_params(),
+        step=step,
+        held_out_loss=held_out_loss,
+        load=load,
+        peak_memory=peak_memory,
+        device=device(),
+    )
+
+
+class Loss:
+    """The loss of a step, which `float` waits for."""
+
+    def __init__(self, engine: JaxEngine, logs: StepLogs) -> None:
+        self._engine, self._logs = engine, logs
+
+    def __float__(self) -> float:
+        return float(self._engine.fetch([self._logs])[0].loss)
+
+
+if __name__ == "__main__":
+    serve(build)
