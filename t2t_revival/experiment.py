@@ -22,7 +22,7 @@ from t2t_revival.training.checkpoints.directory import file_name
 from t2t_revival.training.engines.engine import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.loop import Result, Training, TrainingData
+from t2t_revival.training.loop import Result, Training, TrainingData, new_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
@@ -39,6 +39,7 @@ class Experiment:
         data_dir: folder of the problem's data.
         config: of the run; its output_dir gets everything that is written.
         decoded_sentences: dev sentences that an evaluation decodes. With 0 none are decoded.
+        auto_batch_size: whether a new run takes the largest `batch_size` that fits the devices' memory.
 
     Example:
         problem = registry.problem("translate_ende", data_source="sample")
@@ -53,6 +54,7 @@ class Experiment:
     data_dir: Path
     config: RunConfig
     decoded_sentences: int = 200
+    auto_batch_size: bool = False
 
     def run(self, on_event: OnEvent = ignore_event) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
@@ -85,6 +87,15 @@ class Experiment:
             splits,
             vocabularies.target_size,
         )
+        if self.auto_batch_size and not HParams.load(output_dir):
+            replicas = engine.replicas
+            hparams = engine.largest_batch(
+                hparams, lambda tried, accumulate: new_model(data, tried, self.config, accumulate, replicas)
+            )
+            sizes = (
+                f"{hparams.batch_size:,} tokens on each device, {hparams.effective_batch_size:,} an update"
+            )
+            on_event(NoteEvent(f"batch_size=auto: {sizes}"))
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             config = self._config_for(run, vocabularies)

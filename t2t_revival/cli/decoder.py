@@ -171,6 +171,8 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if values.ensemble and _of_split(values) and not values.decode_to_file:
         raise T2TError("--decode_to_file is missing: the outputs of an ensemble belong to no output_dir")
+    if values.score_file and engine_flags.uses_jax(values):
+        raise T2TError("--score_file does not run on JAX: set KERAS_BACKEND=tensorflow")
     constraint_flags.check(values)
     if values.decode_shards > 1 and (values.decode_interactive or values.score_file):
         raise T2TError("--decode_shards is only for decoding a file or a split")

@@ -7,18 +7,27 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import (
+    command,
+    constraint_flags,
+    problem_flags,
+    run_flags,
+    tensorflow_setup,
+)
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import JSONL
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
+    check_one_standard_input,
     check_outputs,
     drawing,
+    name_of,
     named_files,
     output_path,
     output_to,
@@ -29,12 +38,15 @@ from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.json_outputs import json_line, links_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
-from t2t_revival.decoding.resumable import note_repaired
+from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Output
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
 
 USAGE = """
 t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
@@ -44,6 +56,9 @@ Translates with a running TensorFlow Serving, over gRPC (host:port) or REST (htt
 typed (Ctrl-D ends). Each line of input has one line of output, written as by t2t-decoder. After an
 interruption the same command resumes; it relies on the server to have the same model still. With
 --problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
+
+--terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
+t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
 """
 DAY = 86_400  # seconds
 EXCLUSIVE = (
@@ -73,6 +88,7 @@ def command_flags() -> flags.FlagValues:
     command.define(values, False, pretty="Parsing: draw trees where they fit, or else indent them.")
     command.define(values, False, split_sentences=run_flags.SPLIT_SENTENCES)
     run_flags.define_output_format(values)
+    constraint_flags.define(values)
     timeout = "Seconds to wait for an answer: with all retries (gRPC), or each time (REST)."
     retries = "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds."
     for name, default, lower, upper, text in (
@@ -93,15 +109,21 @@ def _query_server(values: flags.FlagValues) -> None:
     _check_flags(values)
     if values.decode_from_file:
         outputs = named_files(values, "decode_to_file") or {"": STANDARD_STREAM}
-        check_outputs(named_files(values, "decode_from_file"), outputs)
+        check_one_standard_input(values, "decode_from_file", "terminology")
+        check_outputs(named_files(values, "decode_from_file", "terminology"), outputs)
     problem = problem_flags.text_problem(values) if values.problem else None
     asked = [*filter(None, [values.decode_hparams]), *["split_sentences=True"] * values.split_sentences]
     options = ServedOptions.parse(",".join(asked), problem)
     run_flags.check_details(values, options.detailed)
     draw = drawing(problem) if values.pretty else None
     if not _of_file(values):
-        translator = ServedTranslator(_model(values), options)
-        prompt(lambda line: _answer(translator, line), options.scores, draw, _links_of(options))
+        constraints_of = constraint_flags.of_typed_lines(values)
+        translator, numbers = ServedTranslator(_model(values), options), count(1)
+
+        def answer(line: str) -> list[Output]:
+            return _answer(translator, line, constraints_of(line), next(numbers))
+
+        prompt(answer, options.scores, draw, _links_of(options))
     else:
         _translate(values, options, draw)
 
@@ -117,6 +139,7 @@ def _check_flags(values: flags.FlagValues) -> None:
         raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
     if values.output_format == JSONL and (values.pretty or not _of_file(values)):
         raise T2TError("--output_format=jsonl is for --decode_from_file and --inputs_once, without --pretty")
+    constraint_flags.check_served(values)
     if values["batch_size"].present and not values.decode_from_file:
         raise T2TError("--batch_size needs --decode_from_file: typed lines are sent one by one")
     if values.decode_to_file and not _of_file(values):
@@ -141,15 +164,21 @@ def _model(values: flags.FlagValues) -> client.Model:
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
 
 
-def _answer(translator: ServedTranslator, line: str) -> list[Output]:
-    outputs = translator.nbest([line])[0]
+def _answer(
+    translator: ServedTranslator, line: str, constraints: list[LineConstraints] | None, number: int
+) -> list[Output]:
+    outputs = translator.nbest([line], constraints=constraints, first_line=number)[0]
+    note_unmet(f"line {number}", outputs[0], say)
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
     _note_truncated(outputs[:1], translator.options)
     return outputs
 
 
-def _details(kept: dict[str, Any] | None) -> Details | None:
-    return Details.from_json(kept) if kept else None
+def _output(kept: list[Any]) -> Output:
+    """Returns an output of its JSON values."""
+    text, score, repaired, truncated, details, *phrases = kept
+    details = Details.from_json(details) if details else None
+    return Output(text, score, repaired, truncated, details, *map(tuple, phrases))
 
 
 def _format(
@@ -178,13 +207,17 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     """Translates a file or one text; the output file is written completely or not at all."""
     once = values.inputs_once is not None
     lines = [values.inputs_once] if once else read_lines(values.decode_from_file, "decode_from_file")
+    name = "--inputs_once" if once else name_of(values.decode_from_file)
+    lines, constraints = constraint_flags.constrained(values, lines, name, 1)
     path = output_path(values.decode_to_file)
     form: ResultFormat[list[Output]] = ResultFormat(
         partial(_format, values, options, draw),
-        lambda outputs: [[*one[:-1], one.details and asdict(one.details)] for one in outputs],
-        lambda kept: [Output(*own[:4])._replace(details=_details(own[4])) for own in kept],
+        lambda outputs: [
+            [*one[:4], one.details and asdict(one.details), one.missing, one.present] for one in outputs
+        ],
+        lambda kept: [_output(own) for own in kept],
     )
-    with output_to(path) as output, ProgressBar("lines") as bar:
+    with output_to(path) as output, ProgressBar("lines") as bar, naming(name):
         best = ServedTranslator(_model(values), options).translate_lines(
             lines,
             values.servable_name,
@@ -193,9 +226,12 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
             form,
             filled=not draw and values.output_format != JSONL,
             on_progress=None if once else bar.update,
+            constraints=constraints,
         )
     note_repaired(sum(output.repaired for output in best), len(lines), say)
     _note_truncated(best, options)
+    for number, one in enumerate(best, start=1):
+        note_unmet(f"{name}, line {number}", one, say)
     if path:
         say(f"outputs  {path}")
 

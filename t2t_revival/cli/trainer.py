@@ -130,7 +130,13 @@ def _run(
     )
     data_dir = problem_flags.data_dir(values)
     experiment = Experiment(
-        problem, hparams, values.hparams_set, data_dir, config, values.eval_bleu_sentences
+        problem,
+        hparams,
+        values.hparams_set,
+        data_dir,
+        config,
+        values.eval_bleu_sentences,
+        training_flags.is_batch_size_auto(values),
     )
     say(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}")
     if values.strategy == "multi_worker":

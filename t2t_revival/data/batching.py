@@ -24,7 +24,6 @@ from t2t_revival.data.examples import (
     parse,
     parse_alignments,
     parse_weights,
-    read_blocks,
 )
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.mixing import Mixing, weights
@@ -76,6 +75,7 @@ class TrainingBatches:
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
         splits: of the vocabularies of inputs and targets, for `subword_dropout`.
+        num_buckets: at most so many buckets of lengths; with 0, T2T's.
 
     Attributes:
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
@@ -98,6 +98,7 @@ class TrainingBatches:
         pad_to_bucket: bool = False,
         chunk: int = CHUNK,
         splits: tuple[Splits, Splits] | None = None,
+        num_buckets: int = 0,
     ) -> None:
         if not shards:
             raise T2TError("there are no training shards; generate the data first with t2t-datagen")
@@ -117,7 +118,7 @@ class TrainingBatches:
                 f"{shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
-            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, num_buckets
         )
         self._rows = [replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
         self.replicas = replicas
@@ -127,7 +128,13 @@ class TrainingBatches:
         self._chunk = chunk
         corpora = shards.corpora if isinstance(shards, Shards) else ()
         self._batching_key = batching_key(
-            hparams, seed=seed, shards=len(shards), chunk=chunk, replicas=replicas, mixture=weights(corpora)
+            hparams,
+            seed=seed,
+            shards=len(shards),
+            chunk=chunk,
+            replicas=replicas,
+            num_buckets=num_buckets,
+            mixture=weights(corpora),
         )
         self._mixing = Mixing(corpora, seed, chunk) if corpora else None
         self._start, self.note = resume_from(start, self._batching_key)
@@ -283,43 +290,6 @@ class TrainingBatches:
         if self._pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         return _batch(pairs, members, rows, width, self._hparams.reverse_target)
-
-
-def evaluation_batches(shards: list[Path], hparams: HParams, *, replicas: int = 1) -> tf.data.Dataset:
-    """Returns batches of every example once, the longest first, without truncation.
-
-    The examples are read at once and held in memory.
-
-    For the arguments, see `TrainingBatches`; rows are filled up with all-PAD ones.
-
-    Returns:
-        Elements as in `TrainingBatches.dataset`, with a weight of 1 at every non-pad target position; the
-        cardinality is known.
-
-    Raises:
-        T2TError: there are no shards or no examples, or a shard is missing or corrupt.
-    """
-    from t2t_revival.data.batch_dataset import dataset_of  # imports TensorFlow
-
-    blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
-    if not blocks:
-        raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
-    pairs = _parsed(blocks, isinstance(shards, Shards) and shards.swapped)
-    source, target = pairs.inputs.lengths, pairs.targets.lengths
-    longest = np.maximum(source, target)
-    order = np.lexsort((source, target, longest))[::-1]
-    batches, begin = [], 0
-    while begin < len(order):
-        rows = replicas * bucket_batch_sizes([int(longest[order[begin]])], hparams.batch_size)[0]
-        batches.append(order[begin : begin + rows])
-        begin += rows
-
-    def elements() -> Iterator[Element]:
-        for members in batches:
-            batch = _batch(pairs, members, replicas, reverse_target=hparams.reverse_target)
-            yield batch.inputs, batch.targets, batch.weights
-
-    return dataset_of(elements, cardinality=len(batches)).prefetch(PREFETCH)
 
 
 def _parsed(blocks: list[Block], swapped: bool) -> Pairs:

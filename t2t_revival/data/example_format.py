@@ -1,7 +1,7 @@
 """`tf.train.Example`, the protocol buffer in which T2T stores examples, written and read without TensorFlow.
 
     Example { Features features = 1; }    Features { map<string, Feature> feature = 1; }
-    Feature { oneof { bytes_list = 1; float_list = 2; int64_list = 3; } }    each { repeated value = 1 [packed]; }
+    Feature { oneof { bytes_list = 1; float_list = 2; int64_list = 3; } }    each list { repeated value = 1; }
 
 Many examples are read at once, in NumPy: each step below reads the same field of all of them.
 """

@@ -10,6 +10,7 @@ EARLIER_SETTINGS = {
     "subword_dropout": "0.0",
     "subword_dropout_side": "both",
     "mixture": "",
+    "num_buckets": "0",
 }  # of keys that lack them
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 
@@ -25,7 +26,14 @@ class IteratorState:
 
 
 def batching_key(
-    hparams: HParams, *, seed: int, shards: int, chunk: int, replicas: int, mixture: str = ""
+    hparams: HParams,
+    *,
+    seed: int,
+    shards: int,
+    chunk: int,
+    replicas: int,
+    num_buckets: int = 0,
+    mixture: str = "",
 ) -> str:
     """Returns all settings that determine the batches, as "name=value name=value ...".
 
@@ -34,8 +42,9 @@ def batching_key(
     return (
         f"seed={seed} shards={shards} chunk={chunk} replicas={replicas} batch_size={hparams.batch_size} "
         f"max_length={hparams.max_length} min_length_bucket={hparams.min_length_bucket} "
-        f"length_bucket_step={hparams.length_bucket_step} subword_dropout={hparams.subword_dropout} "
-        f"subword_dropout_side={hparams.subword_dropout_side}" + (f" mixture={mixture}" if mixture else "")
+        f"length_bucket_step={hparams.length_bucket_step} num_buckets={num_buckets} "
+        f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
+        + (f" mixture={mixture}" if mixture else "")
     )
 
 

@@ -28,9 +28,9 @@ from typing import Any
 
 from t2t_revival import registry
 from t2t_revival.data.cleaning import KEPT, count_dropped, has_empty_side, rule_numbers
+from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.numbered_pairs import read_numbered
-from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.records import shard_name, write_shard
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import Vocabularies

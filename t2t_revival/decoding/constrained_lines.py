@@ -65,13 +65,8 @@ class ConstrainedLines:
             LineError: the constraints contradict each other, the vocabulary cannot spell a phrase, or one is
                 longer than the output may be.
         """
-        phrases, avoid = (
-            tuple(phrase.translate(LINE_ENDS).strip() for phrase in side)
-            for side in (constraints.phrases, constraints.avoid)
-        )
-        constraints = LineConstraints(phrases, avoid)
+        constraints = checked(constraints, self._first_line + index)
         try:
-            constraints.check()
             if not text.strip():
                 self._blank[index] = constraints
                 return
@@ -128,6 +123,24 @@ class ConstrainedLines:
         ids, scores = self._search(rows, tables, *settings)
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
         return dict(zip(lines, pairs, strict=True))
+
+
+def checked(constraints: LineConstraints, number: int) -> LineConstraints:
+    """Returns the constraints of a line, by its number, without line ends and spaces around phrases.
+
+    Raises:
+        LineError: a phrase is empty, or has an avoided one.
+    """
+    phrases, avoid = (
+        tuple(phrase.translate(LINE_ENDS).strip() for phrase in side)
+        for side in (constraints.phrases, constraints.avoid)
+    )
+    constraints = LineConstraints(phrases, avoid)
+    try:
+        constraints.check()
+    except T2TError as error:
+        raise LineError(number, str(error)) from error
+    return constraints
 
 
 def stricter(

@@ -32,9 +32,9 @@ from t2t_revival.decoding.beams import (
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.lexical_tables import LexicalTables
+from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
-    InModelPrecision,
     cast_weights,
     check_result,
     max_or_one,
@@ -137,10 +137,25 @@ class DecodingLoop:
         """
 
         def decode(ids: Any, settings: SearchSettings, classes: Any, tables: LexicalTables) -> Any:
-            return self._in_model_precision(partial(grow, classes), ids, settings, (), None, tables)
+            return self.decode_lexical(partial(grow, classes), ids, settings, tables)
 
         classes = tf.TensorSpec([None], tf.int32)
         return tf.function(decode, input_signature=[IDS, SETTINGS, classes, TABLES], autograph=False)
+
+    def decode_lexical(self, grow: Grow, source_ids: Any, settings: SearchSettings, tables: Any) -> Any:
+        """Adds the ops of a loop with `LexicalTables` to the present graph; see `compile_lexical`."""
+        return self._in_model_precision(grow, source_ids, settings, (), None, tables)
+
+    def bounds(self, source_ids: Any, settings: SearchSettings, prefixes: Any = None) -> tuple[Any, Any]:
+        """Returns the minimum and the maximum length of each output, both int32 [batch, 1].
+
+        The minimum is () without guards.
+        """
+        longest = max_output_lengths(source_ids, settings.extra_length, prefixes)
+        if not self._guards:
+            return (), longest
+        forced = 0 if prefixes is None else tf.math.count_nonzero(prefixes, 1, True, tf.int32)
+        return self._guards.bounds(source_ids, longest, forced)
 
     def run(
         self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, draws: Any = ()
@@ -188,11 +203,7 @@ class DecodingLoop:
         prefixes: Any,
         tables: Any,
     ) -> Results:
-        max_lengths = max_output_lengths(source_ids, settings.extra_length, prefixes)  # [batch, 1]
-        min_lengths: Any = ()
-        if self._guards:
-            forced = 0 if prefixes is None else tf.math.count_nonzero(prefixes, 1, True, tf.int32)
-            min_lengths, max_lengths = self._guards.bounds(source_ids, max_lengths, forced)
+        min_lengths, max_lengths = self.bounds(source_ids, settings, prefixes)  # [batch, 1]
         num_outputs = tf.zeros_like(max_lengths) + settings.n
         with self._weights():
             state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)

@@ -1,11 +1,11 @@
-"""The engines that decode, by name; TensorFlow is imported only where it is the engine."""
+"""The engines that decode, by name; TensorFlow and JAX are imported only where they are the engine."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -14,13 +14,25 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weigh
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.jax_engine import JaxEngine
     from t2t_revival.decoding.lexical_search import LexicalSearch
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
 Model: TypeAlias = "Transformer | CTranslate2Engine"
+Engine: TypeAlias = "CTranslate2Engine | TensorFlowEngine | JaxEngine | RightToLeftEngine"
 NO_CONSTRAINTS = "CTranslate2 does not support constraints of outputs: use --engine=tensorflow"
+
+
+def check_options(engine: str, options: DecodeHParams, precision: str) -> None:
+    """Checks, before a model is loaded, that JAX can decode with these options where it is the engine.
+
+    Raises:
+        T2TError: it does not support one of them.
+    """
+    if engine == TENSORFLOW and backend() == JAX:
+        _jax_usable(options, precision == INT8)
 
 
 def new_model(
@@ -72,15 +84,20 @@ def engine_of(
     translations: Translations | None,
     int8: bool,
     alignment_heads: AlignmentHeads | None = None,
-) -> CTranslate2Engine | TensorFlowEngine | RightToLeftEngine:
+) -> Engine:
     """Returns the engine that decodes with a model; arguments are those of `TensorFlowEngine`.
 
     Raises:
-        T2TError: as `TensorFlowEngine` and `RightToLeftEngine`.
+        T2TError: as `TensorFlowEngine`, `JaxEngine` and `RightToLeftEngine`.
     """
-    settings = options, constant_weights, translations, int8, alignment_heads
-    is_engine = isinstance(model, CTranslate2Engine)
-    engine = model if is_engine else _tensorflow_engine(model, vocabulary, *settings)
+    engine: CTranslate2Engine | TensorFlowEngine | JaxEngine
+    if isinstance(model, CTranslate2Engine):
+        engine = model
+    elif backend() == JAX:
+        engine = _jax_engine(model, options, int8)
+    else:
+        settings = options, constant_weights, translations, int8, alignment_heads
+        engine = _tensorflow_engine(model, vocabulary, *settings)
     return RightToLeftEngine(engine) if model.hparams.reverse_target else engine
 
 
@@ -90,7 +107,26 @@ def _tensorflow_engine(*arguments: Any) -> TensorFlowEngine:
     return TensorFlowEngine(*arguments)
 
 
-def lexical_search_of(engine: CTranslate2Engine | TensorFlowEngine | RightToLeftEngine) -> LexicalSearch:
+def _jax_usable(*arguments: Any) -> None:
+    from t2t_revival.decoding.jax_engine import check_usable
+
+    check_usable(*arguments)
+
+
+def _jax_engine(*arguments: Any) -> JaxEngine:
+    from t2t_revival.decoding.jax_engine import JaxEngine
+
+    return JaxEngine(*arguments)
+
+
+def backend() -> str:
+    """Returns the name of Keras's backend: "tensorflow", "jax" or "torch"."""
+    import keras
+
+    return str(keras.backend.backend())
+
+
+def lexical_search_of(engine: Engine) -> LexicalSearch:
     """Returns an engine's search for outputs that have given phrases.
 
     Raises:
@@ -120,4 +156,4 @@ def describe(model: Model, int8: bool) -> str:
     """Names the engine of a model and the precision in which it computes; `int8` is for TensorFlow."""
     if isinstance(model, CTranslate2Engine):
         return f"{CTRANSLATE2}, {model.precision}"
-    return f"{TENSORFLOW}, {INT8 if int8 else model.dtype_policy.name}"
+    return f"{backend()}, {INT8 if int8 else model.dtype_policy.name}"

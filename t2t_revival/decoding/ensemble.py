@@ -61,9 +61,9 @@ class Ensemble:
         """Returns the number of parameters of all models."""
         return sum(model.count_params() for model in self.models)
 
-    def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
+    def start_decoding(self, source: Any, beams: int = 1, positions: int = 0) -> DecoderState:
         """Implements `Transformer.start_decoding`."""
-        states = [model.start_decoding(source, beams) for model in self.models]
+        states = [model.start_decoding(source, beams, positions) for model in self.models]
         return states[0]._replace(
             self_caches=[cache for state in states for cache in state.self_caches],
             encoder_caches=[cache for state in states for cache in state.encoder_caches],

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.beam_search import TopK, grow_finished, is_done, top_logits
+from t2t_revival.decoding.beam_search import TopK, grow_finished, is_done, keep_first, top_logits
 from t2t_revival.decoding.beams import (
     NEG_INF,
     Beams,
@@ -104,12 +104,12 @@ def grow_lexical(
         token_classes: class of each token that is in no phrase, int32 [vocab].
         beams: see `beam_search.grow`, as for the others.
         logits: [batch, beams, vocab].
-        sentences: the batch; its settings are scalars.
+        sentences: the batch.
         allowed: tokens that are allowed. Those of phrases always are.
         early_stopping: see `is_done`.
     """
     logits = tf.cast(logits, tf.float32)
-    beam_size = max_or_one(sentences.settings.beam_size)
+    beam_size = sentences.settings.beam_size
     tokens, log_probs = extend(beams, logits, sentences, beam_size, allowed)
     candidates = judge(tokens, log_probs, beams, sentences, token_classes)
     places, log_probs = choose(candidates, beam_size)
@@ -141,8 +141,10 @@ def extend(beams: Beams, logits: Any, sentences: Sentences, beam_size: Any, allo
     They are the best tokens of each hypothesis, the next token of each phrase, and EOS at the last position.
     """
     state, tables = beams.lexical, sentences.lexical
-    k = tf.minimum(2 * beam_size + 2, tf.shape(logits)[2])  # PAD and EOS may be among them
+    k = tf.minimum(2 * max_or_one(beam_size) + 2, tf.shape(logits)[2])  # PAD and EOS may be among them
     values, tokens, log_sum = top_logits(logits, k, allowed)
+    if beam_size.shape.rank:  # of each sentence
+        values = tf.where(tf.range(k) < 2 * beam_size[:, :, None] + 2, values, NEG_INF)
     values = tf.where(tokens == PAD, NEG_INF, values)
 
     pending = look_up(tables.gains, state.states) == tables.costs[:, None]
@@ -200,7 +202,7 @@ def choose(candidates: Candidates, beam_size: Any) -> tuple[Any, Any]:
     of_alive = tf.where(is_eos, NEG_INF, log_probs)
     banks = tf.reduce_max(bank) + 1
     rank = rank_in_bank(bank, banks)
-    width = tf.minimum(beam_size, count)
+    width = tf.minimum(max_or_one(beam_size), count)
 
     of_finished = tf.where(is_eos & (rank < 2 * beam_size), log_probs, NEG_INF)
     finished_before = tf.cumsum(tf.cast(is_eos, tf.int32), axis=1, exclusive=True)
@@ -209,10 +211,12 @@ def choose(candidates: Candidates, beam_size: Any) -> tuple[Any, Any]:
     turn = rank * banks + banks - 1 - bank  # the best of each bank, then the second ones
     turn = tf.where(of_alive > NEG_INF, turn, count * banks)
     _, dealt = tf.math.top_k(-turn, width)
-    alive_log_probs, best = tf.math.top_k(tf.gather(of_alive, dealt, batch_dims=1), width)
+    of_dealt = keep_first(tf.gather(of_alive, dealt, batch_dims=1), beam_size)
+    alive_log_probs, best = tf.math.top_k(of_dealt, width)
     alive = tf.gather(dealt, best, batch_dims=1)
     finished_log_probs, finished = tf.math.top_k(of_finished, width)
     places = tf.gather(order, tf.concat([alive, finished], axis=1), batch_dims=1)
+    finished_log_probs = keep_first(finished_log_probs, beam_size)
     return places, tf.concat([alive_log_probs, finished_log_probs], axis=1)
 
 

@@ -41,6 +41,7 @@ def load(
         options = DecodeHParams.parse(options, run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
+    engines.check_options(engine, options, precision)
     hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
     translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
     heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None

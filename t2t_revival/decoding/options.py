@@ -38,6 +38,7 @@ BY_LINE = "by_line"
 SHORTLISTS = ("off", "on", BY_LINE)
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
+JAX = "jax"  # decodes where the engine is TensorFlow, and Keras's backend is JAX
 PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk

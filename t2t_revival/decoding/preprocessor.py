@@ -159,24 +159,6 @@ class Preprocessor:
             raise T2TError(f"{option} has no forced beginnings: leave one of them out")
         self._check_unicode(inputs)
 
-    def check_constrainable(self, prefixes: Sequence[str] | None) -> None:
-        """Raises T2TError if outputs of these options cannot have lexical constraints."""
-        options = self.options
-        trees = options.constrained or (self.problem is not None and self.problem.separates_words)
-        for given, what in (
-            (trees, "outputs that are trees"),
-            (options.samples, "sampling_method=random"),
-            (options.mbr, f"mbr={options.mbr}"),
-            (options.has_shortlist, f"shortlist={options.shortlist}"),
-            (options.split_sentences, "split_sentences"),
-            (options.markup, f"markup={options.markup}"),
-            (prefixes is not None and any(prefixes), "forced beginnings"),
-        ):
-            if given:
-                raise T2TError(f"constraints cannot be combined with {what}: leave one of them out")
-        if options.beam_size < 2:
-            raise T2TError("constraints need a beam: give beam_size=2 or more in --decode_hparams")
-
     def _check_unicode(self, texts: Sequence[str]) -> None:
         for number, text in enumerate(texts, start=self.first_line):
             try:
@@ -196,6 +178,26 @@ class Preprocessor:
                     f"{max_tokens}: give a larger extra_length in --decode_hparams",
                 )
         return rows
+
+
+def check_constrainable(
+    options: DecodeHParams, problem: Text2TextProblem | None, prefixes: Sequence[str] | None = None
+) -> None:
+    """Raises T2TError if outputs of these options cannot have lexical constraints."""
+    trees = options.constrained or (problem is not None and problem.separates_words)
+    for given, what in (
+        (trees, "outputs that are trees"),
+        (options.samples, "sampling_method=random"),
+        (options.mbr, f"mbr={options.mbr}"),
+        (options.has_shortlist, f"shortlist={options.shortlist}"),
+        (options.split_sentences, "split_sentences"),
+        (options.markup, f"markup={options.markup}"),
+        (prefixes is not None and any(prefixes), "forced beginnings"),
+    ):
+        if given:
+            raise T2TError(f"constraints cannot be combined with {what}: leave one of them out")
+    if options.beam_size < 2:
+        raise T2TError("constraints need a beam: give beam_size=2 or more in --decode_hparams")
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:

@@ -16,6 +16,7 @@ from t2t_revival.errors import T2TError
 if TYPE_CHECKING:
     from t2t_revival.decoding.annotation import Annotations
     from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+    from t2t_revival.decoding.jax_engine import JaxEngine
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
     from t2t_revival.hparams import HParams
 
@@ -39,7 +40,7 @@ class RightToLeftEngine:
 
     constraint = None
 
-    def __init__(self, engine: TensorFlowEngine | CTranslate2Engine) -> None:
+    def __init__(self, engine: TensorFlowEngine | JaxEngine | CTranslate2Engine) -> None:
         if engine.constraint is not None:
             raise T2TError(
                 "decode_hparams: constrained=True is for trees that begin with their first token, and this "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -12,25 +11,10 @@ import tensorflow as tf
 from t2t_revival.utils.keras_hooks import is_autocast
 
 if TYPE_CHECKING:
-    from t2t_revival.model import DecoderState, Transformer
+    from t2t_revival.model import DecoderState
 
 GROUP = 32  # tokens of a group of `top_tokens`
 SMALL_VOCABULARY = 1024  # below this, groups are no faster
-
-
-class InModelPrecision(keras.layers.Layer):
-    """Calls a function as if the model called it.
-
-    Fault: under mixed precision, Keras casts weights only within the `__call__` of a layer that has the
-    policy. `start_decoding` and `decode_step` are no `__call__`, so that they would compute in float32.
-    """
-
-    def __init__(self, model: Transformer, function: Callable[[Any], Any]) -> None:
-        super().__init__(dtype=model.dtype_policy, name="beam_search")
-        self.function = function
-
-    def call(self, ids: Any) -> Any:
-        return self.function(ids)
 
 
 def cast_weights(weights: list[Any], dtype: str) -> keras.StatelessScope:

@@ -24,7 +24,7 @@ from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, pad
+from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, check_constrainable, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
@@ -216,7 +216,7 @@ class Translator:
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
         preprocessor = self._preprocessor(first_line)
         if any(constraints or ()):
-            preprocessor.check_constrainable(prefixes)
+            check_constrainable(self.options, self.problem, prefixes)
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
         inputs = preprocessor.inputs(lines, preprocessed)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
+import keras
+from keras import ops
 
-from t2t_revival.data.batching import evaluation_batches
+from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import metric_for
@@ -24,6 +25,7 @@ from t2t_revival.training.checkpoints.directory import restore_weights
 from t2t_revival.training.curve_files import OF_ALL_CORPORA
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+from t2t_revival.utils.jax_program import JaxProgram
 
 
 def perplexity(loss: float) -> float:
@@ -36,19 +38,22 @@ class TeacherForced:
 
     Args:
         model: returns logits [batch, target, vocab]; its weights may change between calls.
-        num_parallel_batches: number of batches that are computed side by side.
+        num_parallel_batches: number of batches that TensorFlow computes side by side.
     """
 
     def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
-        self._num_parallel_batches = num_parallel_batches
-        # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
-        self._sums = tf.function(partial(_sums, model), reduce_retracing=True, autograph=False)
+        on_jax = keras.backend.backend() == JAX
+        self._num_parallel_batches = 1 if on_jax else num_parallel_batches
+        if on_jax:
+            self._sums: Callable[..., Any] = JaxProgram(model, partial(_sums, model), num_arrays=2)
+        else:
+            self._sums = _tensorflow_sums(model)
 
-    def __call__(self, batches: tf.data.Dataset) -> dict[str, float]:
+    def __call__(self, batches: Sequence[EvaluationBatch]) -> dict[str, float]:
         """Computes scores of the batches' non-pad target tokens, without label smoothing.
 
         Args:
-            batches: elements ({"inputs", "targets"}, labels [batch, target], ...), padded with 0.
+            batches: as `evaluation_batches` returns them; on JAX, those of fixed shapes.
 
         Returns:
             "loss", the mean negative log-probability in nats; "perplexity", its exponential; "accuracy",
@@ -62,7 +67,7 @@ class TeacherForced:
         loss, accuracy = log_loss / max(tokens, 1.0), correct / max(tokens, 1.0)
         return {"loss": loss, "perplexity": perplexity(loss), "accuracy": accuracy}
 
-    def _all_sums(self, batches: tf.data.Dataset) -> Iterator[tuple[tf.Tensor, ...]]:
+    def _all_sums(self, batches: Sequence[EvaluationBatch]) -> Iterator[tuple[Any, ...]]:
         if self._num_parallel_batches == 1:
             yield from (self._sums(inputs, labels) for inputs, labels, *_ in batches)
             return
@@ -97,9 +102,10 @@ class SplitScores:
     ) -> None:
         self._problem, self._vocabularies, self._options = problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
+        on_jax = keras.backend.backend() == JAX
         self._corpora = {
             name: (
-                evaluation_batches(corpus.shards(split, data_dir), hparams).cache(),
+                evaluation_batches(corpus.shards(split, data_dir), hparams, fixed_shapes=on_jax),
                 sample(corpus, split, data_dir, decoded_sentences),
             )
             for name, corpus in problem.corpora(split, data_dir).items()
@@ -149,7 +155,7 @@ class CheckpointScores:
     """`SplitScores` of the checkpoints of the training in `output_dir`, in float32; arguments as there.
 
     `load_decoder` loads a checkpoint's file on another engine, or in another precision, which then decodes;
-    `None` decodes with TensorFlow in float32.
+    `None` decodes with the model itself in float32.
 
     Raises:
         T2TError: as `SplitScores`; there is no trained model in output_dir.
@@ -215,9 +221,26 @@ def _ignore(truncation: Truncation) -> None:
     """Truncates a sentence that is too long silently: it is the same one in every evaluation."""
 
 
-def _sums(model: Any, inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
-    mask = tf.cast(labels > 0, tf.float32)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
-    correct = tf.cast(tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels), tf.float32)
-    return tf.reduce_sum(losses * mask), tf.reduce_sum(correct * mask), tf.reduce_sum(mask)
+def _sums(model: Any, inputs: dict[str, Any], labels: Any) -> tuple[Any, ...]:
+    """Returns sums over a batch: of negative log-probabilities, of correct tokens, and of all tokens."""
+    logits = ops.cast(model(inputs, training=False), "float32")  # [batch, target, vocab]
+    mask = ops.cast(labels > 0, "float32")
+    losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [batch, target]
+    correct = ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
+    return ops.sum(losses * mask), ops.sum(correct * mask), ops.sum(mask)
+
+
+def _tensorflow_sums(model: Any) -> Callable[..., Any]:
+    """Returns `_sums` as a graph for all shapes, in TensorFlow's own operations: Keras's argmax is slow."""
+    import tensorflow as tf
+
+    def sums(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
+        mask = tf.cast(labels > 0, tf.float32)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
+        found = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+        correct = tf.cast(tf.equal(found, labels), tf.float32)
+        return tf.reduce_sum(losses * mask), tf.reduce_sum(correct * mask), tf.reduce_sum(mask)
+
+    # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
+    return tf.function(sums, reduce_retracing=True, autograph=False)

@@ -4,7 +4,7 @@ Shapes: `batch` sentences, `heads` = h, `query` and `memory` positions, `key` = 
 channels of one head, `hidden` = d_model channels.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -15,6 +15,20 @@ from t2t_revival.model.products import matmul
 
 Cache = tuple[Any, Any]  # keys and values, [batch, heads, memory, key or value]
 MASKED = -3e4  # added to a score, it takes the position out of the softmax; float16 has it too
+
+
+class FixedCache(NamedTuple):
+    """A cache that does not grow: compiled programs of fixed shapes write new positions into it.
+
+    Attributes:
+        keys: [batch, heads, memory, key], 0 where nothing is written yet.
+        values: [batch, heads, memory, value], likewise.
+        place: index in memory at which the next position begins, int32 scalar.
+    """
+
+    keys: Any
+    values: Any
+    place: Any
 
 
 def padding_bias(mask: Any) -> Any:
@@ -28,6 +42,15 @@ def causal_bias(length: Any) -> Any:
     positions = ops.arange(length)
     later = ops.less(positions[:, None], positions[None, :])
     return ops.cast(later, keras.config.floatx())[None, None] * MASKED
+
+
+def extend_cache(cache: Cache | FixedCache, key: Any, value: Any) -> Cache | FixedCache:
+    """Adds keys and values of a position, [batch, heads, beams, key or value], to a cache."""
+    if isinstance(cache, FixedCache):
+        start = (0, 0, cache.place, 0)
+        keys, values = ops.slice_update(cache.keys, start, key), ops.slice_update(cache.values, start, value)
+        return FixedCache(keys, values, cache.place + ops.shape(key)[2])
+    return ops.concatenate([cache[0], key], axis=2), ops.concatenate([cache[1], value], axis=2)
 
 
 def scaled_dot_product_attention(
@@ -115,7 +138,7 @@ class MultiHeadAttention(SequenceLayer):
         encoded: Any = None,
         mask: Any = None,
         bias: Any = None,
-        cache: Cache | None = None,
+        cache: Cache | FixedCache | None = None,
         beams: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
@@ -142,16 +165,16 @@ class MultiHeadAttention(SequenceLayer):
         rows = x if cache else ops.reshape(x, (-1, self.hidden_size))  # [batch * query, hidden]
         if self.cross_attention:
             query = self._project(rows, self.query_kernel, self.sizes[:1], length)[0]
-            key, value = self.key_value_heads(encoded) if cache is None else cache
+            key, value = self.key_value_heads(encoded) if cache is None else cache[:2]
         else:
             query, key, value = self._project(rows, self.query_key_value_kernel, self.sizes, length)
             if cache is not None:
-                key = ops.concatenate([cache[0], key], axis=2)
-                value = ops.concatenate([cache[1], value], axis=2)
+                cache = extend_cache(cache, key, value)
+                key, value = cache[:2]
         heads, weights = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
         rows = self._join(heads)
         if cache is not None:
-            return rows, (key, value)
+            return rows, cache
         output = ops.reshape(rows, (-1, length, self.hidden_size))
         return (output, weights) if return_attention_scores else output
 
@@ -169,18 +192,27 @@ class MultiHeadAttention(SequenceLayer):
             bias = causal if bias is None else causal + bias
         return None if bias is None else ops.cast(bias, self.compute_dtype)
 
-    def empty_cache(self, batch: Any, beams: Any) -> Cache:
-        """Returns the cache before the first position, of no keys and values; all beams share it."""
-        channels = (size // self.num_heads for size in (self.key_channels, self.value_channels))
-        no_keys, no_values = (
-            ops.zeros((batch, self.num_heads, 0, size), dtype=self.compute_dtype) for size in channels
-        )
-        return no_keys, no_values
+    def empty_cache(self, batch: Any, beams: Any, positions: int = 0) -> Cache | FixedCache:
+        """Returns the cache before the first position, which all beams share.
 
-    def next_bias(self, bias: Any, batch: Any, beams: Any) -> Any:
-        """Appends a position at which each beam sees itself only, [batch, beams, memory + beams]."""
+        With `positions`, it has room for as many of `beams` each, and does not grow.
+        """
+        channels = (size // self.num_heads for size in (self.key_channels, self.value_channels))
+        memory = positions * beams if positions else 0
+        keys, values = (
+            ops.zeros((batch, self.num_heads, memory, size), dtype=self.compute_dtype) for size in channels
+        )
+        return FixedCache(keys, values, ops.zeros((), "int32")) if positions else (keys, values)
+
+    def next_bias(self, bias: Any, batch: Any, beams: Any, cache: Any = None) -> Any:
+        """Adds a position at which each beam sees itself only: [batch, beams, memory + beams].
+
+        It is appended, or written into a bias of fixed size at the place of `cache`, a `FixedCache`.
+        """
         beam_diagonal_bias = (1.0 - ops.eye(beams, dtype=keras.config.floatx())) * MASKED
         own = ops.broadcast_to(beam_diagonal_bias, (batch, beams, beams))
+        if isinstance(cache, FixedCache):
+            return ops.slice_update(bias, (0, 0, cache.place), own)
         return ops.concatenate([bias, own], axis=2)
 
     def key_value_heads(self, encoded: Any) -> Cache:

@@ -27,12 +27,17 @@ class DecoderState(NamedTuple):
     and moves nothing else. The next position appends its beams to memory (`MultiHeadAttention.next_bias`).
     The number of beams may change from position to position.
 
+    Shapes may also be fixed (`Transformer.start_decoding`): memory then has room for all positions from the
+    start, each of as many beams, is hidden where nothing is written yet, and the next position is written
+    into it (`FixedCache`).
+
     A recurrent unit in the place of self-attention (`SSRU`) has one vector for each beam, which is gathered
     too, and `self_bias` has no memory.
 
     Attributes:
         self_caches: K and V of each layer, of all beams at all positions so far,
-            [batch, heads, memory, key or value]; of a recurrent unit its state, [batch, beams, hidden].
+            [batch, heads, memory, key or value], or a `FixedCache`; of a recurrent unit its state,
+            [batch, beams, hidden].
         self_bias: hides from each hypothesis what it does not descend from and, in restricted attention, what
             is too far back; float [batch, beams, memory]. Leading places of memory that are hidden from all
             may be dropped, together with those of the caches.

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import padding_bias
+from t2t_revival.model.attention import MASKED, padding_bias
 from t2t_revival.model.dropout import Dropout
 from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
@@ -135,14 +135,23 @@ class Transformer(keras.Model):
         all_weights = (encoder_weights, *decoder_weights)
         return AttentionWeights(*(ops.cast(weights, "float32") for weights in all_weights))
 
-    def start_decoding(self, source: Any, beams: int = 1) -> DecoderState:
-        """Encodes `source`, ids [batch, source], and returns the state before the first position."""
+    def start_decoding(self, source: Any, beams: int = 1, positions: int = 0) -> DecoderState:
+        """Encodes `source`, ids [batch, source], and returns the state before the first position.
+
+        With `positions`, its shapes are fixed: it has room for as many, of `beams` hypotheses each.
+        """
         encoded = self.encode(source)
         batch = ops.shape(source)[0]
         attention = self.deterministic_attention
+        if positions:
+            self_bias = ops.full((batch, beams, positions * beams), MASKED)
+        else:
+            self_bias = ops.zeros((batch, beams, 0))
         return DecoderState(
-            self_caches=[layer.self_attention.empty_cache(batch, beams) for layer in self.decoder.layers],
-            self_bias=ops.zeros((batch, beams, 0)),
+            self_caches=[
+                layer.self_attention.empty_cache(batch, beams, positions) for layer in self.decoder.layers
+            ],
+            self_bias=self_bias,
             encoder_caches=[
                 layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
             ],
@@ -176,7 +185,8 @@ class Transformer(keras.Model):
             x = x + ops.reshape(vectors, (-1, self.hparams.hidden_size))
             state = state._replace(words_emitted=words_emitted)
         self_attention = self.decoder.layers[0].self_attention
-        state = state._replace(self_bias=self_attention.next_bias(state.self_bias, batch, beams))
+        self_bias = self_attention.next_bias(state.self_bias, batch, beams, state.self_caches[0])
+        state = state._replace(self_bias=self_bias)
         # Keras refuses inputs that are neither tensors nor plain values, as a `Matrix`.
         without_kernel = state._replace(softmax_kernel=())
         x, self_caches = self.decoder(x, state=without_kernel, beams=beams)

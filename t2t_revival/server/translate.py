@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from t2t_revival.decoding.constrained_lines import checked
+from t2t_revival.decoding.json_inputs import JsonLine
+from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
+from t2t_revival.decoding.terminology import Terminology
+from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import Columns
 from t2t_revival.server.predict import RequestError
-from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    NO_OUTPUT,
+    WITH_CONSTRAINTS,
+    WITH_OPTIONS,
+    WITH_SAMPLING,
+    constraint_inputs,
+)
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
@@ -18,6 +30,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.paragraphs import Paragraph
     from t2t_revival.problems.text_problems import Text2TextProblem
 
+Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 SAMPLING = ("sampling_temp", "sampling_keep_top_k", "random_seed")
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
@@ -37,6 +50,11 @@ class Options(BaseModel):
     sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
     random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
+    constraints: Annotated[list[Phrase], Field(description="Phrases that all outputs must have.")] = []
+    avoid: Annotated[list[Phrase], Field(description="Phrases that no output may have.")] = []
+    terms: Annotated[
+        dict[Phrase, Phrase], Field(description="Translations of terms, for lines that have them.")
+    ] = {}
 
     @model_validator(mode="after")
     def _check_effects(self) -> Options:
@@ -51,17 +69,43 @@ class Options(BaseModel):
             reason = "sampling_method=argmax"
         if useless:
             raise ValueError(f"{min(useless)} has no effect with {reason}")
+        if self.has_phrases:
+            if self.split_sentences or self.sampling_method == "random":
+                raise ValueError("constraints, avoid and terms are for a search, without split_sentences")
+            if self.beam_size < 2:
+                raise ValueError("constraints, avoid and terms need a beam_size of 2 or more")
         return self
+
+    @property
+    def has_phrases(self) -> bool:
+        """True if outputs must have or must not have phrases."""
+        return bool(self.constraints or self.avoid or self.terms)
 
     @property
     def signature(self) -> str:
         """The signature that decodes with these settings."""
+        if self.has_phrases:
+            return WITH_CONSTRAINTS
         return WITH_SAMPLING if self.sampling_method == "random" else WITH_OPTIONS
 
     def columns(self, lines: Sequence[str], definition: SignatureDef) -> dict[str, list[Any]]:
-        """Returns the inputs of the signature."""
+        """Returns the inputs of the signature.
+
+        Raises:
+            RequestError: phrases contradict each other.
+        """
         given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
-        return {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
+        columns = {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
+        return columns | constraint_inputs(self._constraints(lines)) if self.has_phrases else columns
+
+    def _constraints(self, lines: Sequence[str]) -> list[LineConstraints]:
+        """Returns the constraints of each line."""
+        none = Terminology({})
+        given = [JsonLine(line, self.constraints, self.avoid, self.terms) for line in lines]
+        try:
+            return [checked(one.all_constraints(none), row) for row, one in enumerate(given, start=1)]
+        except T2TError as error:
+            raise RequestError(str(error)) from error
 
 
 class TranslateRequest(BaseModel):
@@ -92,7 +136,9 @@ class TranslateRequest(BaseModel):
             return DEFAULT, {"inputs": [*lines]}
         signature = self.options.signature
         if signature not in definitions:
-            raise RequestError("this model does not sample: leave sampling_method out, or export it again")
+            what = "does not sample" if signature == WITH_SAMPLING else "has no constraints"
+            option = "sampling_method" if signature == WITH_SAMPLING else "constraints, avoid and terms"
+            raise RequestError(f"this model {what}: leave {option} out, or export it again")
         if self.options.split_sentences and self.options.n > 1:
             raise RequestError("n must be 1 with split_sentences")
         if self.options.tag and "tag" not in definitions[signature].inputs:

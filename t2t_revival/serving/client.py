@@ -16,10 +16,20 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnection
 from urllib3.util import Retry
 
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.signatures import DEFAULT, DTYPES, NO_OUTPUT, Inputs, option_inputs, signature_of
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    DTYPES,
+    NO_OUTPUT,
+    WITH_CONSTRAINTS,
+    Inputs,
+    constraint_inputs,
+    option_inputs,
+    signature_of,
+)
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.details import Details
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
 BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
@@ -53,6 +63,7 @@ class Output(NamedTuple):
         repaired: whether the model's output was not what the problem asks for, such as half a tree.
         truncated: whether the line was longer than the model's inputs, so that its end is missing.
         details: of its words and tokens, if they were asked for.
+        missing: see `decoding.outputs.Translation`, as for `present`.
     """
 
     text: str
@@ -60,6 +71,8 @@ class Output(NamedTuple):
     repaired: bool = False
     truncated: bool = False
     details: Details | None = None
+    missing: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
 
 
 class Model(Protocol):
@@ -81,6 +94,7 @@ def query(
     options: DecodeHParams | None = None,
     batch_size: int = BATCH_SIZE,
     filled: bool = False,
+    constraints: Sequence[LineConstraints] | None = None,
 ) -> list[list[Output]]:
     """Returns the outputs of each line, best first; at least one.
 
@@ -90,6 +104,7 @@ def query(
         options: how to decode. `None` uses the options of the export.
         batch_size: lines per request.
         filled: whether lines with fewer outputs than others are filled up with empty ones of score -inf.
+        constraints: of each line, which then needs options. `None` is for none.
 
     Raises:
         T2TError: a line is no valid Unicode; there is no response, or one that is not of such a model.
@@ -97,7 +112,8 @@ def query(
     results = []
     for start in range(0, len(lines), batch_size):
         batch = lines[start : start + batch_size]
-        response = model.predict(*_request(batch, options))
+        own = constraints and constraints[start : start + batch_size]
+        response = model.predict(*_request(batch, options, own or ()))
         results += _outputs(response, len(batch), model.where)
     if filled:
         return results
@@ -260,15 +276,20 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
     ]
 
 
-def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, Inputs]:
+def _request(
+    lines: Sequence[str], options: DecodeHParams | None, constraints: Sequence[LineConstraints]
+) -> tuple[str, Inputs]:
     """Returns the signature and its inputs."""
+    phrases = constraint_inputs(constraints)
     try:
-        "".join(lines).encode()
+        "".join([*lines, *(text for column in phrases.values() for text in column)]).encode()
     except UnicodeEncodeError as error:
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
         return DEFAULT, {"inputs": lines}
-    return signature_of(options), {"inputs": lines, **option_inputs(options, len(lines))}
+    signature = WITH_CONSTRAINTS if constraints else signature_of(options)
+    own = phrases if constraints else {}
+    return signature, {"inputs": lines, **option_inputs(options, len(lines)), **own}
 
 
 def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:

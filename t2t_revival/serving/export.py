@@ -14,12 +14,20 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
+from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.right_to_left import check_left_to_right
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_SAMPLING, option_inputs
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    SCORE,
+    WITH_CONSTRAINTS,
+    WITH_SAMPLING,
+    constraint_inputs,
+    option_inputs,
+)
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.tags import known_tags
 
@@ -184,6 +192,8 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
                 elif signature != DEFAULT:
                     inputs |= option_inputs(_options_of(signature, translator.options), lines)
+                    if signature == WITH_CONSTRAINTS:
+                        inputs |= constraint_inputs([LineConstraints()] * lines)
                     if known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))

@@ -18,11 +18,14 @@ from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
+from t2t_revival.serving.lexical.search import PhraseSearch
+from t2t_revival.serving.lexical.translation import ConstrainedTranslation
 from t2t_revival.serving.scoring import SCORING, GraphScorer
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
     SCORE,
+    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
     WITH_SHORTLIST,
@@ -68,6 +71,8 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        translate_with_constraints: `translate_with_options` with phrases that outputs must have or must not
+            have; see `ConstrainedTranslation`. `None` for trees, and for a model with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
@@ -125,7 +130,16 @@ class ServingModule(tf.Module):
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
         self._sampler = Sampler(model, constraint=self._constraint, weights=weights, guards=guards)
         self.translate_with_sampling = self._with_sampling()
-        self.score = None
+        self.score = self.translate_with_constraints = None
+        if not (separates_words or self._reverse_target or self._constraint):
+            early_stopping = translator.options.early_stopping
+            self.translate_with_constraints = ConstrainedTranslation(
+                PhraseSearch(self._search, vocabularies.targets, early_stopping),
+                self.translate_with_options,
+                self._translate,
+                self._columns,
+                self._prefixes if self._tags else None,
+            ).function
         if not (separates_words or self._reverse_target):
             self._scorer = GraphScorer(model, vocabularies, heads, weights)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
@@ -180,6 +194,8 @@ class ServingModule(tf.Module):
         }
         if self.translate_with_shortlist:
             functions[WITH_SHORTLIST] = self.translate_with_shortlist
+        if self.translate_with_constraints:
+            functions[WITH_CONSTRAINTS] = self.translate_with_constraints
         if self.score:
             functions[SCORE] = self.score
         return functions

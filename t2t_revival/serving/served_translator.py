@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
@@ -18,6 +18,7 @@ from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -37,6 +38,7 @@ class ServedOptions:
         tag: see `DecodeHParams`.
         split_sentences: see `DecodeHParams`.
         detailed: settings of details; `None` for none.
+        usual: the search settings of requests that must have some, as those with constraints must.
     """
 
     problem: Text2TextProblem | None = None
@@ -46,6 +48,7 @@ class ServedOptions:
     tag: str = ""
     split_sentences: bool = False
     detailed: DecodeHParams | None = None
+    usual: DecodeHParams = field(default_factory=DecodeHParams)
 
     @property
     def language(self) -> str:
@@ -78,7 +81,8 @@ class ServedOptions:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
         own = options.tokenized, options.write_beam_scores, options.tag, options.split_sentences
-        return cls(problem, search, *own, detailed=options if options.details else None)
+        detailed = options if options.details else None
+        return cls(problem, search, *own, detailed=detailed, usual=options)
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,31 @@ class ServedTranslator:
     options: ServedOptions
 
     def nbest(
-        self, lines: Sequence[str], filled: bool = False, batch_size: int = client.BATCH_SIZE
+        self,
+        lines: Sequence[str],
+        filled: bool = False,
+        batch_size: int = client.BATCH_SIZE,
+        constraints: Sequence[LineConstraints | None] | None = None,
+        first_line: int = 1,
     ) -> list[list[Output]]:
-        """Translates lines by one request; see `client.query`. Sentences take requests of `batch_size`."""
+        """Translates lines by one request, or two where some have constraints; see `client.query`.
+
+        Sentences take requests of `batch_size`.
+
+        Args:
+            lines: any text.
+            filled: see `client.query`.
+            batch_size: lines of a request, for sentences.
+            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
+            first_line: number of the first line, for messages.
+
+        Raises:
+            T2TError: constraints contradict each other, or the options have none; or as `client.query`.
+        """
         options = self.options
+        if any(constraints or ()):
+            assert constraints
+            return self._constrained(lines, filled, constraints, first_line)
         if not options.split_sentences:
             return self._nbest(lines, filled)
         lines = tagged(lines, options.tag)
@@ -125,11 +150,41 @@ class ServedTranslator:
                 best[place] = _joined(parts, self._best(parts.texts, tags, batch_size))
         return best
 
-    def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Output]]:
+    def _constrained(
+        self,
+        lines: Sequence[str],
+        filled: bool,
+        constraints: Sequence[LineConstraints | None],
+        first_line: int,
+    ) -> list[list[Output]]:
+        """Translates lines of which some have constraints; the others as without."""
+        from t2t_revival.decoding.constrained_lines import checked
+        from t2t_revival.decoding.preprocessor import check_constrainable
+
+        check_constrainable(self.options.usual, self.options.problem)
+        all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
+        found: dict[int, list[Output]] = {}
+        bound = {place: one for place, one in enumerate(all_checked) if one}
+        free = [place for place in range(len(lines)) if place not in bound]
+        if free:
+            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
+        texts, own = [lines[place] for place in bound], [*bound.values()]
+        for place, outputs in zip(bound, self._nbest(texts, filled, own), strict=True):
+            one = bound[place]
+            found[place] = [
+                output._replace(missing=one.missing(output.text), present=one.present(output.text))
+                for output in outputs
+            ]
+        return [found[place] for place in range(len(lines))]
+
+    def _nbest(
+        self, lines: Sequence[str], filled: bool, constraints: Sequence[LineConstraints] | None = None
+    ) -> list[list[Output]]:
         problem, options = self.options.problem, self.options
+        search = options.usual if constraints else options.search
         inputs = tagged(lines, options.tag)
         inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
-        answers = query(self.model, inputs, options.search, len(inputs), filled)
+        answers = query(self.model, inputs, search, len(inputs), filled, constraints)
         results = [
             [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
@@ -171,6 +226,7 @@ class ServedTranslator:
         form: ResultFormat[list[Output]],
         filled: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
+        constraints: Sequence[LineConstraints] | None = None,
     ) -> list[Output]:
         """Translates lines by requests of `batch_size`; returns the best output of each.
 
@@ -182,16 +238,22 @@ class ServedTranslator:
             form: forms of a line's outputs.
             filled: see `client.query`.
             on_progress: called at the start and after each request, with the lines done and all lines.
+            constraints: see `nbest`.
         """
-        done = dict(output.start(self._origin(lines, model_name, batch_size), len(lines), form))
+        origin = self._origin(lines, model_name, batch_size)
+        if any(constraints or ()):
+            assert constraints
+            origin["constraints"] = digest([dataclasses.astuple(one) for one in constraints])
+        done = dict(output.start(origin, len(lines), form))
         if on_progress:
             on_progress(len(done), len(lines))
         for start in range(0, len(lines), batch_size):
             if start in done:
                 continue
-            answers = dict(
-                enumerate(self.nbest(lines[start : start + batch_size], filled, batch_size), start)
-            )
+            part = slice(start, start + batch_size)
+            own = constraints and constraints[part]
+            outputs = self.nbest(lines[part], filled, batch_size, own, start + 1)
+            answers = dict(enumerate(outputs, start))
             output.add(answers)
             done |= answers
             if on_progress:

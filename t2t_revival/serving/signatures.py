@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
 WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 WITH_SAMPLING = "translate_with_sampling"
+WITH_CONSTRAINTS = "translate_with_constraints"  # of models whose outputs are text
 SCORE = "score"  # of given outputs, with their details
+PHRASE_END = "\n"  # separates the phrases of a line
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
     "inputs": "string",
@@ -21,6 +24,8 @@ DTYPES = {
     "alpha": "float32",
     "extra_length": "int32",
     "n": "int32",
+    "constraints": "string",
+    "avoid": "string",
     "tag": "string",
     "sampling_temp": "float32",
     "sampling_keep_top_k": "int32",
@@ -51,3 +56,11 @@ def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
     else:
         values["beam_size"] = options.beam_size
     return {name: [value] * lines for name, value in values.items()}
+
+
+def constraint_inputs(constraints: Sequence[LineConstraints]) -> dict[str, list[str]]:
+    """Returns the inputs of `WITH_CONSTRAINTS` that are the phrases of each line."""
+    return {
+        "constraints": [PHRASE_END.join(one.phrases) for one in constraints],
+        "avoid": [PHRASE_END.join(one.avoid) for one in constraints],
+    }

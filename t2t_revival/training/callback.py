@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +113,8 @@ class Reporter:
 class CheckpointSaver:
     """Saves checkpoints of a model, its optimizer and the training's state, and removes old ones.
 
+    Arrays are copied at once, and written by a thread while training goes on.
+
     Attributes:
         step: of the last checkpoint; 0 before the first.
     """
@@ -125,6 +129,8 @@ class CheckpointSaver:
 
     def __post_init__(self) -> None:
         self.step, self._saved_at = self.progress.start.step, time.monotonic()
+        self._writer = ThreadPoolExecutor(1, "checkpoints")
+        self._written: Future[Path] | None = None
 
     def is_due(self) -> bool:
         """Returns whether the last checkpoint is older than `save_seconds`."""
@@ -132,11 +138,11 @@ class CheckpointSaver:
         return bool(seconds) and time.monotonic() - self._saved_at >= seconds
 
     def save(self) -> None:
-        """Saves a checkpoint of the last update, unless that has one; raises as `checkpoints.file.save`."""
-        step, output_dir, optimizer = self.progress.step, self.config.output_dir, self.model.optimizer
+        """Begins to write a checkpoint of the last update, unless that has one; raises as `wait`."""
+        step, optimizer = self.progress.step, self.model.optimizer
         if step == self.step or not self.chief:
             return
-        path = output_dir / checkpoints.file_name(step)
+        self.wait()
         arrays = {**checkpoints.model_arrays(self.model), **checkpoints.optimizer_arrays(optimizer)}
         meta = {
             **self.progress.state.to_meta(),
@@ -144,10 +150,31 @@ class CheckpointSaver:
             "loss_scale": optimizer.loss_scale,
             "replicas": self.progress.batches.replicas,
         }
-        checkpoints.save(path, arrays, meta)
-        checkpoints.prune(output_dir, self.config.keep_checkpoints)
+        self._written = self._writer.submit(self._write, step, arrays, meta)
         self.step, self._saved_at = step, time.monotonic()
-        self.on_event(SavedEvent(step, path))
+
+    def wait(self) -> None:
+        """Waits until the last checkpoint is written, and reports it; raises as `checkpoints.file.save`."""
+        if not self._written:
+            return
+        written, self._written = self._written, None
+        path = written.result()
+        self.on_event(SavedEvent(self.step, path))
+
+    def report_written(self) -> None:
+        """Reports the last checkpoint if it is written by now; raises as `wait`."""
+        if self._written and self._written.done():
+            self.wait()
+
+    def close(self) -> None:
+        """Waits until nothing is being written."""
+        self._writer.shutdown()
+
+    def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
+        path = self.config.output_dir / checkpoints.file_name(step)
+        checkpoints.save(path, arrays, meta)
+        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints)
+        return path
 
     def keep_best(self, scores: Scores) -> BestEvent | None:
         """Keeps the checkpoint of the last update if its evaluation is one of the best.
@@ -158,6 +185,7 @@ class CheckpointSaver:
         Raises:
             T2TError: the score that decides is not measured, or the checkpoint cannot be copied.
         """
+        self.wait()
         config, step = self.config, self.progress.step
         score = config.best_score
         if score == AUTO:
@@ -236,7 +264,9 @@ class TrainingCallback:
             DivergedError: as `count`.
             T2TError: something cannot be written.
         """
-        if self.count():
+        is_done = self.count()
+        self._saver.report_written()
+        if is_done:
             self._after_update()
 
     def count(self) -> bool:

@@ -65,8 +65,8 @@ class Curves:
             yield
         except OSError as error:
             raise T2TError(
-                f"cannot write curves in {self._output_dir}: {error.strerror or error}; the checkpoints there "
-                "are untouched: fix that, and start the same command again"
+                f"cannot write curves in {self._output_dir}: {error.strerror or error}; the checkpoints "
+                "there are untouched: fix that, and start the same command again"
             ) from error
 
     def _add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:

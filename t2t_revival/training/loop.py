@@ -136,16 +136,11 @@ class Training:
             start=IteratorState(self.start.position.epoch) if self.has_other_data else self.start.position,
             pad_to_bucket=engine.pads_to_bucket,
             splits=data.splits,
+            num_buckets=config.num_buckets,
         )
 
     def _build_model(self, replicas: int) -> TrainingTransformer:
-        config = self._config
-        num_parallel_batches = config.num_parallel_batches if replicas == 1 else 1
-        sizes = self._data.vocab_size, config.precision, num_parallel_batches, self._data.target_vocab_size
-        model = build_model(self._hparams, *sizes)
-        if model.deterministic_attention and self._data.token_flags is not None:
-            model.deterministic_attention.token_flags.assign(self._data.token_flags)
-        return compile_model(model, self._hparams, self._accumulate, config.xla)
+        return new_model(self._data, self._hparams, self._config, self._accumulate, replicas)
 
     def _resume(self) -> TrainingState:
         """Loads the newest valid checkpoint; the chief decides which, and the other workers follow."""
@@ -232,14 +227,17 @@ class Training:
             while not callback.is_over:
                 callback.on_step(engine.step())
             engine.synchronize()
+            saver.save()
+            saver.wait()
         except Exception as error:
             spoilt = engine.is_worker_lost(error) or isinstance(error, DivergedError)
             if not spoilt and self._catch_up(callback):
                 saver.save()
+                saver.wait()
             raise engine.translate(error) from None
         finally:
             engine.stop()
-        saver.save()
+            saver.close()
 
     def _catch_up(self, callback: TrainingCallback) -> bool:
         """Counts the updates before an error, and returns whether the model has them."""
@@ -251,6 +249,18 @@ class Training:
         except Exception:  # of a device that has failed, which the first error says
             return False
         return True
+
+
+def new_model(
+    data: TrainingData, hparams: HParams, config: RunConfig, accumulate: int, replicas: int
+) -> TrainingTransformer:
+    """Builds and compiles a model for a training of so many micro-batches and replicas."""
+    num_parallel_batches = config.num_parallel_batches if replicas == 1 else 1
+    sizes = data.vocab_size, config.precision, num_parallel_batches, data.target_vocab_size
+    model = build_model(hparams, *sizes)
+    if model.deterministic_attention and data.token_flags is not None:
+        model.deterministic_attention.token_flags.assign(data.token_flags)
+    return compile_model(model, hparams, accumulate, config.xla)
 
 
 def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent) -> TrainingState:

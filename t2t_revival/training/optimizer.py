@@ -95,6 +95,11 @@ class FusedAdam(keras.optimizers.Adam):
         return [*self._momentums, *self._velocities]
 
     @property
+    def accumulated_gradients(self) -> list[Any]:
+        """Keras's sums of the gradients of an update's micro-batches; empty where it has one."""
+        return list(self._accumulated_gradients) if self.gradient_accumulation_steps else []
+
+    @property
     def updates(self) -> int:
         """Updates done, without those skipped."""
         return int(self._iterations.numpy()) // self.micro_batches

@@ -23,7 +23,9 @@ class RunConfig:
         strategy: distribution over devices. "default" uses one device; "mirrored" all GPUs; "auto" is
             "mirrored" where there are several GPUs; "multi_worker" uses all GPUs of the machines in
             TF_CONFIG, see t2t-make-tf-configs.
-        shard_optimizer: keep a part of Adam's moments on each device, for those with little memory; under JAX.
+        shard_optimizer: keep a part of Adam's moments on each device, for those with little memory; for JAX.
+        num_buckets: buckets of lengths, for each of which XLA compiles a step; fewer ones pad more. With 0
+            they are T2T's, some 20.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
             without bfloat16, scales the loss.
         xla: compile the step by XLA, once for each bucket of lengths; pays off on a GPU. On one device only.
@@ -50,6 +52,7 @@ class RunConfig:
     warm_start: WarmStart | None = None
     strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
     shard_optimizer: bool = False
+    num_buckets: int = 0
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     xla: bool = False
     num_parallel_batches: int = 1

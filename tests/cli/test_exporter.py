@@ -17,7 +17,7 @@ from t2t_revival.cli import exporter
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.export import WARMUP
-from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
@@ -91,7 +91,7 @@ def test_what_tensorflow_serving_reads(out):
         )
         assert {value.shape[0] for value in answer.values()} == {len(inputs["inputs"])}
         signatures.add(request.model_spec.signature_name)
-    assert signatures == {DEFAULT, SCORE, WITH_OPTIONS, WITH_SAMPLING}
+    assert signatures == {DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING}
 
 
 @pytest.mark.slow

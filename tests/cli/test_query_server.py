@@ -310,3 +310,64 @@ def test_a_batch_size_without_effect_is_refused(capsys):
     flags = ["--server=localhost:1", "--servable_name=x", "--inputs_once=a", "--batch_size=4"]
     assert query_server.main(["t2t-query-server", *flags]) == 1
     assert "--batch_size needs --decode_from_file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        (["--input_format=jsonl"], "--input_format=jsonl needs --decode_from_file"),
+        (["--terminology=-"], "--terminology=-: typed lines come from the standard input"),
+        (["--terminology=x", "--split_sentences"], "cannot be combined"),
+        (["--decode_from_file=-", "--terminology=-"], "only one of them can be the standard input"),
+    ],
+)
+def test_flags_of_constraints_that_exclude_each_other(capsys, flags, part):
+    refused(capsys, run("--saved_model=nowhere", *flags), part)
+
+
+def texts_of(values):
+    return [value.decode() if isinstance(value, bytes) else value for value in values]
+
+
+def test_constraints_are_sent_for_their_lines_alone(address, server, tmp_path, capsys):
+    asked = []
+
+    def answer(name, signature, inputs):
+        asked.append((signature, inputs))
+        return echo(name, signature, inputs)
+
+    server.predict = answer
+    (tmp_path / "in").write_text("one dog\ntwo\nthree Dogs\n")
+    (tmp_path / "terms").write_text("dog\tHUND\ndogs\thunde\n")
+    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--terminology={tmp_path / 'terms'}"]
+    assert run(*address, *flags) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "ONE DOG\nTWO\nTHREE DOGS\n"
+    assert "in, line 1: no room for 'HUND'" in captured.err
+    (free, texts), (bound, others) = asked
+    assert (free, bound) == ("serving_default", "translate_with_constraints")
+    assert texts_of(texts["inputs"]) == ["two"]
+    assert texts_of(others["inputs"]) == ["one dog", "three Dogs"]
+    assert texts_of(others["constraints"]) == ["HUND", "Hunde"]
+    assert texts_of(others["avoid"]) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('{"text": "a", "constraints": ["b"], "avoid": ["b"]}', "line 2: 'b' is to be in the output and"),
+        ('{"text": "a", "constraints": [" "]}', "line 2: a phrase of the constraints is empty"),
+        ('{"text": "a", "avoids": []}', "line 2: unknown key 'avoids'"),
+    ],
+)
+def test_wrong_constraints_are_named(address, tmp_path, capsys, line, part):
+    (tmp_path / "in").write_text(f'{{"text": "a"}}\n{line}\n')
+    flags = [f"--decode_from_file={tmp_path / 'in'}", "--input_format=jsonl"]
+    refused(capsys, run(*address, *flags), "in, ", part)
+
+
+@pytest.mark.parametrize("hparams", ["beam_size=1", "shortlist=on", "sampling_method=random"])
+def test_options_that_exclude_constraints(address, tmp_path, capsys, hparams):
+    (tmp_path / "in").write_text('{"text": "a", "avoid": ["b"]}\n')
+    flags = [f"--decode_from_file={tmp_path / 'in'}", "--input_format=jsonl", f"--decode_hparams={hparams}"]
+    refused(capsys, run(*address, *flags), "constraints", hparams.partition("=")[0])

@@ -19,7 +19,6 @@ from t2t_revival.data.batching import (
     ExampleCounts,
     IteratorState,
     TrainingBatches,
-    evaluation_batches,
 )
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.errors import T2TError
@@ -275,8 +274,6 @@ class TestBadShards:
         message = self.error_of([*corpus[0], cut])
         assert str(cut) in message
         assert f"byte {whole};" in message
-        with pytest.raises(T2TError, match=f"cut: truncated or corrupt at byte {whole};"):
-            evaluation_batches([cut], HPARAMS)
 
     def test_flipped_bit_names_file_and_byte(self, corpus: tuple, tmp_path: Path) -> None:
         records = [example(*p) for p in corpus[1][:10]]
@@ -297,8 +294,6 @@ class TestBadShards:
     def test_no_shards(self) -> None:
         with pytest.raises(T2TError, match="t2t-datagen"):
             TrainingBatches([], HPARAMS)
-        with pytest.raises(T2TError, match="t2t-datagen"):
-            evaluation_batches([], HPARAMS)
 
     @pytest.mark.parametrize(
         ("record", "said"),
@@ -309,27 +304,6 @@ class TestBadShards:
         message = self.error_of([shard])
         assert str(shard) in message
         assert said in message
-
-
-class TestEvaluation:
-    @pytest.mark.parametrize("replicas", [1, 3])
-    def test_every_example_once_whole(self, corpus: tuple, replicas: int) -> None:
-        shards, pairs = corpus
-        dataset = evaluation_batches(shards, HPARAMS, replicas=replicas)
-        batches = list(dataset.as_numpy_iterator())
-        assert int(dataset.cardinality()) == len(batches)
-        assert sorted(pairs_of(batches)) == sorted(pairs)
-        for features, labels, weights in batches:
-            rows, width = labels.shape[0], max(labels.shape[1], features["inputs"].shape[1])
-            assert rows % replicas == 0
-            assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
-            np.testing.assert_array_equal(weights, (labels != 0).astype(np.float32))
-        longest = [max(labels.shape[1], features["inputs"].shape[1]) for features, labels, _ in batches]
-        assert longest == sorted(longest, reverse=True)
-
-    def test_it_can_be_read_again(self, corpus: tuple) -> None:
-        dataset = evaluation_batches(corpus[0], HPARAMS)
-        assert_same(numpy(dataset, 1000), numpy(dataset, 1000))
 
 
 def test_a_chunk_is_freed_before_the_next_is_read(corpus, monkeypatch) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries, fixed_width
 
 
 def test_boundaries_are_t2ts() -> None:
@@ -21,3 +21,8 @@ def test_max_length_is_the_last_bound(max_length: int, minimum: int, step: float
 
 def test_batch_sizes_hold_batch_size_tokens_or_one_example() -> None:
     assert bucket_batch_sizes([4, 8, 30, 64, 100], 64) == [16, 8, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("length", "width"), [(1, 16), (16, 16), (17, 32), (32, 32), (33, 64), (300, 512)])
+def test_fixed_widths_are_powers_of_two(length: int, width: int) -> None:
+    assert fixed_width(length) == width

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.data.batching import TrainingBatches, evaluation_batches
+from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.records import Shards, write_shard
 from t2t_revival.hparams import HParams

@@ -17,7 +17,7 @@ from t2t_revival.decoding.lexical_constraints import LineConstraints, count, mer
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Spelling
-from t2t_revival.decoding.preprocessor import Preprocessor
+from t2t_revival.decoding.preprocessor import Preprocessor, check_constrainable
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -158,7 +158,7 @@ def test_wrong_constraints_are_named_with_their_line(translator, constraints, me
 def test_what_excludes_constraints_is_said(translator, options, message):
     preprocessor = Preprocessor(translator.vocabularies, None, DecodeHParams(**options), 30)
     with pytest.raises(T2TError, match=message):
-        preprocessor.check_constrainable(None)
+        check_constrainable(preprocessor.options, preprocessor.problem)
 
 
 def test_there_are_as_many_constraints_as_lines_and_no_beginnings(translator):

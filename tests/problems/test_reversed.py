@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.data.batching import TrainingBatches, evaluation_batches
+from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems import PairsSource, Problem, Text2TextProblem
@@ -71,10 +72,10 @@ def test_batches_have_their_sides_swapped(data):
     reverse, forward = registry.problem("usr_animals_rev"), registry.problem("usr_animals")
     vocabulary = forward.vocabulary(data)
     for batches in (
-        TrainingBatches(reverse.shards("train", data), hparams).dataset().take(3),
+        TrainingBatches(reverse.shards("train", data), hparams).dataset().take(3).as_numpy_iterator(),
         evaluation_batches(reverse.shards("dev", data), hparams),
     ):
-        for features, labels, _ in batches.as_numpy_iterator():
+        for features, labels, _ in batches:
             inputs, targets = (map(vocabulary.decode, rows) for rows in (features["inputs"], labels))
             assert all(line.startswith("ein") for line in inputs)
             assert all(line.startswith("a ") for line in targets)

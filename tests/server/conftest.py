@@ -12,7 +12,14 @@ from t2t_revival.server.app import create_app
 from t2t_revival.server.inspection import ExplainAnswer, OtherToken, OutputWord, Place, Score, Training
 from t2t_revival.server.translate import Options
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
-from t2t_revival.serving.signatures import DEFAULT, DTYPES, NO_OUTPUT, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    DTYPES,
+    NO_OUTPUT,
+    WITH_CONSTRAINTS,
+    WITH_OPTIONS,
+    WITH_SAMPLING,
+)
 from t2t_revival.visualization import attention_page
 
 USUAL = ["inputs", "alpha", "extra_length", "n"]
@@ -36,7 +43,9 @@ class CapitalLetters:
         self.batches, self.gate = [], threading.Event()
         self.gate.set()
         self.signature_defs = {DEFAULT: self._signature(["inputs"])}
-        for name, options in ((WITH_OPTIONS, ["beam_size"]), (WITH_SAMPLING, SAMPLING)):
+        constrained = ["beam_size", "constraints", "avoid"]
+        signatures = {WITH_OPTIONS: ["beam_size"], WITH_SAMPLING: SAMPLING, WITH_CONSTRAINTS: constrained}
+        for name, options in signatures.items():
             definition = self._signature([*USUAL, *options, *(["tag"] if tags else [])])
             self.signature_defs[name] = definition
             if tags:

@@ -9,7 +9,7 @@ import pytest
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.service import Limits
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
-from t2t_revival.serving.signatures import WITH_SAMPLING
+from t2t_revival.serving.signatures import WITH_CONSTRAINTS, WITH_SAMPLING
 from tests.server.conftest import CapitalLetters, error_of
 
 OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1}
@@ -101,6 +101,28 @@ def test_samples(make_client, capitals):
     del capitals.signature_defs[WITH_SAMPLING]
     refused = client.post("/translate", json={"text": "a", "options": {"sampling_method": "random"}})
     assert "this model does not sample: leave sampling_method out" in error_of(refused, 400)
+
+
+def test_constraints(make_client, capitals):
+    client = make_client()
+    options = {"constraints": ["Katze "], "avoid": ["Hund"], "terms": {"dog": "Dackel"}}
+    request = {"text": ["the dog"], "options": options}
+    assert client.post("/translate", json=request).json()["translations"][0]["text"] == "THE DOG"
+    own = {"constraints": "Katze\nDackel", "avoid": "Hund"}
+    assert capitals.called == (
+        WITH_CONSTRAINTS,
+        {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1, **own},
+    )
+    for changes, part in (
+        ({"avoid": ["Katze"]}, "line 1: 'Katze' is to be in the output and to be avoided"),
+        ({"beam_size": 1}, "need a beam_size of 2 or more"),
+        ({"split_sentences": True}, "without split_sentences"),
+    ):
+        refused = client.post("/translate", json={"text": "a", "options": {**options, **changes}})
+        assert part in refused.text
+        assert refused.status_code in (400, 422)
+    del capitals.signature_defs[WITH_CONSTRAINTS]
+    assert "this model has no constraints" in error_of(client.post("/translate", json=request), 400)
 
 
 def test_sentences_are_translated_one_by_one(client, capitals):

@@ -169,6 +169,7 @@ def test_a_shortlist_is_served_and_can_be_left_out(translator, shortlisted, tmp_
         "translate_with_options",
         "translate_with_shortlist",
         "translate_with_sampling",
+        "translate_with_constraints",
         "score",
     }
     inputs = {"inputs": tf.constant(LINES), "beam_size": tf.constant([3]), "alpha": tf.constant([0.6])}

@@ -14,9 +14,9 @@ from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent
 from t2t_revival.training.run_config import RunConfig
-from tests.support import copy_task
+from tests.support import copy_shards, copy_task
 
-HPARAMS = copy_task.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
+HPARAMS = copy_shards.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
 NAN, INF, HUGE = (np.array([weight], np.float32) for weight in (np.nan, np.inf, 1e25))  # of all tokens
 
 
@@ -56,7 +56,7 @@ def trained(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray
     result = copy_task.train(
         [shard],
         hparams,
-        copy_task.VOCAB,
+        copy_shards.VOCAB,
         RunConfig(out, **config),
         on_event=lambda event: notes.append(event.text) if isinstance(event, NoteEvent) else None,
     )
@@ -67,7 +67,7 @@ def main(folder: Path, devices: int) -> None:
     """Compares on logical CPU devices, which only a new process can have."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
-    (shard,) = copy_task.write_shards(folder, shards=1, examples=300)
+    (shard,) = copy_shards.write_shards(folder, shards=1, examples=300)
     for accumulate in (1, 2):
         with copy_task.shared_models():
             compare(shard, folder / str(accumulate), devices, accumulate)

@@ -16,8 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.cli.make_tf_configs import tf_configs
-from t2t_revival.data import records
-from t2t_revival.data.example_format import encode_example
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -27,35 +25,8 @@ from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
+from tests.support.copy_shards import VOCAB
 from tests.support.processes import TIMEOUT, Process
-
-VOCAB, EOS = 20, 1
-HPARAMS = HParams(
-    num_hidden_layers=1,
-    hidden_size=32,
-    filter_size=64,
-    num_heads=2,
-    layer_prepostprocess_dropout=0.1,
-    layer_preprocess_sequence="n",
-    layer_postprocess_sequence="da",
-    learning_rate_warmup_steps=40,
-    batch_size=256,
-    effective_batch_size=0,
-    max_length=16,
-    train_steps=8,
-)
-
-
-def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
-    """Writes shards of `examples` each, of 3 to 9 tokens with EOS."""
-    generator = np.random.default_rng(3)
-    paths = []
-    for index in range(shards):
-        path = folder / records.shard_name("copy", "train", index, shards)
-        rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(examples)]
-        records.write_shard(path, [encode_example(row, row) for row in rows])
-        paths.append(path)
-    return paths
 
 
 @functools.cache

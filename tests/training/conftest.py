@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support import copy_task
+from tests.support import copy_shards, copy_task
 
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A copy task."""
-    return copy_task.write_shards(tmp_path_factory.mktemp("copy"), shards=2, examples=300)
+    return copy_shards.write_shards(tmp_path_factory.mktemp("copy"), shards=2, examples=300)
 
 
 @pytest.fixture(scope="module")

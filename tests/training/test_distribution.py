@@ -16,7 +16,8 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.tensorflow_engine import VARIABLE, TensorFlowEngine, make_strategy
 from t2t_revival.training.run_config import RunConfig
 from tests.support import copy_task
-from tests.support.copy_task import HPARAMS, VOCAB, Job, finished, start_workers, train
+from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_task import Job, finished, start_workers, train
 
 CLUSTER = {"worker": ["a:1", "b:1"]}
 

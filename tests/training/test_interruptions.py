@@ -15,7 +15,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_task import final_arrays, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 

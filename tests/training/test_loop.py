@@ -20,7 +20,8 @@ from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, Step
 from t2t_revival.training.loop import Result, Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
-from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_task import final_arrays, train
 
 PLAIN = HPARAMS.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
 

@@ -17,7 +17,8 @@ from t2t_revival.training.lora import AdaptedMatrix, merged
 from t2t_revival.training.run import Run, check_same
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
-from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_task import final_arrays, train
 
 slow = pytest.mark.slow
 LORA = HPARAMS.replace(lora_rank=2, train_steps=3)

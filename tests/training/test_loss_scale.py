@@ -20,7 +20,7 @@ from t2t_revival.training.optimizer import (
 )
 from tests.support import bad_batches
 from tests.support.bad_batches import HUGE, NAN, trained, weighted
-from tests.support.copy_task import write_shards
+from tests.support.copy_shards import write_shards
 
 RNG = np.random.default_rng(11)
 HPARAMS = bad_batches.HPARAMS.replace(layer_prepostprocess_dropout=0.2)

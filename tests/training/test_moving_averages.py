@@ -13,7 +13,8 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import EMA, MODEL, fingerprint
 from t2t_revival.training.compile import build_model
 from t2t_revival.training.run_config import RunConfig
-from tests.support.copy_task import HPARAMS, VOCAB, final_arrays, train
+from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_task import final_arrays, train
 from tests.training import test_warm_start
 
 slow = pytest.mark.slow

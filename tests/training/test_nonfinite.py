@@ -15,7 +15,7 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.optimizer import make_optimizer
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
-from tests.support.copy_task import write_shards
+from tests.support.copy_shards import write_shards
 from tests.support.processes import Process
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]

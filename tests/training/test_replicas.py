@@ -12,16 +12,14 @@ from t2t_revival.data import records
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.hparams import HParams
 from t2t_revival.training.run_config import RunConfig
+from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import (
-    HPARAMS,
-    VOCAB,
     Job,
     final_arrays,
     finished,
     start,
     start_workers,
     train_and_list_losses,
-    write_shards,
 )
 from tests.support.processes import Process
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.data.batching import TrainingBatches
-from tests.support.copy_task import HPARAMS, write_shards
+from tests.support.copy_shards import HPARAMS, write_shards
 
 BLOCKS, BYTES = 20, 8 * 2**20
 

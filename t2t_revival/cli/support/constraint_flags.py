@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,21 @@ def check(values: flags.FlagValues) -> None:
         raise T2TError("--terminology is for --engine=tensorflow: CTranslate2 has no constraints of outputs")
 
 
+def check_served(values: flags.FlagValues) -> None:
+    """Checks that the flags of t2t-query-server have an effect.
+
+    Raises:
+        T2TError: they need another flag, or exclude each other.
+    """
+    if uses_jsonl(values) and not values.decode_from_file:
+        raise T2TError(f"--input_format={JSONL} needs --decode_from_file")
+    typed = not values.decode_from_file and values.inputs_once is None
+    if values.terminology == STANDARD_STREAM and typed:
+        raise T2TError("--terminology=-: typed lines come from the standard input: name a file")
+    if values.terminology and values.split_sentences:
+        raise T2TError("--terminology and --split_sentences cannot be combined: give one of them")
+
+
 def uses_jsonl(values: flags.FlagValues) -> bool:
     """Returns whether inputs are JSON lines."""
     return values.input_format == JSONL
@@ -75,10 +90,30 @@ def constrained(
     values: flags.FlagValues, lines: Sequence[str], name: str, first_line: int
 ) -> tuple[list[str], list[LineConstraints] | None]:
     """Returns texts and constraints of lines of a file; `None` without these flags."""
-    from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-
     if not (values.terminology or uses_jsonl(values)):
         return list(lines), None
+    return _constrained(values, lines, name, first_line)
+
+
+def _constrained(
+    values: flags.FlagValues, lines: Sequence[str], name: str, first_line: int
+) -> tuple[list[str], list[LineConstraints]]:
+    from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
+
     terminology = read_terminology(values)
     parsed = parse_json_lines(lines, name, first_line) if uses_jsonl(values) else [*map(JsonLine, lines)]
     return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
+
+
+def of_typed_lines(values: flags.FlagValues) -> Callable[[str], list[LineConstraints] | None]:
+    """Returns a function from a typed line to its constraints; it returns `None` without `--terminology`."""
+    if not values.terminology:
+        return lambda line: None
+    terminology = read_terminology(values)
+    return lambda line: [_terms_of(line, terminology)]
+
+
+def _terms_of(line: str, terminology: Terminology) -> LineConstraints:
+    from t2t_revival.decoding.json_inputs import JsonLine
+
+    return JsonLine(line).all_constraints(terminology)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from absl import flags
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, PRECISIONS, TENSORFLOW
+from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, JAX, PRECISIONS, TENSORFLOW
 
 
 def define(values: flags.FlagValues, prefix: str = "") -> None:
@@ -32,9 +34,14 @@ def uses_ctranslate2(values: flags.FlagValues, prefix: str = "") -> bool:
     return values[f"{prefix}engine"].value == CTRANSLATE2
 
 
+def uses_jax(values: flags.FlagValues, prefix: str = "") -> bool:
+    """Returns whether JAX decodes, as Keras's backend."""
+    return not uses_ctranslate2(values, prefix) and os.environ.get("KERAS_BACKEND") == JAX
+
+
 def load_tensorflow(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> None:
     """Imports TensorFlow where it is the engine; see `tensorflow_setup.load_tensorflow`."""
-    if not uses_ctranslate2(values, prefix):
+    if not (uses_ctranslate2(values, prefix) or uses_jax(values, prefix)):
         tensorflow_setup.load_tensorflow(values, typed)
 
 
@@ -44,6 +51,8 @@ def num_parallel_batches(values: flags.FlagValues, typed: bool = False, prefix: 
 
     if uses_ctranslate2(values, prefix):
         return 1 if typed else num_parallel_batches()
+    if uses_jax(values, prefix):
+        return 1  # which has all cores
     if typed:
         tensorflow_setup.use_one_thread()
         return 1

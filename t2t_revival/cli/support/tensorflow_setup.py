@@ -93,7 +93,7 @@ def use_one_thread() -> None:
 
 
 def num_training_parts(batch_size: int) -> int:
-    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens; 1 without TensorFlow."""
+    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens; under JAX, 1."""
     if os.environ.get(BACKEND, TENSORFLOW) != TENSORFLOW:
         return 1
     return num_parallel_batches(min(MAX_TRAINING_PARTS, max(1, batch_size // MIN_TOKENS_PER_PART)))

@@ -19,6 +19,7 @@ from t2t_revival.training.run_config import AUTO, RunConfig
 RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "strategy": "strategy",
     "shard_optimizer": "shard_optimizer",
+    "num_buckets": "num_buckets",
     "precision": "precision",
     "xla": "xla",
     "random_seed": "seed",
@@ -34,6 +35,7 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "eval_early_stopping_metric_delta": "min_delta",
 }
 BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
+AUTO_BATCH_SIZE = "batch_size=auto"
 METRICS = ("eval_early_stopping_metric", "best_metric")
 NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
@@ -41,7 +43,12 @@ NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 def define(values: flags.FlagValues) -> None:
     """Adds the flags of a training to a command's, which has `--hparams_set` already."""
     define_fields(values, RunConfig, RUN_CONFIG_FLAGS, BOUNDS)
-    command.define(values, "", hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4".')
+    command.define(
+        values,
+        "",
+        hparams='Changes to the hparams set, such as "batch_size=2048,num_heads=4". "batch_size=auto" is the '
+        "largest that fits a device's memory (KERAS_BACKEND=jax).",
+    )
     command.define(values, 0, train_steps="Number of updates; 0 takes that of the hparams set.")
     command.define(
         values,
@@ -49,6 +56,11 @@ def define(values: flags.FlagValues) -> None:
         eval_bleu_sentences="Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 "
         "decodes none.",
     )
+
+
+def is_batch_size_auto(values: flags.FlagValues) -> bool:
+    """Returns whether --hparams asks for the largest `batch_size` that fits."""
+    return any(part.strip() == AUTO_BATCH_SIZE for part in values.hparams.split(","))
 
 
 def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
@@ -75,5 +87,6 @@ def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
 def hparams(values: flags.FlagValues, output_dir: Path) -> HParams:
     """Returns the hparams of a run that is resumed, or else the named set, with the flags' overrides."""
     named = registry.hparams(run_flags.hparams_set(values))
-    hparams = (HParams.load(output_dir) or named).override(values.hparams)
+    overrides = [part for part in values.hparams.split(",") if part.strip() != AUTO_BATCH_SIZE]
+    hparams = (HParams.load(output_dir) or named).override(",".join(overrides))
     return hparams.replace(train_steps=values.train_steps) if values.train_steps else hparams

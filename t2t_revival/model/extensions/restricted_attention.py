@@ -33,6 +33,7 @@ from keras import ops
 from t2t_revival.model.attention import (
     MASKED,
     Cache,
+    FixedCache,
     MultiHeadAttention,
     padding_bias,
     scaled_dot_product_attention,
@@ -155,7 +156,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         encoded: Any = None,
         mask: Any = None,
         bias: Any = None,
-        cache: Cache | None = None,
+        cache: Cache | FixedCache | None = None,
         beams: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
@@ -182,9 +183,9 @@ class RestrictedSelfAttention(MultiHeadAttention):
         mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
         return ops.cast(self.neighbourhood.bias(padding_bias(mask)), self.compute_dtype)
 
-    def next_bias(self, bias: Any, batch: Any, beams: Any) -> Any:
+    def next_bias(self, bias: Any, batch: Any, beams: Any, cache: Any = None) -> Any:
         """Extends the bias of a cache; see `MultiHeadAttention.next_bias`."""
-        return self.neighbourhood.hide_distant(super().next_bias(bias, batch, beams))
+        return self.neighbourhood.hide_distant(super().next_bias(bias, batch, beams, cache))
 
 
 def self_attention(window: int, *args: Any, **kwargs: Any) -> MultiHeadAttention:

@@ -87,15 +87,15 @@ class SSRU(SequenceLayer):
         states = ops.transpose(recurrence(forget, new), (1, 0, 2))  # [batch, length, hidden]
         return ops.relu(ops.cast(states, self.compute_dtype))
 
-    def empty_cache(self, batch: Any, beams: Any) -> Any:
-        """Returns c before the first position, [batch, beams, hidden]."""
+    def empty_cache(self, batch: Any, beams: Any, positions: int = 0) -> Any:
+        """Returns c before the first position, [batch, beams, hidden], for any number of positions."""
         return ops.zeros((batch, beams, self.hidden_size), dtype=self.compute_dtype)
 
     def attention_bias(self, x: Any, mask: Any = None) -> Any:
         """Returns `None`; see `bias` of `call`."""
         return None
 
-    def next_bias(self, bias: Any, batch: Any, beams: Any) -> Any:
+    def next_bias(self, bias: Any, batch: Any, beams: Any, cache: Any = None) -> Any:
         """Returns the bias as it is: no cache grows."""
         return bias
 

@@ -145,13 +145,19 @@ def remove_unfinished(output_dir: Path) -> None:
 def model_arrays(model: Any) -> dict[str, np.ndarray]:
     """Weights and random states of a model, by their names in a checkpoint."""
     # Metrics and the optimizer, too, are among the variables of a compiled model.
-    return {MODEL + v.path: v.numpy() for v in model.variables if v.path.startswith("transformer/")}
+    return {MODEL + v.path: _copy(v) for v in model.variables if v.path.startswith("transformer/")}
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
     """Moments of an optimizer, and averages of weights, by their names in a checkpoint."""
-    averages = {EMA + weight.path: average.numpy() for weight, average in optimizer.moving_averages}
-    return {**{OPTIMIZER + v.path: v.numpy() for v in optimizer.moments}, **averages}
+    averages = {EMA + weight.path: _copy(average) for weight, average in optimizer.moving_averages}
+    return {**{OPTIMIZER + v.path: _copy(v) for v in optimizer.moments}, **averages}
+
+
+def _copy(variable: Any) -> np.ndarray:
+    """Copies a variable's values; JAX returns a view of memory that the next step writes to."""
+    values = variable.numpy()
+    return values if values.flags.writeable else values.copy()
 
 
 def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import keras
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from t2t_revival.training.model import TrainingTransformer
     from t2t_revival.training.run_config import RunConfig
 
+Build: TypeAlias = "Callable[[HParams, int], TrainingTransformer]"
 STRATEGIES = ("auto", "default", "mirrored", "multi_worker")
 
 
@@ -64,6 +65,18 @@ class Engine(abc.ABC):
     def prepare(self, model: TrainingTransformer) -> None:
         """Takes a model that is built and compiled; called once, before its weights are loaded."""
 
+    def largest_batch(self, hparams: HParams, build: Build) -> HParams:
+        """Returns hparams with the largest `batch_size` that fits, and updates of as many tokens.
+
+        Args:
+            hparams: see `with_largest_batch`.
+            build: makes a compiled model, with so many micro-batches for an update.
+
+        Raises:
+            T2TError: this engine cannot tell, or nothing fits.
+        """
+        raise T2TError("batch_size=auto needs KERAS_BACKEND=jax, whose compiler says what a step takes")
+
     @abc.abstractmethod
     def start(self, batches: TrainingBatches) -> None:
         """Begins to compute with the weights that the model has."""
@@ -92,8 +105,9 @@ class Engine(abc.ABC):
         """Returns whether an error is that of another process, which is gone."""
         return False
 
+    @abc.abstractmethod
     def stop(self) -> None:
-        """Ends what `start` began."""
+        """Ends what `start` began, if it was called."""
 
 
 def make_engine(config: RunConfig) -> Engine:

@@ -18,7 +18,7 @@ LOST = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "Connection closed", "Con
 
 
 def devices_of(strategy: str) -> list[jax.Device]:
-    """Returns the devices of a strategy's name, see `RunConfig`; without a GPU, CPUs count as "mirrored" ones."""
+    """Returns the devices of a strategy's name, see `RunConfig`; without a GPU, "mirrored" takes all CPUs."""
     if strategy in ("mirrored", "multi_worker"):
         return jax.devices()
     gpus = [device for device in jax.local_devices() if device.platform != "cpu"]

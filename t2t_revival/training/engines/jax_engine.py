@@ -6,7 +6,6 @@ memory holds one state. Batches are split over all devices, weights copied to ea
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +16,20 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
-from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, out_of_memory
 from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
+from t2t_revival.training.engines.jax_memory import device_memory, with_largest_batch
 from t2t_revival.training.engines.prefetch import Prefetch
+from t2t_revival.utils.keras_hooks import release
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import Element, TrainingBatches
+    from t2t_revival.hparams.hparams import HParams
     from t2t_revival.training.model import TrainingTransformer
     from t2t_revival.training.run_config import RunConfig
 
 AXIS = "batch"
+COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
 
 
@@ -67,20 +70,24 @@ class JaxEngine(Engine):
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
+        if not jax.config.jax_compilation_cache_dir:
+            jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
+        release(model.optimizer.accumulated_gradients)  # which are in the state
+
+    def largest_batch(self, hparams: HParams, build: Build) -> HParams:
+        memory = device_memory(self._everywhere.mesh.devices.flat[0])
+        return with_largest_batch(self, hparams, build, memory)
 
     def start(self, batches: TrainingBatches) -> None:
         self._batches = batches
-        model, optimizer = self._model, self._model.optimizer
-        weights = [weight.value for weight in model.trainable_variables]
-        others = [variable.value for variable in model.non_trainable_variables]
-        state = State(weights, others, first_state(optimizer))
+        state = self._first_state()
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)
-        self._step = jax.jit(self._train_step, donate_argnums=0, out_shardings=(shardings, self._everywhere))
+        self._step = self._jitted(shardings)
         self._gather = jax.jit(lambda adam: adam, out_shardings=self._everywhere)
         self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
@@ -127,10 +134,31 @@ class JaxEngine(Engine):
         if self._elements:
             self._elements.close()
 
+    def compile_step(self, rows: int, length: int) -> jax.stages.Compiled:
+        """Compiles the step of a batch of sentences of one length, without computing anything."""
+        state = jax.eval_shape(self._first_state)
+        shardings = self._shardings(state)
+        placed = jax.tree.map(_abstract, state, shardings)
+        shapes = [((rows, length), "int32"), ((rows, length), "int32"), ((rows,), "float32")]
+        if self._model.hparams.guided_alignment_weight:
+            shapes.append(((rows, length, length), "float32"))
+        batch = tuple(jax.ShapeDtypeStruct(*shape, sharding=self._split) for shape in shapes)
+        return self._jitted(shardings).lower(placed, batch).compile()
+
     @property
     def compilations(self) -> int:
         """Shapes of batches for which the step was compiled."""
         return self._step._cache_size()
+
+    def _first_state(self) -> State:
+        model = self._model
+        weights = [weight.value for weight in model.trainable_variables]
+        others = [variable.value for variable in model.non_trainable_variables]
+        return State(weights, others, first_state(model.optimizer))
+
+    def _jitted(self, shardings: State) -> Any:
+        outputs = shardings, self._everywhere
+        return jax.jit(self._train_step, donate_argnums=0, out_shardings=outputs)
 
     def _train_step(self, state: State, batch: tuple[jax.Array, ...]) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
@@ -178,3 +206,7 @@ class JaxEngine(Engine):
         if not self.several:
             return jax.device_put(array, sharding)
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+
+def _abstract(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -48,7 +49,6 @@ class Prefetch:
 
     def _put(self, item: Any) -> None:
         while not self._ended.is_set():
-            try:
-                return self._ready.put(item, timeout=END_SECONDS)
-            except queue.Full:
-                continue
+            with contextlib.suppress(queue.Full):
+                self._ready.put(item, timeout=END_SECONDS)
+                return

@@ -103,6 +103,9 @@ class TensorFlowEngine(Engine):
     def is_worker_lost(self, error: Exception) -> bool:
         return self.several and isinstance(error, LOSSES)
 
+    def stop(self) -> None:
+        """Has nothing to do."""
+
     def _distribute(self, batches: tf.data.Dataset) -> Any:
         """Distributes global batches, equal on all workers: a part for each replica.
 

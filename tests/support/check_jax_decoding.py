@@ -1,0 +1,100 @@
+"""Run by test_jax_engine.py in a process without TensorFlow: decodes on JAX, and scores a split."""
+
+from tests.support.without_tensorflow import block_tensorflow
+
+block_tensorflow()
+
+# ruff: noqa: E402
+import json
+import pickle
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from t2t_revival import registry
+from t2t_revival.decoding.jax_engine import JaxSearch
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.split_scores import SplitScores
+
+OPTIONS = DecodeHParams(beam_size=3, extra_length=5)
+HALF = 0.5
+
+
+def halve(model: Any) -> None:
+    """Changes the weights of a model, as a training does between evaluations."""
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * HALF)
+
+
+def searched(folder: Path) -> dict[str, Any]:
+    """Ids and scores of the cases by model, and how many programs were compiled."""
+    found: dict[str, Any] = {"num_compiled": {}, "outputs": []}
+    sources = np.load(folder / "sources.npy")
+    searches: dict[Any, JaxSearch] = {}
+    for name, early_stopping, *settings in json.loads((folder / "cases.json").read_text()):
+        if (name, early_stopping) not in searches:
+            model = keras.saving.load_model(folder / f"{name}.keras")
+            searches[name, early_stopping] = JaxSearch(model, 64, early_stopping)
+        found["outputs"].append(searches[name, early_stopping](sources, *settings))
+    for (name, _), search in searches.items():
+        found["num_compiled"][name] = found["num_compiled"].get(name, 0) + search.program.num_compiled
+    model = keras.saving.load_model(folder / "full.keras")
+    few = JaxSearch(model, 64)
+    ids, scores = few(sources[:0], 1, n=1)
+    assert (ids.shape, scores.shape) == ((0, 1, 0), (0, 1))
+    return found
+
+
+def refusals(model: Any, vocabulary: Any) -> dict[str, str]:
+    """Messages of what JAX's search does not support."""
+
+    def message(function: Any) -> str:
+        try:
+            function()
+        except T2TError as error:
+            return str(error)
+        return ""
+
+    translator = Translator(model, vocabulary, OPTIONS)
+    given = ("sampling_method=random", "no_repeat_ngram_size=2", "shortlist=on", "coverage_penalty=0.2")
+    given += ("markup=html", "alignments=pharaoh")
+    found = {
+        text: message(lambda text=text: Translator(model, vocabulary, DecodeHParams.parse(text)))
+        for text in given
+    }
+    found["int8"] = message(lambda: Translator(model, vocabulary, OPTIONS, int8=True))
+    found["scores"] = message(lambda: translator.score([("a", "b")]))
+    found["beginnings"] = message(lambda: translator.nbest(["a"], prefixes=["b"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Translator(model, vocabulary, DecodeHParams(constrained=True))
+    found["trees"] = str(caught[0].message)
+    return found
+
+
+def main(folder: Path) -> None:
+    found = searched(folder)
+    problem = registry.problem("translate_ende")
+    vocabularies = problem.vocabularies(folder / "data")
+    model = keras.saving.load_model(folder / "translator.keras")
+    split_scores = SplitScores(problem, "dev", folder / "data", model.hparams, vocabularies, OPTIONS, 10)
+    found["scores"] = [split_scores.with_outputs(model)]
+    halve(model)
+    found["scores"].append(split_scores.with_outputs(model))
+    translator = Translator(model, vocabularies.inputs, OPTIONS)
+    lines = json.loads((folder / "lines.json").read_text())
+    found["nbest"] = [[asdict(one) for one in outputs] for outputs in translator.nbest(lines, n=2)]
+    found["best_ids"] = translator.best_ids(translator.encode(lines[0]))
+    found["engine"] = translator.engine
+    found["refusals"] = refusals(model, vocabularies.inputs)
+    (folder / "found.pkl").write_bytes(pickle.dumps(found))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,39 @@
+"""The data of a copy task, whose target is its source, and the sizes of a model for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from t2t_revival.data import records
+from t2t_revival.data.example_format import encode_example
+from t2t_revival.hparams import HParams
+
+VOCAB, EOS = 20, 1
+HPARAMS = HParams(
+    num_hidden_layers=1,
+    hidden_size=32,
+    filter_size=64,
+    num_heads=2,
+    layer_prepostprocess_dropout=0.1,
+    layer_preprocess_sequence="n",
+    layer_postprocess_sequence="da",
+    learning_rate_warmup_steps=40,
+    batch_size=256,
+    effective_batch_size=0,
+    max_length=16,
+    train_steps=8,
+)
+
+
+def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
+    """Writes shards of `examples` each, of 3 to 9 tokens with EOS."""
+    generator = np.random.default_rng(3)
+    paths = []
+    for index in range(shards):
+        path = folder / records.shard_name("copy", "train", index, shards)
+        rows = [[*generator.integers(3, VOCAB, generator.integers(2, 9)), EOS] for _ in range(examples)]
+        records.write_shard(path, [encode_example(row, row) for row in rows])
+        paths.append(path)
+    return paths

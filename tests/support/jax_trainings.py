@@ -1,0 +1,72 @@
+"""Trainings under JAX, one after another, in a process in which TensorFlow cannot be imported.
+
+Its argument is a JSON file of jobs, each {"output_dir", "shards", "hparams", "config", "devices", "weights"}.
+It prints a line of JSON for each: its losses, its last step, the notes and the compilations.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.modules["tensorflow"] = None  # type: ignore[assignment]  # any import of it fails
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+from t2t_revival.data.batching import TrainingBatches  # noqa: E402
+from t2t_revival.training.engines import jax_engine  # noqa: E402
+from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
+from t2t_revival.training.loop import Training, TrainingData  # noqa: E402
+from t2t_revival.training.run_config import RunConfig  # noqa: E402
+from tests.support.copy_shards import HPARAMS, VOCAB  # noqa: E402
+
+
+def main(jobs: list[dict[str, Any]]) -> None:
+    """Runs the jobs."""
+    for job in jobs:
+        if job.get("devices"):
+            jax_engine.devices_of = lambda _, count=job["devices"]: jax.devices()[:count]
+        print(json.dumps(run(job)), flush=True)
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Runs a job; its "weights" replace those of its first batches, by number from 1."""
+    losses: list[float] = []
+    notes: list[str] = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, StepEvent):
+            losses.append(event.loss)
+            print("step", event.step, flush=True)
+        elif isinstance(event, NoteEvent):
+            notes.append(event.text)
+
+    elements = TrainingBatches.elements
+    weights = {int(number): np.float32([weight]) for number, weight in job.get("weights", {}).items()}
+
+    def changed(self: TrainingBatches) -> Any:
+        for number, element in enumerate(elements(self), 1):
+            yield (*element[:2], weights.get(number, element[2]))
+
+    TrainingBatches.elements = changed  # type: ignore[method-assign]
+    config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, **job["config"]})
+    data = TrainingData([Path(shard) for shard in job["shards"]], VOCAB)
+    training = Training(data, HPARAMS.replace(**job["hparams"]), config, on_event=on_event)
+    result = training.run()
+    TrainingBatches.elements = elements  # type: ignore[method-assign]
+    counts = {"step": result.step, "skipped": result.skipped_updates, "overflows": result.overflows}
+    compilations = training._engine.compilations  # type: ignore[attr-defined]
+    return {
+        "losses": losses,
+        "notes": notes,
+        "compilations": compilations,
+        "tokens": result.seen.target_tokens,
+        **counts,
+    }
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))

@@ -1,0 +1,112 @@
+"""Constraints of outputs: t2t-decoder, t2t-query-server and an exported model have the same translations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from t2t_revival.decoding.lexical_constraints import LineConstraints, count
+from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint_inputs
+from tests.support.commands import run
+
+pytestmark = pytest.mark.slow
+HPARAMS = (
+    "batch_size=1024,learning_rate_warmup_steps=200,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
+)
+TEXTS = [
+    "The old dog sleeps.",
+    "A small cat sees the red house.",
+    "",
+    "The king reads a book.",
+    "We see the old tree.",
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of a few updates, exported."""
+    place = tmp_path_factory.mktemp("served")
+    model = [f"--output_dir={place / 'model'}", "--problem=translate_ende", "--hparams_set=tiny"]
+    run(
+        "t2t-trainer",
+        *model,
+        f"--data_dir={place / 'data'}",
+        "--data_source=sample",
+        f"--hparams={HPARAMS}",
+        "--train_steps=250",
+        "--local_eval_frequency=250",
+        "--eval_bleu_sentences=0",
+    )
+    run("t2t-exporter", *model, f"--export_dir={place / 'export'}")
+    return place
+
+
+@pytest.fixture(scope="module")
+def exported(place: Path) -> Iterator[FolderModel]:
+    model = FolderModel(place / "export")
+    yield model
+    model.close()
+
+
+def of_decoder(place: Path, *flags: str) -> list[str]:
+    out = place / "decoded"
+    run("t2t-decoder", f"--output_dir={place / 'model'}", f"--decode_to_file={out}", *flags)
+    return out.read_text(encoding="utf-8").split("\n")
+
+
+def of_query_server(place: Path, *flags: str) -> list[str]:
+    out = place / "served"
+    run("t2t-query-server", f"--saved_model={place / 'export'}", f"--decode_to_file={out}", *flags)
+    return out.read_text(encoding="utf-8").split("\n")
+
+
+def test_all_have_the_same_translations(place: Path, exported: FolderModel) -> None:
+    (place / "plain").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    free = of_decoder(place, f"--decode_from_file={place / 'plain'}")
+    words = [output.rstrip(".").split() for output in free[: len(TEXTS)]]
+    wanted = ["kleine", "Wald", "kleine"]
+    lines: list[dict[str, Any]] = [
+        {"text": TEXTS[0], "avoid": words[0][-2:], "constraints": ["Katze"]},
+        {"text": TEXTS[1], "terms": {"cat": "Dackel", "red": "grün"}},
+        {"text": TEXTS[2], "constraints": ["Katze"]},
+        {"text": TEXTS[3]},
+        {"text": TEXTS[4], "avoid": sorted({*words[4]} - {*wanted})[:3], "constraints": wanted},
+    ]
+    (place / "json").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    (place / "terms").write_text("old\tjung\nking\tKönigin\n", encoding="utf-8")
+    flags = [f"--decode_from_file={place / 'json'}", "--input_format=jsonl"]
+    found = of_decoder(place, *flags)
+    assert of_query_server(place, *flags) == found
+    for name in ("plain", "json"):
+        own = [f"--decode_from_file={place / name}", f"--terminology={place / 'terms'}"]
+        own += ["--input_format=jsonl"] * (name == "json") + ["--output_format=jsonl"]
+        decoded, served = (map(json.loads, of(place, *own)[:-1]) for of in (of_decoder, of_query_server))
+        for one, other in zip(decoded, served, strict=True):
+            assert other | {"score": 0} == one | {"score": 0}
+            assert other["score"] == pytest.approx(one["score"], rel=1e-4)
+
+    assert found[3] == free[3]
+    assert found[2] == ""
+    assert count("Katze", found[0])
+    assert count("Dackel", found[1])
+    assert count("kleine", found[4]) >= 2
+    assert not any(count(word, found[row]) for row in (0, 4) for word in lines[row]["avoid"])
+
+
+def test_lines_without_constraints_are_those_of_the_default_signature(exported: FolderModel) -> None:
+    given = [LineConstraints(("Katze",), ("Hund",)) if row % 2 else LineConstraints() for row in range(5)]
+    settings = {"beam_size": [4] * 5, "alpha": [0.6] * 5, "extra_length": [50] * 5, "n": [1] * 5}
+    inputs = {"inputs": TEXTS, **settings, **constraint_inputs(given)}
+    found = exported.predict(WITH_CONSTRAINTS, inputs)
+    expected = exported.predict(DEFAULT, {"inputs": TEXTS[::2]})
+    assert found["outputs"][::2] == expected["outputs"]
+    assert found["scores"][::2] == expected["scores"]
+    assert all(count("Katze", found["outputs"][row][0].decode()) for row in (1, 3))
+    del inputs["constraints"], inputs["avoid"]
+    free = exported.predict(WITH_CONSTRAINTS, inputs)
+    assert free["outputs"] == exported.predict(DEFAULT, {"inputs": TEXTS})["outputs"]

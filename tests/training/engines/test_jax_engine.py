@@ -1,0 +1,256 @@
+"""Trainings under JAX: as TensorFlow's, on any number of devices, in a process without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2t_revival.training.checkpoints.directory import list_checkpoints
+from t2t_revival.training.run_config import RunConfig
+from tests.support.backend_process import IN_JAX
+from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
+from tests.support.copy_task import final_arrays, train, train_and_list_losses
+
+pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
+
+TRAININGS = Path(__file__).parents[2] / "support" / "jax_trainings.py"
+ROOT = Path(__file__).parents[3]
+STEPS = 20
+DEVICES = (1, 2, 4, 8)
+EXAMPLES = 48  # all of them in each update, so that only the way they are shared differs
+TOKENS = 9 * EXAMPLES
+PLAIN = {"layer_prepostprocess_dropout": 0.0, "max_length": 9, "min_length_bucket": 9, "batch_size": TOKENS}
+Outcome = dict[str, Any]
+
+
+class Jobs:
+    """Trainings for a process under JAX, in which each may have up to 8 devices."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._jobs: list[dict[str, Any]] = []
+
+    def add(self, name: str, shards: list[Path], hparams: dict[str, Any], **job: Any) -> Path:
+        """Adds a training, and returns its output_dir; `job` has other fields."""
+        config = {"strategy": "mirrored", **job.pop("config", {})}
+        own = {"output_dir": str(self.folder / name), "shards": [str(shard) for shard in shards]}
+        self._jobs.append({"devices": 1, **own, "hparams": hparams, "config": config, **job})
+        return self.folder / name
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        """Starts the process."""
+        path = self.folder / f"jobs-{environment.get('JAX_PROCESS_ID', '')}.json"
+        path.write_text(json.dumps(self._jobs), encoding="utf-8")
+        flags = "--xla_force_host_platform_device_count=8"
+        own = {"KERAS_BACKEND": "jax", "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT), **environment}
+        return subprocess.Popen(
+            [sys.executable, str(TRAININGS), str(path)],
+            env={**os.environ, **IN_JAX, **own},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self) -> dict[str, Outcome]:
+        """Runs all, and returns what is said of each by its name."""
+        outcomes = finished(self.start())
+        names = [Path(job["output_dir"]).name for job in self._jobs]
+        return dict(zip(names, outcomes, strict=True))
+
+
+def finished(process: subprocess.Popen[str]) -> list[Outcome]:
+    """Waits for a process: what it printed of each training."""
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=EXAMPLES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jax")
+
+
+@pytest.fixture(scope="module")
+def tensorflow(copies: list[Path], folder: Path) -> tuple[Path, list[float]]:
+    """A run of TensorFlow after 3 updates, and the losses of 20 further ones."""
+    first = folder / "tensorflow"
+    hparams = HPARAMS.replace(**PLAIN, train_steps=3)
+    train(copies, hparams, VOCAB, RunConfig(first, strategy="default"))
+    whole = shutil.copytree(first, folder / "tensorflow, on")
+    config = RunConfig(whole, strategy="default", log_steps=1)
+    losses, _ = train_and_list_losses(copies, hparams.replace(train_steps=3 + STEPS), VOCAB, config)
+    return first, losses
+
+
+@pytest.fixture(scope="module")
+def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]]) -> dict[str, Outcome]:
+    """Trainings that one process makes; those with devices begin where TensorFlow's is after 3 updates."""
+    jobs = Jobs(folder / "jobs")
+
+    def resumed(name: str, hparams: dict[str, Any], **job: Any) -> None:
+        out = jobs.add(name, copies, {**PLAIN, "train_steps": 3 + STEPS, **hparams}, **job)
+        shutil.copytree(tensorflow[0], out)
+
+    for count in DEVICES:
+        resumed(f"{count} devices", {"batch_size": TOKENS // count}, devices=count)
+    parts = {"batch_size": TOKENS // 4, "effective_batch_size": TOKENS}
+    resumed("2 devices, 2 micro-batches", parts, devices=2)
+    resumed("4 devices, sharded", {"batch_size": TOKENS // 4}, devices=4, config={"shard_optimizer": True})
+    dropout = {
+        **PLAIN,
+        "batch_size": 9 * 12,
+        "layer_prepostprocess_dropout": 0.1,
+        "train_steps": 8,
+        "ema_decay": 0.9,
+    }
+    jobs.add("dropout", copies, dropout)
+    jobs.add("dropout, 4 devices", copies, {**dropout, "batch_size": 9 * 12 // 4}, devices=4)
+    jobs.add("dropout, in parts", copies, {**dropout, "train_steps": 3})
+    jobs.add("dropout, in parts", copies, dropout)
+    bad = {"weights": {"2": float("nan"), "4": float("inf"), "5": 1e25}}
+    jobs.add("bad batches", copies, {**PLAIN, "train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
+    half = {"precision": "mixed_float16"}
+    jobs.add("float16", copies, {**PLAIN, "train_steps": 6}, config=half)
+    jobs.add("float16, overflow", copies, {**PLAIN, "train_steps": 2}, config=half, weights={"2": 3e4})
+    buckets = {"min_length_bucket": 4, "length_bucket_step": 1.5, "batch_size": 36, "train_steps": 30}
+    jobs.add("buckets", copies, {**PLAIN, **buckets}, config={"log_steps": 10})
+    return jobs.run()
+
+
+@pytest.mark.parametrize("count", DEVICES)
+def test_losses_are_tensorflows(
+    outcomes: dict[str, Outcome], tensorflow: tuple[Path, list[float]], count: int
+) -> None:
+    """Weights, moments, the place in the data and the step come from TensorFlow's checkpoint."""
+    losses = outcomes[f"{count} devices"]["losses"]
+    assert len(losses) == STEPS
+    np.testing.assert_allclose(losses, tensorflow[1], rtol=1e-4)
+    assert losses[-1] < losses[0] - 0.1, "it learns"
+
+
+SHARED = [*(f"{count} devices" for count in DEVICES[1:]), "4 devices, sharded", "2 devices, 2 micro-batches"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_devices_are_equal(outcomes: dict[str, Outcome], folder: Path, name: str) -> None:
+    np.testing.assert_allclose(outcomes[name]["losses"], outcomes["1 devices"]["losses"], rtol=1e-5)
+    expected, found = (final_arrays(folder / "jobs" / one) for one in ("1 devices", name))
+    assert expected.keys() == found.keys()
+    for key, array in expected.items():
+        np.testing.assert_allclose(found[key], array, atol=2e-5, err_msg=key)
+
+
+def test_dropout_is_that_of_one_device(outcomes: dict[str, Outcome]) -> None:
+    found, expected = outcomes["dropout, 4 devices"]["losses"], outcomes["dropout"]["losses"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_resumed_run_ends_with_the_same_bits(outcomes: dict[str, Outcome], folder: Path) -> None:
+    """Dropout's random states and the moving averages of the weights, too."""
+    expected, found = (final_arrays(folder / "jobs" / one) for one in ("dropout", "dropout, in parts"))
+    assert any(name.startswith("ema/") for name in expected)
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_tensorflow_goes_on_where_jax_stopped(
+    outcomes: dict[str, Outcome], copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]]
+) -> None:
+    hparams = HPARAMS.replace(**PLAIN, train_steps=3 + STEPS + 5)
+    found = []
+    for name in ("jobs/1 devices", "tensorflow, on"):
+        out = shutil.copytree(folder / name, folder / f"{name} and on")
+        config = RunConfig(out, strategy="default", log_steps=1)
+        found.append(train_and_list_losses(copies, hparams, VOCAB, config)[0])
+    assert len(found[0]) == 5
+    np.testing.assert_allclose(*found, rtol=1e-3)
+
+
+def test_bad_batches_are_skipped(outcomes: dict[str, Outcome]) -> None:
+    found = outcomes["bad batches"]
+    assert (found["step"], found["skipped"]) == (4, 3)
+    assert [note.partition(":")[0] for note in found["notes"]] == [
+        "update 2 skipped",
+        "update 3 skipped",
+        "update 3 skipped",
+    ]
+    assert "loss is nan (1 in a row, 1 in all)" in found["notes"][0]
+    assert "gradients are not finite (2 in a row, 3 in all)" in found["notes"][2]
+
+
+def test_float16_scales_the_loss(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["float16"]["losses"][-1] < outcomes["float16"]["losses"][0]
+    assert outcomes["float16, overflow"]["overflows"] >= 1
+    assert (
+        "scaled gradients overflow float16; loss scale lowered to"
+        in outcomes["float16, overflow"]["notes"][0]
+    )
+
+
+def test_each_bucket_is_compiled_once(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["buckets"]["compilations"] == 3, "buckets of up to 4, 6 and 9 tokens"
+    assert outcomes["1 devices"]["compilations"] == 1
+
+
+def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path: Path) -> None:
+    hparams = {**PLAIN, "batch_size": 90, "layer_prepostprocess_dropout": 0.1, "train_steps": 30}
+    jobs = Jobs(tmp_path / "whole")
+    whole = jobs.add("out", copies, hparams, config={"eval_frequency": 7})
+    jobs.run()
+    again = Jobs(tmp_path / "killed")
+    killed = again.add("out", copies, hparams, config={"eval_frequency": 7})
+    for step in (9, 19):
+        process = again.start()
+        assert process.stdout
+        while process.stdout.readline() != f"step {step}\n":
+            assert process.poll() is None, process.communicate()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    again.run()
+    expected, found = final_arrays(whole), final_arrays(killed)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_two_processes_are_one(
+    copies: list[Path], folder: Path, outcomes: dict[str, Outcome], tmp_path: Path
+) -> None:
+    jobs = Jobs(tmp_path)
+    hparams = {**PLAIN, "batch_size": TOKENS // 2, "train_steps": 3 + STEPS}
+    job = {"config": {"strategy": "multi_worker"}, "devices": None}
+    out = jobs.add("out", copies, hparams, **job)
+    shutil.copytree(folder / "tensorflow", out)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+    processes = [
+        jobs.start(
+            JAX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}",
+            JAX_NUM_PROCESSES="2",
+            JAX_PROCESS_ID=str(number),
+            XLA_FLAGS="",
+        )
+        for number in range(2)
+    ]
+    (chief,), (other,) = (finished(process) for process in processes)
+    assert chief["losses"] == other["losses"]
+    np.testing.assert_allclose(chief["losses"], outcomes["1 devices"]["losses"], rtol=1e-5)
+    assert [one.step for one in list_checkpoints(out)] == [3, 3 + STEPS]
