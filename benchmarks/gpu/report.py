@@ -74,7 +74,7 @@ def _trainings(record: Record) -> str:
             continue
         last = line.get("last", {})
         figures = [f"{last[name] / unit:,.1f}" if name in last else "" for name, unit in TOTALS]
-        scores = line.get("failed") or "; ".join(line.get("bleu", [])) or _dev(line)
+        scores = line.get("failed") or _bleu(line) or _dev(line)
         rows.append(
             [line["piece"], f"{line['seconds']:,.0f}", f"{last.get('step', 0):,.0f}", *figures, scores]
         )
@@ -82,6 +82,12 @@ def _trainings(record: Record) -> str:
 
 
 TOTALS = (("target_tokens", MILLION), ("seconds", 60.0))
+
+
+def _bleu(line: Line) -> str:
+    """Returns sacreBLEU's cased score of a text, without its signature."""
+    found = [text for text in line.get("bleu", []) if text.startswith("BLEU_cased")]
+    return " ".join(found[0].split()[:3]) if found else ""
 
 
 def _dev(line: Line) -> str:

@@ -175,7 +175,7 @@ def test_a_call_that_is_over_records_nothing(measurement):
 
 def test_the_training_takes_the_fastest_batch_up_to_the_papers_update(measurement):
     args, record = measurement.args, measurement.record
-    assert "batch_size" not in training.hparams(args, record)
+    assert training.hparams(args, record) == args.trainer_hparams
     for tokens, speed in ((12_500, 1.0), (25_000, 2.0), (50_000, 3.0)):
         record.add("speed", size="tiny", contestant="ours", tokens=tokens, tokens_per_second=speed)
     assert training.hparams(args, record).startswith("batch_size=25000,num_hidden_layers=1,")
@@ -234,6 +234,18 @@ def test_a_checkout_that_is_not_installed():
     assert done.stdout == "1024\n", done.stderr
 
 
+@pytest.fixture
+def no_tensorflow(tmp_path):
+    """Environment with a module of TensorFlow's name that takes note of whoever asks for it."""
+    asked, blocked = tmp_path / "asked", tmp_path / "blocked"
+    blocked.mkdir()
+    code = f"open({str(asked)!r}, 'w').close()\nraise ImportError('no TensorFlow here')\n"
+    (blocked / "tensorflow.py").write_text(code)
+    path = os.pathsep.join(filter(None, (str(blocked), os.environ.get("PYTHONPATH"))))
+    yield {"PYTHONPATH": path}
+    assert not asked.exists()
+
+
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
@@ -247,16 +259,10 @@ def data_dir(tmp_path_factory):
 @needs_jax
 @needs_torch
 @pytest.mark.slow
-def test_speeds_on_a_cpu_without_tensorflow(tmp_path):
-    """A module of TensorFlow's name takes note of whoever asks for it."""
-    asked = tmp_path / "asked"
-    (tmp_path / "blocked").mkdir()
-    code = f"open({str(asked)!r}, 'w').close()\nraise ImportError('no TensorFlow here')\n"
-    (tmp_path / "blocked" / "tensorflow.py").write_text(code)
+def test_speeds_on_a_cpu_without_tensorflow(tmp_path, no_tensorflow):
     out = tmp_path / "out"
-    path = os.pathsep.join(filter(None, (str(tmp_path / "blocked"), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, str(SCRIPT), "--tiny", f"--out={out}", "--most_tokens=64", "--minutes=10"]
-    done = run_with_backend(command, "jax", PYTHONPATH=path)
+    done = run_with_backend(command, "jax", **no_tensorflow)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [json.loads(line) for line in (out / "figures.jsonl").read_text().splitlines()]
     assert [line["piece"] for line in lines] == ["ceiling", *["speed"] * 3, "compare"]
@@ -265,8 +271,7 @@ def test_speeds_on_a_cpu_without_tensorflow(tmp_path):
         assert 2 < line["loss"] < 8
         assert (line["device"], len(line["speeds"])) == ("CPU", 2)
     assert lines[4]["tokens"] == {"ours": 64, "torch": 64, "torch-compiled": 64}
-    assert not asked.exists()
-    again = run_with_backend(command, "jax", PYTHONPATH=path)
+    again = run_with_backend(command, "jax", **no_tensorflow)
     assert len((out / "figures.jsonl").read_text().splitlines()) == len(lines)
     assert again.stdout == run_with_backend([*command, "--show"], "jax").stdout
     assert "| tiny | torch-compiled | 64 |" in again.stdout
@@ -274,14 +279,23 @@ def test_speeds_on_a_cpu_without_tensorflow(tmp_path):
 
 @needs_jax
 @pytest.mark.slow
-def test_a_training_in_the_time_that_is_left(tmp_path, data_dir):
-    flags = ["--pieces=train", f"--data_dir={data_dir}", "--minutes=10"]
-    command = [sys.executable, str(SCRIPT), "--tiny", f"--out={tmp_path}", *flags]
-    done = run_with_backend([*command, "--", "--train_steps=2", "--eval_bleu_sentences=0"], "jax")
-    assert done.returncode == 0, done.stderr[-3000:]
-    (line,) = Record(tmp_path / "figures.jsonl").all("train")
-    assert line["last"]["step"] == 2, line
-    assert (tmp_path / "training" / "hparams.json").exists()
+def test_a_training_and_its_bleu_without_tensorflow(tmp_path, data_dir, no_tensorflow):
+    """The second call resumes the training of the first."""
+    source, reference = tmp_path / "dev.en", tmp_path / "dev.de"
+    source.write_text("The old dog sleeps.\n")
+    reference.write_text("Der alte Hund schläft.\n")
+    dev = [f"--dev_source={source}", f"--dev_reference={reference}"]
+    flags = ["--tiny", f"--out={tmp_path}", f"--data_dir={data_dir}", "--minutes=10"]
+    for steps, pieces in ((1, ["--pieces=train"]), (2, ["--pieces=train,score", *dev])):
+        command = [sys.executable, str(SCRIPT), *flags, *pieces, "--", f"--train_steps={steps}"]
+        done = run_with_backend([*command, "--eval_bleu_sentences=2"], "jax", **no_tensorflow)
+        assert done.returncode == 0, done.stderr[-3000:]
+    first, second, score = Record(tmp_path / "figures.jsonl").lines
+    assert [(line["status"], line["last"]["step"]) for line in (first, second)] == [(0, 1), (0, 2)], second
+    assert [row["step"] for row in second["dev"]] == [1, 2]
+    assert score["bleu"][0].startswith("BLEU_uncased = "), score
+    assert score["last"]["step"] == 2
+    assert "| score |" in done.stdout
 
 
 @pytest.mark.slow
