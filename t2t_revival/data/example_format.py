@@ -1,9 +1,9 @@
-"""`tf.train.Example`, the protocol buffer in which T2T stores examples, written and read without TensorFlow.
+"""`tf.train.Example`, the protocol buffer in which T2T stores examples, written without TensorFlow.
 
     Example { Features features = 1; }    Features { map<string, Feature> feature = 1; }
     Feature { oneof { bytes_list = 1; float_list = 2; int64_list = 3; } }    each list { repeated value = 1; }
 
-Many examples are read at once, in NumPy: each step below reads the same field of all of them.
+Values are packed. `example_parser` reads it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
-
-import numpy as np
 
 FLOAT = struct.Struct("<f")
-LAST_BYTE = 0x80  # a varint's bytes have this bit, but for its last
-VARINT_BYTES = 10  # at most
-
-
-class Lists(NamedTuple):
-    """A feature of n examples: its values one after another, and their offsets int64 [n + 1]."""
-
-    values: np.ndarray
-    offsets: np.ndarray
 
 
 def encode_example(
@@ -45,112 +33,6 @@ def encode_example(
         floats = _field(2, _field(1, FLOAT.pack(weight)))
         features += _field(1, _field(1, b"weight") + _field(2, floats))
     return _field(1, features)
-
-
-def int_lists(examples: Sequence[bytes], *names: str) -> list[Lists]:
-    """Reads int64 lists, of numbers below 2^31 that are not negative, as int32.
-
-    Args:
-        examples: serialised.
-        names: of the features; one that an example lacks is empty there.
-
-    Raises:
-        ValueError: an example is no `tf.train.Example`, or a list is one of other values.
-    """
-    content, sections = _find(examples, 3, names)
-    lists = []
-    for begins, sizes in sections:
-        packed = content[_ranges(begins, sizes)]
-        ends = packed < LAST_BYTE  # of each varint, its last byte
-        offsets = np.concatenate([[0], np.cumsum(ends)])[np.concatenate([[0], np.cumsum(sizes)])]
-        first = np.concatenate([[0], np.flatnonzero(ends) + 1])[:-1]
-        values, _ = _varints(np.append(packed, np.zeros(VARINT_BYTES, np.uint8)), first)
-        lists.append(Lists(values.astype(np.int32), offsets))
-    return lists
-
-
-def float_lists(examples: Sequence[bytes], name: str) -> Lists:
-    """Reads a float list as float32; arguments and errors as those of `int_lists`."""
-    content, ((begins, sizes),) = _find(examples, 2, (name,))
-    values = np.frombuffer(content[_ranges(begins, sizes)].tobytes(), "<f4")
-    return Lists(values, np.concatenate([[0], np.cumsum(sizes // FLOAT.size)]))
-
-
-def _find(
-    examples: Sequence[bytes], kind: int, names: Sequence[str]
-) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Finds the packed values of features.
-
-    Returns:
-        All examples as uint8, and for each name the first byte of the values of each example, and their size
-        in bytes, int64 [n].
-    """
-    content = np.frombuffer(b"".join(examples) + bytes(2 * VARINT_BYTES), np.uint8)
-    found = [(np.zeros(len(examples), np.int64), np.zeros(len(examples), np.int64)) for _ in names]
-    lengths = np.fromiter(map(len, examples), np.int64, len(examples))
-    example_ends = np.cumsum(lengths)
-    at, ends = _enter(content, example_ends - lengths, example_ends, 1)
-    _check(bool((ends == example_ends).all()))
-    rest = np.flatnonzero(at < ends)  # examples with a feature that is not yet read
-    while rest.size:
-        entries, entry_ends = _enter(content, at[rest], ends[rest], 1)
-        keys, key_ends = _enter(content, entries, entry_ends, 1)
-        features, feature_ends = _enter(content, key_ends, entry_ends, 2)
-        for name, (begins, sizes) in zip(names, found, strict=True):
-            own = np.flatnonzero(_are(content, keys, key_ends, name.encode()) & (features < feature_ends))
-            lists, list_ends = _enter(content, features[own], feature_ends[own], kind)
-            full = np.flatnonzero(lists < list_ends)
-            values, value_ends = _enter(content, lists[full], list_ends[full], 1)
-            members = rest[own[full]]
-            begins[members], sizes[members] = values, value_ends - values
-        at[rest] = entry_ends
-        rest = rest[at[rest] < ends[rest]]
-    return content, found
-
-
-def _enter(
-    content: np.ndarray, at: np.ndarray, ends: np.ndarray, number: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Reads the header of a length-delimited field of each message; returns its first byte and its end."""
-    _check(bool((at < ends).all()) and bool((content[at] == (number << 3 | 2)).all()))
-    sizes, begins = _varints(content, at + 1)
-    field_ends = begins + sizes
-    _check(bool((field_ends <= ends).all()) and bool((sizes >= 0).all()))
-    return begins, field_ends
-
-
-def _varints(content: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Reads a varint at each place, int64; returns the numbers and the places behind them."""
-    first = content[at]
-    values, ends = (first & 0x7F).astype(np.int64), at + 1
-    more = np.flatnonzero(first >= LAST_BYTE)
-    for shift in range(7, 7 * VARINT_BYTES, 7):
-        if not more.size:
-            return values, ends
-        following = content[ends[more]]
-        values[more] |= (following & 0x7F).astype(np.int64) << shift
-        ends[more] += 1
-        more = more[following >= LAST_BYTE]
-    _check(not more.size)
-    return values, ends
-
-
-def _are(content: np.ndarray, begins: np.ndarray, ends: np.ndarray, name: bytes) -> np.ndarray:
-    """Returns for each key whether it is `name`, bool [n]."""
-    equal = ends - begins == len(name)
-    places = begins[equal, None] + np.arange(len(name))
-    equal[equal] = (content[places] == np.frombuffer(name, np.uint8)).all(axis=1)
-    return equal
-
-
-def _ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Returns the places of `sizes` bytes from each of `begins` on, one after another."""
-    return np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-
-
-def _check(valid: bool) -> None:
-    if not valid:
-        raise ValueError("not a tf.train.Example with lists of such values")
 
 
 @lru_cache(maxsize=1 << 17)

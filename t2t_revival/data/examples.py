@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.example_format import Lists, float_lists, int_lists
+from t2t_revival.data.example_parser import Lists, float_lists, int_lists
 from t2t_revival.data.records import READ_BUFFER, Shards, read_shard
 from t2t_revival.errors import T2TError
 

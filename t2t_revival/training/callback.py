@@ -1,4 +1,4 @@
-"""What a training does beside its steps: it counts updates, and reports, saves, evaluates and stops."""
+"""Counting, reports, checkpoints, evaluations and the end of a training, beside its steps."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Stopping:
 
     @property
     def has_reason(self) -> bool:
-        """Whether this process has a reason to stop."""
+        """True if this process has a reason to stop."""
         return self._own_reason is not None
 
     @contextmanager

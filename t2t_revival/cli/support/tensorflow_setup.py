@@ -33,13 +33,17 @@ def load_backend(values: flags.FlagValues) -> None:
         load_tensorflow(values)
         return
     try:
-        import keras  # noqa: F401
+        _import_keras()
     except ImportError as error:
         raise T2TError(
             f"{BACKEND}={name}: {error.name} is not installed: pip install {error.name}"
         ) from error
     except ValueError as error:
         raise T2TError(f"{BACKEND}={name}: {error}") from error
+
+
+def _import_keras() -> None:
+    import keras  # noqa: F401
 
 
 def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:

@@ -91,7 +91,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def synchronize(self) -> None:
-        """Gives the model and its optimizer the state after the last step; every process must call it."""
+        """Assigns the state after the last step to the model and its optimizer; all processes must call it."""
 
     def all_reduce_max(self, value: int) -> int:
         """All-reduce maximum of an int; every process must call it."""
@@ -120,14 +120,22 @@ def make_engine(config: RunConfig) -> Engine:
         raise T2TError(f"--strategy={config.strategy} is not one of {', '.join(STRATEGIES)}")
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
-
-        return TensorFlowEngine(config)
+        return _tensorflow_engine(config)
     if backend == "jax":
-        from t2t_revival.training.engines.jax_engine import JaxEngine
-
-        return JaxEngine(config)
+        return _jax_engine(config)
     raise T2TError(f"KERAS_BACKEND={backend}: trainings run with tensorflow or jax")
+
+
+def _tensorflow_engine(config: RunConfig) -> Engine:
+    from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
+
+    return TensorFlowEngine(config)
+
+
+def _jax_engine(config: RunConfig) -> Engine:
+    from t2t_revival.training.engines.jax_engine import JaxEngine
+
+    return JaxEngine(config)
 
 
 def accumulation(hparams: HParams, replicas: int) -> int:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
@@ -118,8 +119,6 @@ class JaxEngine(Engine):
     def all_reduce_max(self, value: int) -> int:
         if not self.several:
             return value
-        from jax.experimental import multihost_utils
-
         return int(np.max(multihost_utils.process_allgather(np.array(value))))
 
     def translate(self, error: Exception) -> Exception:

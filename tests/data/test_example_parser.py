@@ -10,7 +10,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.example_format import encode_example, float_lists, int_lists
+from t2t_revival.data.example_format import encode_example
+from t2t_revival.data.example_parser import float_lists, int_lists
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=5)
 EXAMPLES = st.lists(st.dictionaries(st.sampled_from(["inputs", "targets", "alignment"]), IDS), max_size=6)
