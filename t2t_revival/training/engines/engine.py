@@ -91,7 +91,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def synchronize(self) -> None:
-        """Assigns the state after the last step to the model and its optimizer; all processes must call it."""
+        """Assigns the last step's state to the model and its optimizer; all processes must call it."""
 
     def all_reduce_max(self, value: int) -> int:
         """All-reduce maximum of an int; every process must call it."""

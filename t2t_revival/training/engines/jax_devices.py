@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 from typing import Any
 
 import jax
@@ -11,6 +13,7 @@ from t2t_revival.errors import T2TError
 
 COORDINATOR, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 TIMEOUT = "T2T_COORDINATOR_TIMEOUT"  # seconds
+CONNECT_SECONDS = 5.0  # of one try
 HELP = (
     f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "
     "Slurm or Open MPI"
@@ -41,15 +44,36 @@ def join_processes() -> None:
             "num_processes": int(os.environ[PROCESSES]) if PROCESSES in os.environ else None,
             "process_id": int(os.environ[PROCESS]) if PROCESS in os.environ else None,
         }
+        if own["coordinator_address"] and own["process_id"]:
+            _wait_for(own["coordinator_address"], seconds)
         jax.distributed.initialize(**own, initialization_timeout=seconds)
     except ValueError as error:
         raise T2TError(f"--strategy=multi_worker: {str(error).splitlines()[0]}; {HELP}") from error
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         address = os.environ.get(COORDINATOR, "the coordinator")
         raise T2TError(
             f"--strategy=multi_worker: not all processes have met at {address} within {seconds} s: start the "
             f"same command on all machines, and check {COORDINATOR}"
         ) from error
+
+
+def _wait_for(address: str, seconds: float) -> None:
+    """Waits until a server listens there: JAX would end the process without an error, but a trace.
+
+    Raises:
+        OSError: none does within so many seconds.
+        ValueError: the address is not HOST:PORT.
+    """
+    host, _, port = address.rpartition(":")
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS):
+                return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(CONNECT_SECONDS / 10)
 
 
 def lost_process(error: Exception) -> Exception:

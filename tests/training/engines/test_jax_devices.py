@@ -1,0 +1,35 @@
+"""Processes of a training under JAX that do not meet."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("jax")
+
+from t2t_revival.errors import T2TError
+from t2t_revival.training.engines import jax_devices
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            {"TF_CONFIG": "{}"},
+            "TF_CONFIG is TensorFlow's, and KERAS_BACKEND is jax: set JAX_COORDINATOR_ADDRESS",
+        ),
+        (
+            {"JAX_COORDINATOR_ADDRESS": "127.0.0.1:9", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"},
+            "not all processes have met at 127.0.0.1:9 within 0 s: start the same command on all machines",
+        ),
+        ({"JAX_COORDINATOR_ADDRESS": "here", "JAX_PROCESS_ID": "1"}, "--strategy=multi_worker: .*JAX_COORD"),
+        ({"JAX_COORDINATOR_ADDRESS": "127.0.0.1:9", "JAX_PROCESS_ID": "first"}, "invalid literal.*first"),
+    ],
+)
+def test_processes_that_do_not_meet(
+    variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_devices, "CONNECT_SECONDS", 0.1)
+    for name, value in {jax_devices.TIMEOUT: "0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(T2TError, match=message):
+        jax_devices.join_processes()
