@@ -79,7 +79,7 @@ class FusedAdam(keras.optimizers.Adam):
             for weight, values in own:
                 weight.assign(values)
 
-    def learning_rate_at(self, step: int) -> Any:
+    def learning_rate_at(self, step: Any) -> Any:
         """The learning rate of update number `step`, counted from 1."""
         if not callable(self._learning_rate):
             return self._learning_rate

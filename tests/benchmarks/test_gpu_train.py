@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -108,6 +109,13 @@ def test_time_is_up():
     with pytest.raises(TimeIsUp, match="session is over"), Clock(0).limit(1):
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _environment():
+    """Takes back what `set_environment` sets, which later tests of this process would find."""
+    with mock.patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import jax
 
@@ -35,7 +36,7 @@ def join_processes() -> None:
         raise T2TError(f"TF_CONFIG is TensorFlow's, and KERAS_BACKEND is jax: {HELP}")
     seconds = int(os.environ.get(TIMEOUT, "300"))
     try:
-        own = {
+        own: dict[str, Any] = {
             "coordinator_address": os.environ.get(COORDINATOR),
             "num_processes": int(os.environ[PROCESSES]) if PROCESSES in os.environ else None,
             "process_id": int(os.environ[PROCESS]) if PROCESS in os.environ else None,

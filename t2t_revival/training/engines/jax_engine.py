@@ -70,7 +70,7 @@ class JaxEngine(Engine):
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._split = NamedSharding(mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
-        if not jax.config.jax_compilation_cache_dir:
+        if not jax.config.values["jax_compilation_cache_dir"]:
             jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 

@@ -22,6 +22,7 @@ def step_memory(engine: JaxEngine, hparams: HParams) -> int:
     """Estimates the memory of each device while it computes a step of the longest sentences, in bytes."""
     rows = max(1, hparams.batch_size // hparams.max_length) * engine.replicas
     found = engine.compile_step(rows, hparams.max_length).memory_analysis()
+    assert found, "CPUs and GPUs have one"
     kept = found.argument_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
     return kept + found.temp_size_in_bytes
 
