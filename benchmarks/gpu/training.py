@@ -68,8 +68,11 @@ def hparams(args: argparse.Namespace, record: Record) -> str:
 
 
 def score(args: argparse.Namespace, record: Record, clock: Clock) -> None:
-    """Decodes the dev text with the newest checkpoint, and scores it."""
+    """Decodes the dev text with the newest checkpoint, and scores it; without one, does nothing."""
     output_dir, decoded = args.out / "training", args.out / "decoded.txt"
+    if not any(output_dir.glob("model.ckpt-*.npz")):
+        say("score: there is no checkpoint yet")
+        return
     decode = [
         *IN_CHECKOUT,
         "decoder",

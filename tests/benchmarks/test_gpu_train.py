@@ -242,8 +242,7 @@ def no_tensorflow(tmp_path):
     code = f"open({str(asked)!r}, 'w').close()\nraise ImportError('no TensorFlow here')\n"
     (blocked / "tensorflow.py").write_text(code)
     path = os.pathsep.join(filter(None, (str(blocked), os.environ.get("PYTHONPATH"))))
-    yield {"PYTHONPATH": path}
-    assert not asked.exists()
+    return {"PYTHONPATH": path}
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +270,7 @@ def test_speeds_on_a_cpu_without_tensorflow(tmp_path, no_tensorflow):
         assert 2 < line["loss"] < 8
         assert (line["device"], len(line["speeds"])) == ("CPU", 2)
     assert lines[4]["tokens"] == {"ours": 64, "torch": 64, "torch-compiled": 64}
+    assert not (tmp_path / "asked").exists()
     again = run_with_backend(command, "jax", **no_tensorflow)
     assert len((out / "figures.jsonl").read_text().splitlines()) == len(lines)
     assert again.stdout == run_with_backend([*command, "--show"], "jax").stdout
