@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import keras
 import numpy as np
 
 from t2t_revival.data.batching import TrainingBatches
@@ -36,6 +35,7 @@ from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
+from t2t_revival.utils.keras_hooks import set_random_seed
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Training:
         self._data, self._hparams, self._config = data, hparams, config
         self._evaluate, self._on_event = evaluate, on_event
         self._engine = engine = engine or make_engine(config)
-        keras.utils.set_random_seed(config.seed)
+        set_random_seed(config.seed)
         self._accumulate = accumulation(hparams, engine.replicas)
         with engine.scope():
             self._model = self._build_model(engine.replicas)

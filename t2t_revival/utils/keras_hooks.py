@@ -5,10 +5,14 @@ A new minor version of Keras is safe to use when `tests/utils/test_keras_hooks.p
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
 import keras
+import numpy as np
+from keras.src.backend.common import global_state
+from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED
 
 
 def build_sublayers(layer: keras.layers.Layer) -> None:
@@ -34,6 +38,19 @@ def has_metrics(model: keras.Model) -> bool:
 def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     """Returns a variable's place in an optimizer's lists of moments and of accumulated gradients."""
     return int(optimizer._get_variable_index(variable))
+
+
+def set_random_seed(seed: int) -> None:
+    """Sets the seeds of Keras, Python and NumPy, without importing TensorFlow unless that is the backend.
+
+    Keras's own function imports it wherever it is installed.
+    """
+    if keras.backend.backend() == "tensorflow":
+        keras.utils.set_random_seed(seed)
+        return
+    random.seed(seed)
+    np.random.seed(seed)
+    global_state.set_global_attribute(GLOBAL_RANDOM_SEED, seed)
 
 
 def release(variables: Iterable[keras.Variable]) -> None:

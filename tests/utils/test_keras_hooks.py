@@ -113,3 +113,10 @@ def test_no_other_file_uses_them():
     package = Path(t2t_revival.__file__).parent
     users = {path.name for path in package.rglob("*.py") if PRIVATE.search(path.read_text(encoding="utf-8"))}
     assert users <= {"keras_hooks.py", "beam_search.py", "tf_workarounds.py"}
+
+
+def test_the_seed_of_keras_is_set() -> None:
+    keras_hooks.set_random_seed(7)
+    first = keras.random.SeedGenerator().state.numpy()
+    keras_hooks.set_random_seed(7)
+    np.testing.assert_array_equal(keras.random.SeedGenerator().state.numpy(), first)
