@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints import best
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN, cell, comparable_rows
+from t2t_revival.training.checkpoint_saver import CheckpointSaver
+from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.events import (
-    BestEvent,
     EvaluatedEvent,
     NoteEvent,
     OnEvent,
-    SavedEvent,
     Scores,
     StepEvent,
 )
 from t2t_revival.training.lora import merged
-from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.run_config import AUTO, RunConfig
+from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import TrainingProgress
 from t2t_revival.training.stopping import Stopping
 
@@ -107,97 +101,6 @@ class Reporter:
         progress = self.progress
         pace = (time.monotonic() - self._first_update_ended) / (progress.step - progress.start.step - 1)
         return (progress.train_steps - progress.step) * pace
-
-
-@dataclass
-class CheckpointSaver:
-    """Saves checkpoints of a model, its optimizer and the training's state, and removes old ones.
-
-    Arrays are copied at once, and written by a thread while training goes on.
-
-    Attributes:
-        step: of the last checkpoint; 0 before the first.
-    """
-
-    config: RunConfig
-    model: TrainingTransformer
-    progress: TrainingProgress
-    on_event: OnEvent
-    chief: bool  # of several workers, the chief alone saves
-    dev_labels: Mapping[str, str]  # fingerprints of the dev data, which comparable evaluations share
-    step: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.step, self._saved_at = self.progress.start.step, time.monotonic()
-        self._writer = ThreadPoolExecutor(1, "checkpoints")
-        self._written: Future[Path] | None = None
-
-    def is_due(self) -> bool:
-        """Returns whether the last checkpoint is older than `save_seconds`."""
-        seconds = self.config.save_seconds
-        return bool(seconds) and time.monotonic() - self._saved_at >= seconds
-
-    def save(self) -> None:
-        """Begins to write a checkpoint of the last update, unless that has one; raises as `wait`."""
-        step, optimizer = self.progress.step, self.model.optimizer
-        if step == self.step or not self.chief:
-            return
-        self.wait()
-        arrays = {**checkpoints.model_arrays(self.model), **checkpoints.optimizer_arrays(optimizer)}
-        meta = {
-            **self.progress.state.to_meta(),
-            "architecture": self.model.hparams.architecture(),
-            "loss_scale": optimizer.loss_scale,
-            "replicas": self.progress.batches.replicas,
-        }
-        self._written = self._writer.submit(self._write, step, arrays, meta)
-        self.step, self._saved_at = step, time.monotonic()
-
-    def wait(self) -> None:
-        """Waits until the last checkpoint is written, and reports it; raises as `checkpoints.file.save`."""
-        if not self._written:
-            return
-        written, self._written = self._written, None
-        path = written.result()
-        self.on_event(SavedEvent(self.step, path))
-
-    def report_written(self) -> None:
-        """Reports the last checkpoint if it is written by now; raises as `wait`."""
-        if self._written and self._written.done():
-            self.wait()
-
-    def close(self) -> None:
-        """Waits until nothing is being written."""
-        self._writer.shutdown()
-
-    def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
-        path = self.config.output_dir / checkpoints.file_name(step)
-        checkpoints.save(path, arrays, meta)
-        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints)
-        return path
-
-    def keep_best(self, scores: Scores) -> BestEvent | None:
-        """Keeps the checkpoint of the last update if its evaluation is one of the best.
-
-        It must be called before the evaluation is in dev.csv, so that a training that is killed in between
-        evaluates again.
-
-        Raises:
-            T2TError: the score that decides is not measured, or the checkpoint cannot be copied.
-        """
-        self.wait()
-        config, step = self.config, self.progress.step
-        score = config.best_score
-        if score == AUTO:
-            score = next((name for name in ("bleu", "f1") if name in scores), "loss")
-        if score not in scores:
-            raise T2TError(f"--best_metric={score} is not measured here: give one of {', '.join(scores)}")
-        rows = comparable_rows(config.output_dir, DEV, score, self.dev_labels)
-        values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(scores[score]))}
-        if aside := best.set_aside(config.output_dir, values):
-            self.on_event(NoteEvent(f"the best on other dev data, or decoded otherwise, are kept in {aside}"))
-        is_best = best.keep_best(config.output_dir, values, score, config.keep_best) == step
-        return BestEvent(step, config.output_dir / checkpoints.BEST, score) if is_best else None
 
 
 class TrainingCallback:

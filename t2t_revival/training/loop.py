@@ -16,12 +16,12 @@ from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import (
-    CheckpointSaver,
     DivergedError,
     Evaluate,
     Reporter,
     TrainingCallback,
 )
+from t2t_revival.training.checkpoint_saver import CheckpointSaver
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError
