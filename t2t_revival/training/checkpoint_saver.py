@@ -45,8 +45,8 @@ class CheckpointSaver:
         self._written: Future[Path] | None = None
 
     def is_due(self) -> bool:
-        """Returns whether the last checkpoint is older than `save_seconds`."""
-        seconds = self.config.save_seconds
+        """Returns whether the last checkpoint is older than `save_seconds`, in the process that saves."""
+        seconds = self.config.save_seconds if self.chief else 0
         return bool(seconds) and time.monotonic() - self._saved_at >= seconds
 
     def save(self) -> None:
