@@ -70,3 +70,8 @@ def test_several_replicas_are_refused(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match=r"--xla works on one device, .* has 2: leave it out"):
         TensorFlowEngine(RunConfig(tmp_path / "out", xla=True), two)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_sharded_optimizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(T2TError, match="--shard_optimizer needs KERAS_BACKEND=jax"):
+        TensorFlowEngine(RunConfig(tmp_path, strategy="default", shard_optimizer=True))

@@ -35,7 +35,7 @@ class TensorFlowEngine(Engine):
         strategy: of distribution; `None` makes the one that `config` names.
 
     Raises:
-        T2TError: as `make_strategy`; XLA is asked for and there are several replicas.
+        T2TError: as `make_strategy`; XLA is asked for and there are several replicas, or `shard_optimizer`.
     """
 
     def __init__(self, config: RunConfig, strategy: tf.distribute.Strategy | None = None) -> None:
@@ -45,6 +45,8 @@ class TensorFlowEngine(Engine):
         self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
         self.pads_to_bucket = config.xla
         self._mean = tf.function(self._mean_of_workers, autograph=False)
+        if config.shard_optimizer:
+            raise T2TError("--shard_optimizer needs KERAS_BACKEND=jax: leave it out")
         if config.xla and self.replicas > 1:
             raise T2TError(
                 f"--xla works on one device, and this training has {self.replicas}: leave it out, or give "
