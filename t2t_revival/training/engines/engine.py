@@ -63,7 +63,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, model: TrainingTransformer) -> None:
-        """Takes a model that is built and compiled; called once, before its weights are loaded."""
+        """Takes a model that is built and compiled, before its weights are loaded."""
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:
         """Returns hparams with the largest `batch_size` that fits, and updates of as many tokens.
