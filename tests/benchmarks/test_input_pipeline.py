@@ -12,7 +12,7 @@ from input_pipeline import main  # noqa: E402
 @pytest.mark.slow
 @pytest.mark.parametrize("dropout", [[], ["--subword_dropout=0.1"]])
 def test_it_measures_generation_reading_and_padding(dropout, tmp_path, capsys):
-    for split, count in (("train", 300), ("dev", 3)):
+    for split, count in (("train", 6000), ("dev", 3)):
         for side, word in (("en", "dog"), ("de", "Hund")):
             lines = (f"{word} {number} {word * (number % 4)}" for number in range(count))
             (tmp_path / f"{split}.{side}").write_text("\n".join(lines) + "\n")
