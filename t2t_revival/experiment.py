@@ -11,6 +11,7 @@ from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.background_evaluator import BackgroundEvaluator
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
@@ -20,6 +21,7 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training import curve_files
 from t2t_revival.training.checkpoints.directory import file_name
 from t2t_revival.training.engines.engine import make_engine
+from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData, new_model
@@ -101,16 +103,23 @@ class Experiment:
             config = self._config_for(run, vocabularies)
             if not chief:
                 return Training(data, hparams, config, engine=engine).run()
-            decode_hparams = DecodeHParams.parse("", run.decode_hparams)
-            sentences, parallel = self.decoded_sentences, self.config.num_parallel_batches
-            evaluate = SplitScores(
-                self.problem, DEV, self.data_dir, hparams, vocabularies, decode_hparams, sentences, parallel
-            )
-            training = Training(data, hparams, config, evaluate, on_event, engine)
+            evaluator = self._evaluator(run, hparams, vocabularies, on_event)
+            training = Training(data, hparams, config, evaluator, on_event, engine)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
             save_run(output_dir, run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
             return training.run()
+
+    def _evaluator(
+        self, run: Run, hparams: HParams, vocabularies: Vocabularies, on_event: OnEvent
+    ) -> Evaluator:
+        problem, data_dir, sentences = self.problem, self.data_dir, self.decoded_sentences
+        if self.config.eval_async:
+            return BackgroundEvaluator(self.config.output_dir, problem, data_dir, sentences, on_event)
+        options, parallel = DecodeHParams.parse("", run.decode_hparams), self.config.num_parallel_batches
+        return Evaluator(
+            SplitScores(problem, DEV, data_dir, hparams, vocabularies, options, sentences, parallel)
+        )
 
     def _config_for(self, run: Run, vocabularies: Vocabularies) -> RunConfig:
         start = self.config.warm_start

@@ -37,6 +37,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.child_process import follow_parent
 from t2t_revival.utils.files import writing
 
 SEED = 1
@@ -256,19 +257,11 @@ def _start_worker(
 ) -> None:
     """Prepares a worker process, which leaves Ctrl-C to its parent and ends with it."""
     global _worker_context
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    follow_parent()
     # Opened by the first task, whose error reaches the parent; an error here would only break the pool.
     _worker_context = cache(
         lambda: WorkerContext(source.open(), Vocabularies.open(vocabularies), folders, counter)
     )
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _run_task(task: ShardTask) -> None:

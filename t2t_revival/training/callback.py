@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from t2t_revival.training.checkpoint_saver import CheckpointSaver
 from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, StepLogs
+from t2t_revival.training.evaluator import Evaluator, Scored
 from t2t_revival.training.events import (
     EvaluatedEvent,
     NoteEvent,
@@ -23,13 +24,12 @@ from t2t_revival.training.events import (
     Scores,
     StepEvent,
 )
-from t2t_revival.training.lora import merged
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.state import TrainingProgress
+from t2t_revival.training.state import TrainingProgress, TrainingState
 from t2t_revival.training.stopping import Stopping
 
-Evaluate = Callable[[Any], Scores]
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
+POLL_SECONDS = 0.1
 MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 
 
@@ -81,20 +81,18 @@ class Reporter:
             "tokens_per_second": speed,
         }
         seconds_left = None if progress.is_first else self._seconds_left()
-        self._add_point(TRAIN, scores)
+        if self.curves:
+            self.curves.add(TRAIN, progress.step, progress.state.seen, scores)
         self.on_event(StepEvent(progress.step, progress.train_steps, **scores, seconds_left=seconds_left))
         self._losses, self._tokens, self._began = [], tokens, time.monotonic()
         if progress.is_first:
             self._first_update_ended = self._began
 
-    def report_scores(self, scores: Scores, seconds: float) -> None:
-        """Reports an evaluation, which took `seconds`; raises as `Curves.add`."""
-        self._add_point(DEV, scores)
-        self.on_event(EvaluatedEvent(self.progress.step, scores, seconds))
-
-    def _add_point(self, curve: str, scores: Scores) -> None:
+    def report_scores(self, scored: Scored) -> None:
+        """Reports an evaluation; raises as `Curves.add`."""
         if self.curves:
-            self.curves.add(curve, self.progress.step, self.progress.state.seen, scores)
+            self.curves.add(DEV, scored.step, scored.seen, scored.scores)
+        self.on_event(EvaluatedEvent(scored.step, scored.scores, scored.seconds))
 
     def _seconds_left(self) -> float:
         """An estimate by the pace since the first update."""
@@ -113,7 +111,7 @@ class TrainingCallback:
         progress: counts.
         reporter: gets losses and scores.
         saver: saves checkpoints.
-        evaluate: called with the model; `None` leaves evaluations out.
+        evaluator: measures dev scores; `None` leaves evaluations out.
         stopping: says when to stop.
         engine: fetches the results of steps.
 
@@ -128,7 +126,7 @@ class TrainingCallback:
         progress: TrainingProgress,
         reporter: Reporter,
         saver: CheckpointSaver,
-        evaluate: Evaluate | None,
+        evaluator: Evaluator | None,
         stopping: Stopping,
         engine: Engine,
     ) -> None:
@@ -136,7 +134,7 @@ class TrainingCallback:
         self._progress = progress
         self._reporter = reporter
         self._saver = saver
-        self._evaluate = evaluate
+        self._evaluator = evaluator
         self._stopping = stopping
         self._engine = engine
         self._pending: list[StepLogs] = []  # of micro-batches whose results were not yet fetched
@@ -146,9 +144,14 @@ class TrainingCallback:
         self.scores: Scores = {}
         self.is_over = False
 
-    def evaluate_checkpoint(self) -> bool:
-        """Evaluates the checkpoint that training resumes from, and returns whether more is to be trained."""
-        self._score()
+    def evaluate_first(self, missed: TrainingState | None) -> bool:
+        """Evaluates a checkpoint of an earlier session, and returns whether more is to be trained.
+
+        `missed` is its state, `None` in a process that does not evaluate.
+        """
+        if missed:
+            self._ask_for_scores(missed)
+        self._take_scores()
         self.is_over = self._decide_to_stop()
         return not self.is_over
 
@@ -159,6 +162,17 @@ class TrainingCallback:
         if not rest and self._is_due(updates):
             self.fetch()
             self.is_over = self._decide_to_stop()
+
+    def finish(self) -> None:
+        """Waits for scores that were asked for, until a signal says to stop; raises as an evaluation."""
+        if not self._evaluator or not self._evaluator.awaited:
+            return
+        steps = " and ".join(f"step {step}" for step in self._evaluator.awaited)
+        if not self._stopping.is_interrupted:
+            self._reporter.on_event(NoteEvent(f"waiting for the dev scores of {steps}"))
+        while self._evaluator.awaited and not self._stopping.is_interrupted:
+            time.sleep(POLL_SECONDS)
+            self._take_scores()
 
     def fetch(self) -> None:
         """Waits for the updates that were started, and does what is due after the last.
@@ -195,7 +209,8 @@ class TrainingCallback:
             return True
         if self._engine.several:
             return updates >= MAX_PENDING_OF_SEVERAL
-        return self._saver.is_due() or self._stopping.has_reason
+        has_news = self._evaluator is not None and self._evaluator.has_news()
+        return has_news or self._saver.is_due() or self._stopping.has_reason
 
     def _count(self, logs: list[StepLogs]) -> bool:
         """Counts an update by its micro-batches' results, and returns whether it was done."""
@@ -219,7 +234,8 @@ class TrainingCallback:
                 self._engine.synchronize()
                 self._saver.save()
             if is_evaluated:
-                self._score()
+                self._ask_for_scores(progress.state)
+            self._take_scores()
 
     def _after_skipped_update(self, losses: list[float], has_lower_scale: bool) -> None:
         """Counts an update that the optimizer skipped; its data is consumed all the same.
@@ -248,18 +264,29 @@ class TrainingCallback:
         counts = f"{in_a_row} in a row, {progress.skipped_updates} in all"
         self._reporter.on_event(NoteEvent(f"update {number} skipped: {fault} ({counts})"))
 
-    def _score(self) -> None:
-        if not self._evaluate:
+    def _ask_for_scores(self, state: TrainingState) -> None:
+        if not self._evaluator:
             return
-        began = time.monotonic()
-        model = self._saver.model
-        with model.optimizer.averaged_weights(), merged(model.adapters):
-            self.scores = self._evaluate(model)
-        event = self._saver.keep_best(self.scores)
-        self._reporter.report_scores(self.scores, time.monotonic() - began)
-        if event:
-            self._reporter.on_event(event)
-        self._stopping.on_scores(self._progress.step, self.scores)
+        saver = self._saver
+        self._evaluator.ask(saver.model, saver.path(state.step), state.step, state.seen)
+        saver.awaited = self._evaluator.awaited
+
+    def _take_scores(self) -> None:
+        """Reports the scores that are there, and keeps the best checkpoints.
+
+        Raises:
+            T2TError: they cannot be measured, or written.
+        """
+        if not self._evaluator:
+            return
+        for scored in self._evaluator.take():
+            self.scores = scored.scores
+            event = self._saver.keep_best(scored.step, scored.scores)
+            self._reporter.report_scores(scored)
+            if event:
+                self._reporter.on_event(event)
+            self._stopping.on_scores(scored.step, scored.scores)
+            self._saver.awaited = self._evaluator.awaited
 
     def _decide_to_stop(self) -> bool:
         # All workers ask `stopping` at the same updates: the answer is a collective operation.

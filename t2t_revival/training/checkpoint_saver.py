@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ class CheckpointSaver:
     Arrays are copied at once, and written by a thread while training goes on.
 
     Attributes:
+        awaited: steps of checkpoints that are not removed, since they are still to be evaluated.
         step: of the last checkpoint; 0 before the first.
     """
 
@@ -37,6 +38,7 @@ class CheckpointSaver:
     on_event: OnEvent
     chief: bool  # of several workers, the chief alone saves
     dev_labels: Mapping[str, str]  # fingerprints of the dev data, which comparable evaluations share
+    awaited: Collection[int] = ()
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,13 +85,17 @@ class CheckpointSaver:
         self._writer.shutdown()
 
     def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
-        path = self.config.output_dir / checkpoints.file_name(step)
+        path = self.path(step)
         checkpoints.save(path, arrays, meta)
-        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints)
+        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints, self.awaited)
         return path
 
-    def keep_best(self, scores: Scores) -> BestEvent | None:
-        """Keeps the checkpoint of the last update if its evaluation is one of the best.
+    def path(self, step: int) -> Path:
+        """Returns the path of a checkpoint's file, which may not exist."""
+        return self.config.output_dir / checkpoints.file_name(step)
+
+    def keep_best(self, step: int, scores: Scores) -> BestEvent | None:
+        """Keeps the checkpoint of an update if its evaluation is one of the best.
 
         It must be called before the evaluation is in dev.csv, so that a training that is killed in between
         evaluates again.
@@ -97,8 +103,9 @@ class CheckpointSaver:
         Raises:
             T2TError: the score that decides is not measured, or the checkpoint cannot be copied.
         """
-        self.wait()
-        config, step = self.config, self.progress.step
+        if step == self.step:
+            self.wait()
+        config = self.config
         score = config.best_score
         if score == AUTO:
             score = next((name for name in ("bleu", "f1") if name in scores), "loss")
