@@ -41,6 +41,8 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         several_workers: whether it is trained under a strategy of several processes.
         replica: returns the number of the replica that computes; `None` where there is one.
         replicas: number of replicas.
+        loss_sums: returns the sums over tokens of smoothed and of plain cross-entropy times weight, of the
+            decoder's output [tokens, hidden], embeddings, labels and weights [tokens].
         adapters: matrices that low-rank adapters change (`lora_rank`), and with which.
 
     Example:
@@ -56,6 +58,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         self.several_workers = False
         self.replica: Callable[[], Any] | None = None
         self.replicas = 1
+        self.loss_sums = self._loss_sums
         metric = keras.metrics.Mean(name="cross_entropy")
         self._cross_entropy = lambda: metric  # an attribute would be stored with the weights
 
@@ -194,14 +197,16 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
 
     def _losses_of_part(self, hidden: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
         """Returns the weighted sums of smoothed and of plain cross-entropy."""
-        both = linear_cross_entropy(
+        return self.loss_sums(
             ops.reshape(hidden, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
             ops.copy(self.softmax_embedding.embeddings),
             ops.reshape(labels, (-1,)),
-            self.loss.label_smoothing,
+            ops.reshape(weights, (-1,)),
         )
-        flat = ops.reshape(weights, (-1,))
-        smoothed, plain = (ops.sum(losses * flat) for losses in both)
+
+    def _loss_sums(self, x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+        both = linear_cross_entropy(x, embeddings, labels, self.loss.label_smoothing)
+        smoothed, plain = (ops.sum(losses * weights) for losses in both)
         return smoothed, plain
 
     def _parts(self, x: Any) -> list[Any]:

@@ -1,6 +1,7 @@
 """Trainings under JAX, one after another, in a process in which TensorFlow cannot be imported.
 
-Its argument is a JSON file of jobs, each {"output_dir", "shards", "hparams", "config", "devices", "weights"}.
+Its argument is a JSON file of jobs, each {"output_dir", "shards", "hparams", "config", "devices", "weights",
+"block"}, the last one for the tokens of a block of the loss.
 It prints a line of JSON for each: its losses, its last step, the notes and the compilations.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np  # noqa: E402
 
 from t2t_revival.data.batching import TrainingBatches  # noqa: E402
 from t2t_revival.training.engines import jax_engine  # noqa: E402
+from t2t_revival.training.engines.jax_loss import BLOCK, in_blocks  # noqa: E402
 from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
 from t2t_revival.training.loop import Training, TrainingData  # noqa: E402
 from t2t_revival.training.run_config import RunConfig  # noqa: E402
@@ -29,6 +32,7 @@ def main(jobs: list[dict[str, Any]]) -> None:
     for job in jobs:
         if job.get("devices"):
             jax_engine.devices_of = lambda _, count=job["devices"]: jax.devices()[:count]
+        jax_engine.in_blocks = partial(in_blocks, size=job.get("block", BLOCK))
         print(json.dumps(run(job)), flush=True)
 
 

@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, out_of_memory
 from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
+from t2t_revival.training.engines.jax_loss import in_blocks
 from t2t_revival.training.engines.jax_memory import device_memory, with_largest_batch
 from t2t_revival.training.engines.prefetch import Prefetch
 from t2t_revival.utils.keras_hooks import release
@@ -77,6 +78,7 @@ class JaxEngine(Engine):
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
+        model.loss_sums = in_blocks(model.loss_sums, self._everywhere.mesh)
         release(model.optimizer.accumulated_gradients)  # which are in the state
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:

@@ -113,6 +113,8 @@ def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[floa
     parts = {"batch_size": TOKENS // 4, "effective_batch_size": TOKENS}
     resumed("2 devices, 2 micro-batches", parts, devices=2)
     resumed("4 devices, sharded", {"batch_size": TOKENS // 4}, devices=4, config={"shard_optimizer": True})
+    for count in (1, 4):
+        resumed(f"{count} devices, blocks", {"batch_size": TOKENS // count}, devices=count, block=20)
     dropout = {
         **PLAIN,
         "batch_size": 9 * 12,
@@ -145,7 +147,13 @@ def test_losses_are_tensorflows(
     assert losses[-1] < losses[0] - 0.1, "it learns"
 
 
-SHARED = [*(f"{count} devices" for count in DEVICES[1:]), "4 devices, sharded", "2 devices, 2 micro-batches"]
+SHARED = [
+    *(f"{count} devices" for count in DEVICES[1:]),
+    "4 devices, sharded",
+    "2 devices, 2 micro-batches",
+    "1 devices, blocks",
+    "4 devices, blocks",
+]
 
 
 @pytest.mark.parametrize("name", SHARED)

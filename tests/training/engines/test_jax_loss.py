@@ -1,0 +1,63 @@
+"""The loss in blocks: the same sums and gradients as of all tokens at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+
+from t2t_revival.training.engines.jax_loss import in_blocks
+
+VOCAB, HIDDEN = 11, 4
+
+
+def loss_sums(x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    """Cross-entropy, and how often the label has the largest score."""
+    logits = x @ embeddings.T
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
+    return -jnp.sum(picked * weights), jnp.sum((jnp.argmax(logits, axis=1) == labels) * weights)
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 5, 8, 13])
+def test_blocks_add_up_to_the_whole(tokens: int) -> None:
+    random = np.random.default_rng(tokens)
+    x, embeddings = (random.standard_normal((rows, HIDDEN)).astype("float32") for rows in (tokens, VOCAB))
+    labels, weights = random.integers(0, VOCAB, tokens), random.random(tokens).astype("float32")
+    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
+    results = []
+    for function in (loss_sums, in_blocks(loss_sums, mesh, size=4)):
+        scaled = lambda *arguments, sums=function: (3.0 * sums(*arguments)[0], sums(*arguments)[1])  # noqa: E731
+        gradient = jax.jit(jax.value_and_grad(scaled, argnums=(0, 1), has_aux=True))
+        results.append(gradient(x, embeddings, labels, weights))
+    for whole, blocks in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(blocks, whole, rtol=1e-5, atol=1e-5)
+
+
+def test_logits_of_one_block_are_in_memory() -> None:
+    """XLA's own estimate of temporary memory, with a vocabulary next to which all else is small."""
+    tokens, vocab, size = 512, 4096, 64
+    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
+    shapes = [
+        jax.ShapeDtypeStruct(shape, dtype)
+        for shape, dtype in (
+            ((tokens, HIDDEN), "float32"),
+            ((vocab, HIDDEN), "float32"),
+            ((tokens,), "int32"),
+            ((tokens,), "float32"),
+        )
+    ]
+
+    def temporary(function: Any) -> int:
+        gradient = jax.jit(jax.grad(lambda *arguments: function(*arguments)[0], argnums=(0, 1)))
+        return gradient.lower(*shapes).compile().memory_analysis().temp_size_in_bytes
+
+    logits = 4 * tokens * vocab
+    assert temporary(loss_sums) > logits
+    assert temporary(in_blocks(loss_sums, mesh, size)) < logits / 2
