@@ -32,9 +32,13 @@ WAYS = {  # parts of an update, devices, precision
     "2 replicas": (2, 2, "float32"),
     "4 replicas": (4, 4, "float32"),
     "2 replicas, accumulation": (4, 2, "float32"),
+    "2 replicas, XLA": (2, 2, "float32"),
+    "2 replicas, accumulation, XLA": (4, 2, "float32"),
     "one device, float16": (1, 1, FLOAT16),
     "2 replicas, float16": (2, 2, FLOAT16),
+    "2 replicas, float16, XLA": (2, 2, FLOAT16),
 }
+WORKERS = ("2 workers", "2 workers, XLA")
 HALF = [way for way, (*_, precision) in WAYS.items() if precision == FLOAT16]
 
 
@@ -77,23 +81,31 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
             losses = losses_here(folder / way, paths, hparams, precision)
             updates[way] = losses, final_arrays(folder / way)
         else:
-            config = {"strategy": "mirrored", "precision": precision}
+            config = {"strategy": "mirrored", "precision": precision, "xla": "XLA" in way}
             mirrored[devices].append(Job(folder / way, paths, hparams, config))
     first_losses["one device"] = losses_here(folder / "dropout", [equal], dropout)[0]
 
-    mirrored[2].append(Job(folder / "2 replicas, dropout", [equal], dropout, {"strategy": "mirrored"}))
+    for way in ("2 replicas", "2 replicas, XLA"):
+        config = {"strategy": "mirrored", "xla": "XLA" in way}
+        mirrored[2].append(Job(folder / f"{way}, dropout", [equal], dropout, config))
     for devices, jobs in mirrored.items():
         process = start(folder / f"process of {devices}", devices, jobs)
         for job, losses in zip(jobs, losses_of(process), strict=True):
             updates[job.output_dir.name] = losses, final_arrays(job.output_dir)
-    (first_losses["2 replicas"],) = updates["2 replicas, dropout"][0]
+    for way in ("2 replicas", "2 replicas, XLA"):
+        (first_losses[way],) = updates[f"{way}, dropout"][0]
 
     whole = plain.replace(batch_size=9 * WHOLE // 2)
-    jobs = [Job(folder / "2 workers", paths, whole), Job(folder / "dropout, workers", [equal], dropout)]
-    processes = start_workers(folder, 2, jobs)
-    (losses, (first_losses["2 workers"],)), (others, _) = (losses_of(process) for process in processes)
-    assert losses == others
+    jobs = [
+        Job(folder / "2 workers", paths, whole),
+        Job(folder / "dropout, workers", [equal], dropout),
+        Job(folder / "2 workers, XLA", paths, whole, {"xla": True}),
+    ]
+    chief, other = (losses_of(process) for process in start_workers(folder, 2, jobs))
+    losses, (first_losses["2 workers"],), compiled = chief
+    assert [losses, compiled] == [other[0], other[2]]
     updates["2 workers"] = losses, final_arrays(folder / "2 workers")
+    updates["2 workers, XLA"] = compiled, final_arrays(folder / "2 workers, XLA")
     return Outcomes(updates, first_losses)
 
 
@@ -111,7 +123,7 @@ def losses_here(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [way for way in [*WAYS, "2 workers"] if way not in ("one device", *HALF)])
+@pytest.mark.parametrize("way", [way for way in [*WAYS, *WORKERS] if way not in ("one device", *HALF)])
 def test_losses_and_weights_are_those_of_one_device(outcomes: Outcomes, way: str) -> None:
     """The parts have unequal numbers of tokens; no dropout."""
     (expected, arrays), (losses, others) = outcomes.updates["one device"], outcomes.updates[way]
@@ -136,7 +148,7 @@ def test_float16_learns_what_float32_does(outcomes: Outcomes, way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["2 replicas", "2 workers"])
+@pytest.mark.parametrize("way", ["2 replicas", "2 replicas, XLA", "2 workers"])
 def test_dropout_differs_between_replicas(outcomes: Outcomes, way: str) -> None:
     """With the same bits, the mean loss of equal examples is that of one."""
     first_losses = outcomes.first_losses

@@ -1,7 +1,6 @@
 """XLA computes what TensorFlow does without it, and compiles a shape once."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,13 +62,6 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
     assert outcome["step"] == 65
     steps = list((tmp_path / "dump").glob("*one_step_on_data*before_optimizations.txt"))
     assert len(steps) == 3, "buckets of up to 4, 6 and 9 tokens"
-
-
-def test_several_replicas_are_refused(tmp_path: Path) -> None:
-    two = SimpleNamespace(num_replicas_in_sync=2)
-    with pytest.raises(T2TError, match=r"--xla works on one device, .* has 2: leave it out"):
-        TensorFlowEngine(RunConfig(tmp_path / "out", xla=True), two)  # type: ignore[arg-type]
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_sharded_optimizer_is_refused(tmp_path: Path) -> None:

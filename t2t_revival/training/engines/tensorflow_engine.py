@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
+from t2t_revival.training.engines.compiled_replicas import make_step
 from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ HELP = "t2t-make-tf-configs prints it for each machine"
 
 
 class TensorFlowEngine(Engine):
-    """Keras's training function, under a strategy of distribution.
+    """Keras's training function, under a strategy of distribution; with XLA, that of `compiled_replicas`.
 
     Args:
         config: reads `strategy` and `xla`.
         strategy: of distribution; `None` makes the one that `config` names.
 
     Raises:
-        T2TError: as `make_strategy`; XLA is asked for and there are several replicas, or `shard_optimizer`.
+        T2TError: as `make_strategy`; or `shard_optimizer` is set.
     """
 
     def __init__(self, config: RunConfig, strategy: tf.distribute.Strategy | None = None) -> None:
@@ -44,14 +45,10 @@ class TensorFlowEngine(Engine):
         self.several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
         self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
         self.pads_to_bucket = config.xla
+        self._compiles_replicas = config.xla and self.replicas > 1
         self._mean = tf.function(self._mean_of_workers, autograph=False)
         if config.shard_optimizer:
             raise T2TError("--shard_optimizer needs KERAS_BACKEND=jax: leave it out")
-        if config.xla and self.replicas > 1:
-            raise T2TError(
-                f"--xla works on one device, and this training has {self.replicas}: leave it out, or give "
-                "--strategy=default to train on one, or KERAS_BACKEND=jax, which compiles for all"
-            )
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -70,11 +67,15 @@ class TensorFlowEngine(Engine):
     def start(self, batches: TrainingBatches) -> None:
         self._batches = batches
         self._iterator = iter(self._distribute(batches.dataset()))
-        self._model.make_train_function()
+        if self._compiles_replicas:
+            self._train_function = make_step(self._model, self._strategy)
+        else:
+            self._model.make_train_function()
+            self._train_function = self._model.train_function
 
     def step(self) -> StepLogs:
         self._model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
-        logs = self._model.train_function(self._iterator)
+        logs = self._train_function(self._iterator)
         return StepLogs(*(logs[name] for name in StepLogs._fields))
 
     def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
