@@ -83,12 +83,12 @@ def _eval(values: flags.FlagValues) -> None:
     settings = evaluation_settings(
         problem, run, output_dir, split, data_dir, values.eval_bleu_sentences, engine
     )
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_backend(values)
     _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
 
 
 def _own_engine(values: flags.FlagValues) -> str:
-    """Names the engine that decodes and its precision; empty for that of the loss, TensorFlow in float32."""
+    """Names the engine that decodes and its precision; empty for that of the loss, Keras's in float32."""
     usual = {"engine": TENSORFLOW, "precision": FLOAT32}
     other = [f"--{name}={values[name].value}" for name in usual if values[name].value != usual[name]]
     if not other:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from absl import flags
 
 from t2t_revival.cli.support import tensorflow_setup
@@ -36,7 +34,7 @@ def uses_ctranslate2(values: flags.FlagValues, prefix: str = "") -> bool:
 
 def uses_jax(values: flags.FlagValues, prefix: str = "") -> bool:
     """Returns whether JAX decodes, as Keras's backend."""
-    return not uses_ctranslate2(values, prefix) and os.environ.get("KERAS_BACKEND") == JAX
+    return not uses_ctranslate2(values, prefix) and tensorflow_setup.backend_name() == JAX
 
 
 def load_tensorflow(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> None:
@@ -51,9 +49,7 @@ def num_parallel_batches(values: flags.FlagValues, typed: bool = False, prefix: 
 
     if uses_ctranslate2(values, prefix):
         return 1 if typed else num_parallel_batches()
-    if uses_jax(values, prefix):
-        return 1  # which has all cores
-    if typed:
+    if typed and not uses_jax(values, prefix):
         tensorflow_setup.use_one_thread()
         return 1
     return tensorflow_setup.num_parallel_batches()

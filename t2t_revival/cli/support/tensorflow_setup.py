@@ -18,17 +18,20 @@ MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth co
 MAX_TRAINING_PARTS = 8  # each has a copy of the graph
 
 
+def backend_name() -> str:
+    """Returns the name of Keras's backend; without TensorFlow, and a choice in the environment, sets JAX."""
+    if importlib.util.find_spec("tensorflow") is None:
+        os.environ.setdefault(BACKEND, "jax")
+    return os.environ.get(BACKEND, TENSORFLOW)
+
+
 def load_backend(values: flags.FlagValues) -> None:
     """Imports Keras and its backend, as `load_tensorflow` does where that is TensorFlow.
-
-    Without TensorFlow, and a choice in the environment, the backend is JAX.
 
     Raises:
         T2TError: the backend that the environment names is not installed, or there is none of that name.
     """
-    if importlib.util.find_spec("tensorflow") is None:
-        os.environ.setdefault(BACKEND, "jax")
-    name = os.environ.get(BACKEND, TENSORFLOW)
+    name = backend_name()
     if name == TENSORFLOW:
         load_tensorflow(values)
         return
@@ -69,10 +72,16 @@ def _import_tensorflow() -> None:
 def num_parallel_batches(at_most: int | None = None) -> int:
     """Chooses how many batches to compute side by side, and sets TensorFlow's threads for each of them.
 
+    One on other backends, which use all cores.
+
     On CPUs as many as there are cores: operations of one thread each, side by side, use the cores better than
     operations that are spread over them one after the other. Elsewhere one. A second call must ask for the
     same. With an upper limit `at_most`, the cores are shared out evenly.
     """
+    return _num_parts(at_most) if backend_name() == TENSORFLOW else 1
+
+
+def _num_parts(at_most: int | None) -> int:
     import tensorflow as tf
 
     if tf.config.list_physical_devices("GPU"):
@@ -97,7 +106,5 @@ def use_one_thread() -> None:
 
 
 def num_training_parts(batch_size: int) -> int:
-    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens; under JAX, 1."""
-    if os.environ.get(BACKEND, TENSORFLOW) != TENSORFLOW:
-        return 1
+    """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens."""
     return num_parallel_batches(min(MAX_TRAINING_PARTS, max(1, batch_size // MIN_TOKENS_PER_PART)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from typing import Any
 
@@ -13,6 +14,7 @@ from t2t_revival.errors import T2TError
 
 COORDINATOR, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 TIMEOUT = "T2T_COORDINATOR_TIMEOUT"  # seconds
+MORE_SECONDS = 3600  # that JAX would wait
 CONNECT_SECONDS = 5.0  # of one try
 HELP = (
     f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "
@@ -46,7 +48,7 @@ def join_processes() -> None:
         }
         if own["coordinator_address"] and own["process_id"]:
             _wait_for(own["coordinator_address"], seconds)
-        jax.distributed.initialize(**own, initialization_timeout=seconds)
+        _initialize(own, seconds)
     except ValueError as error:
         raise T2TError(f"--strategy=multi_worker: {str(error).splitlines()[0]}; {HELP}") from error
     except (OSError, RuntimeError) as error:
@@ -74,6 +76,30 @@ def _wait_for(address: str, seconds: float) -> None:
             if time.monotonic() > end:
                 raise
         time.sleep(CONNECT_SECONDS / 10)
+
+
+def _initialize(own: dict[str, Any], seconds: float) -> None:
+    """Starts JAX's service, or client, in a thread: at the end of its own time, it would end this process.
+
+    Raises:
+        RuntimeError: as JAX; or the other processes have not come within so many seconds.
+        ValueError: as JAX.
+    """
+    errors: list[Exception] = []
+
+    def initialize() -> None:
+        try:
+            jax.distributed.initialize(**own, initialization_timeout=int(seconds) + MORE_SECONDS)
+        except (RuntimeError, ValueError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=initialize, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if thread.is_alive():
+        raise RuntimeError("the other processes have not come")
 
 
 def lost_process(error: Exception) -> Exception:

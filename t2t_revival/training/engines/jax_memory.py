@@ -62,4 +62,4 @@ def with_largest_batch(engine: JaxEngine, hparams: HParams, build: Build, memory
             f"batch_size=auto: a batch of {size:,} tokens needs more than the {memory / 1e9:.1f} GB of the "
             "device: try --shard_optimizer, --precision=mixed_bfloat16 or a lower max_length"
         )
-    return best
+    return best.replace(batch_size=-(-most // -(-most // best.batch_size)))  # equal parts of an update

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 pytest.importorskip("jax")
@@ -33,3 +35,15 @@ def test_processes_that_do_not_meet(
         monkeypatch.setenv(name, value)
     with pytest.raises(T2TError, match=message):
         jax_devices.join_processes()
+
+
+def test_the_first_process_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX itself would end the process, with a trace, when its own time is over."""
+    came = threading.Event()
+    monkeypatch.setattr(jax_devices.jax.distributed, "initialize", lambda **_: came.wait())
+    variables = {"JAX_COORDINATOR_ADDRESS": "127.0.0.1:9", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "0"}
+    for name, value in {jax_devices.TIMEOUT: "0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(T2TError, match=r"not all processes have met at 127\.0\.0\.1:9 within 0 s"):
+        jax_devices.join_processes()
+    came.set()
