@@ -58,7 +58,7 @@ class TrainingTransformer(WithoutSymbolicBuild, Transformer):
         self.several_workers = False
         self.replica: Callable[[], Any] | None = None
         self.replicas = 1
-        self.loss_sums = self._loss_sums
+        self.loss_sums: Callable[[Any, Any, Any, Any], tuple[Any, Any]] = self._loss_sums
         metric = keras.metrics.Mean(name="cross_entropy")
         self._cross_entropy = lambda: metric  # an attribute would be stored with the weights
 

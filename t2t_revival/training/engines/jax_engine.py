@@ -68,9 +68,9 @@ class JaxEngine(Engine):
         self.replicas = len(devices)
         self.several = jax.process_count() > 1
         self.chief = jax.process_index() == 0
-        mesh = Mesh(np.array(devices), (AXIS,))
-        self._everywhere = NamedSharding(mesh, PartitionSpec())
-        self._split = NamedSharding(mesh, PartitionSpec(AXIS))
+        self._mesh = Mesh(np.array(devices), (AXIS,))
+        self._everywhere = NamedSharding(self._mesh, PartitionSpec())
+        self._split = NamedSharding(self._mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
         if not jax.config.values["jax_compilation_cache_dir"]:
             jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
@@ -78,11 +78,11 @@ class JaxEngine(Engine):
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
-        model.loss_sums = in_blocks(model.loss_sums, self._everywhere.mesh)
+        model.loss_sums = in_blocks(model.loss_sums, self._mesh)
         release(model.optimizer.accumulated_gradients)  # which are in the state
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:
-        memory = device_memory(self._everywhere.mesh.devices.flat[0])
+        memory = device_memory(self._mesh.devices.flat[0])
         return with_largest_batch(self, hparams, build, memory)
 
     def start(self, batches: TrainingBatches) -> None:
@@ -193,7 +193,7 @@ class JaxEngine(Engine):
         axes = [axis for axis, size in enumerate(array.shape) if size % self.replicas == 0]
         if not axes:
             return self._everywhere
-        return NamedSharding(self._everywhere.mesh, PartitionSpec(*(None,) * axes[0], AXIS))
+        return NamedSharding(self._mesh, PartitionSpec(*(None,) * axes[0], AXIS))
 
     def _place(self, element: Element) -> tuple[jax.Array, ...]:
         """Copies a batch to the devices, each of which gets its rows."""

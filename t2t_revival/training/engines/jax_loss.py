@@ -43,11 +43,14 @@ def in_blocks(loss_sums: LossSums, mesh: Mesh, size: int = BLOCK) -> LossSums:
             sums, (dx, de) = _sums_and_gradients(loss_sums, size, *own)
             return jax.lax.psum(sums, axis), (dx, jax.lax.psum(de, axis))
 
-        specs = {
-            "in_specs": (split, everywhere, split, split),
-            "out_specs": ((everywhere,) * 2, (split, everywhere)),
-        }
-        return jax.shard_map(of_device, mesh=mesh, check_vma=False, **specs)(*arguments)
+        shared = jax.shard_map(
+            of_device,
+            mesh=mesh,
+            in_specs=(split, everywhere, split, split),
+            out_specs=((everywhere, everywhere), (split, everywhere)),
+            check_vma=False,
+        )
+        return shared(*arguments)
 
     def backward(gradients: tuple[jax.Array, jax.Array], upstream: Sums) -> tuple[Any, ...]:
         dx, de = gradients
