@@ -97,7 +97,8 @@ class Experiment:
             sizes = (
                 f"{hparams.batch_size:,} tokens on each device, {hparams.effective_batch_size:,} an update"
             )
-            on_event(NoteEvent(f"batch_size=auto: {sizes}"))
+            if chief:
+                on_event(NoteEvent(f"batch_size=auto: {sizes}"))
         with output_dir_lock(output_dir) if chief else nullcontext():
             check_same(output_dir, run, hparams)
             config = self._config_for(run, vocabularies)
