@@ -9,7 +9,7 @@ import pickle
 import signal
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -19,6 +19,7 @@ from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.training.evaluator import Evaluator, Scored
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores
 from t2t_revival.utils import native_log
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 NICENESS = 10  # so that a training on the same cores goes first
 POLL_SECONDS = 0.1
+WRITE_SECONDS = 600.0  # that writing a checkpoint may take
 
 
 class Job(NamedTuple):
@@ -56,6 +58,8 @@ class BackgroundEvaluator(Evaluator):
 
     One checkpoint is scored after the other. Of those that wait for their turn only the newest is scored, so
     that an evaluation that takes longer than the updates between two does not fall behind.
+
+    The process imports the main script again, which needs its `if __name__ == "__main__":`.
 
     Args:
         output_dir: of the training.
@@ -96,7 +100,7 @@ class BackgroundEvaluator(Evaluator):
             self._score_first()
 
     def has_news(self) -> bool:
-        return self._connection is not None and self._connection.poll()
+        return bool(self._requests) and self._connection is not None and self._connection.poll()
 
     def take(self) -> list[Scored]:
         if not self.has_news():
@@ -110,16 +114,17 @@ class BackgroundEvaluator(Evaluator):
 
     def close(self) -> None:
         if self._process:
-            self._process.terminate()
+            self._process.kill()
             self._process.join()
         self._process = self._connection = None
 
     def _score_first(self) -> None:
         self._began = time.monotonic()
-        if not self._process:
+        if not (self._process and self._process.is_alive()):
             self._start()
         assert self._connection
-        self._connection.send(self._requests[0].path)
+        with suppress(OSError):  # of a process that has just died, as `take` will see
+            self._connection.send(self._requests[0].path)
 
     def _start(self) -> None:
         processes = multiprocessing.get_context("spawn")
@@ -130,30 +135,27 @@ class BackgroundEvaluator(Evaluator):
         own.close()
 
     def _receive(self) -> Scores:
-        """Returns the scores that have arrived; without any, if the process has died instead.
+        """Returns the scores that have arrived; none, with a note, if there is a fault instead.
 
         Raises:
-            T2TError: the other process has raised it.
+            T2TError: no checkpoint can be scored, for a reason that the other process has found.
         """
+        assert self._process
         assert self._connection
         try:
             answer = self._connection.recv()
         except (EOFError, OSError):
-            return self._after_death()
+            self._process.join()
+            status = self._process.exitcode
+            self._process = self._connection = None
+            answer = f"the process that measures them ended with exit status {status}" + (
+                " (out of memory?)" if status == -signal.SIGKILL else ""
+            )
         if isinstance(answer, T2TError):
             raise answer
-        return answer
-
-    def _after_death(self) -> Scores:
-        assert self._process
-        self._process.join()
-        status = self._process.exitcode
-        text = (
-            f"warning: step {self._requests[0].step} has no dev scores: the process that measures them ended "
-            f"with exit status {status}" + (" (out of memory?)" if status == -signal.SIGKILL else "")
-        )
-        self._on_event(NoteEvent(text))
-        self._process = self._connection = None
+        if isinstance(answer, dict):
+            return answer
+        self._on_event(NoteEvent(f"warning: step {self._requests[0].step} has no dev scores: {answer}"))
         return {}
 
 
@@ -161,29 +163,40 @@ class BackgroundEvaluator(Evaluator):
 def _environment_of_scoring() -> Iterator[None]:
     """Context in which processes are started that leave GPUs, and other workers, to the training."""
     backend = "tensorflow" if importlib.util.find_spec("tensorflow") else "jax"
-    own = {"KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
-    before = dict(os.environ)
+    own = {
+        "KERAS_BACKEND": backend,
+        "CUDA_VISIBLE_DEVICES": "",
+        "JAX_PLATFORMS": "cpu",
+        "TF_CONFIG": "{}",
+    }
+    before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
-    os.environ.pop("TF_CONFIG", None)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _serve(connection: Connection, job: Job) -> None:
-    """Answers each path of a checkpoint by its scores, or by the error that there is."""
+    """Answers each path of a checkpoint by its scores, a fault of it, or an error of all."""
     follow_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which may come to all processes of a training
     os.nice(NICENESS)
     scores = None
     while True:
         path = connection.recv()
-        while not path.exists():  # which the training is writing
+        deadline = time.monotonic() + WRITE_SECONDS
+        while not path.exists() and time.monotonic() < deadline:  # the training is writing it
             time.sleep(POLL_SECONDS)
         try:
             scores = scores or _load(job)
             connection.send(scores(path)[0])
+        except (CorruptCheckpointError, CheckpointNotFoundError) as error:
+            connection.send(str(error))
         except T2TError as error:
             connection.send(T2TError(str(error)))  # subclasses have arguments that pickle does not know
 

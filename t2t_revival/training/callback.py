@@ -29,7 +29,8 @@ from t2t_revival.training.state import TrainingProgress, TrainingState
 from t2t_revival.training.stopping import Stopping
 
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.2
+WAITING, INTERRUPTED = 1, 2
 MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 
 
@@ -164,15 +165,26 @@ class TrainingCallback:
             self.is_over = self._decide_to_stop()
 
     def finish(self) -> None:
-        """Waits for scores that were asked for, until a signal says to stop; raises as an evaluation."""
-        if not self._evaluator or not self._evaluator.awaited:
-            return
-        steps = " and ".join(f"step {step}" for step in self._evaluator.awaited)
-        if not self._stopping.is_interrupted:
+        """Waits for scores that were asked for, until a signal to any process says to stop.
+
+        All workers must call it. Raises as an evaluation.
+        """
+        awaited = self._evaluator.awaited if self._evaluator else ()
+        if awaited and not self._stopping.is_interrupted:
+            steps = " and ".join(f"step {step}" for step in awaited)
             self._reporter.on_event(NoteEvent(f"waiting for the dev scores of {steps}"))
-        while self._evaluator.awaited and not self._stopping.is_interrupted:
+        while self._engine.all_reduce_max(self._waiting()) == WAITING:
             time.sleep(POLL_SECONDS)
             self._take_scores()
+        self._saver.prune()
+        if not self._stopping.reason:
+            self._stopping.agree_to_stop()
+
+    def _waiting(self) -> int:
+        """Returns whether this process waits for scores, or is interrupted: the highest number wins."""
+        if self._stopping.is_interrupted:
+            return INTERRUPTED
+        return WAITING if self._evaluator and self._evaluator.awaited else 0
 
     def fetch(self) -> None:
         """Waits for the updates that were started, and does what is due after the last.
@@ -269,7 +281,6 @@ class TrainingCallback:
             return
         saver = self._saver
         self._evaluator.ask(saver.model, saver.path(state.step), state.step, state.seen)
-        saver.awaited = self._evaluator.awaited
 
     def _take_scores(self) -> None:
         """Reports the scores that are there, and keeps the best checkpoints.
@@ -277,8 +288,9 @@ class TrainingCallback:
         Raises:
             T2TError: they cannot be measured, or written.
         """
-        if not self._evaluator:
+        if not (self._evaluator and self._evaluator.has_news()):
             return
+        self._saver.wait()  # it removes no checkpoint any more, before the best are kept
         for scored in self._evaluator.take():
             self.scores = scored.scores
             event = self._saver.keep_best(scored.step, scored.scores)
@@ -286,7 +298,6 @@ class TrainingCallback:
             if event:
                 self._reporter.on_event(event)
             self._stopping.on_scores(scored.step, scored.scores)
-            self._saver.awaited = self._evaluator.awaited
 
     def _decide_to_stop(self) -> bool:
         # All workers ask `stopping` at the same updates: the answer is a collective operation.

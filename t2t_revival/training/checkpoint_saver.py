@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ class CheckpointSaver:
     Arrays are copied at once, and written by a thread while training goes on.
 
     Attributes:
-        awaited: steps of checkpoints that are not removed, since they are still to be evaluated.
+        awaited: returns the steps of checkpoints that are not removed, since they are still to be evaluated.
         step: of the last checkpoint; 0 before the first.
     """
 
@@ -38,7 +38,7 @@ class CheckpointSaver:
     on_event: OnEvent
     chief: bool  # of several workers, the chief alone saves
     dev_labels: Mapping[str, str]  # fingerprints of the dev data, which comparable evaluations share
-    awaited: Collection[int] = ()
+    awaited: Callable[[], Collection[int]] = tuple
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +87,12 @@ class CheckpointSaver:
     def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
         path = self.path(step)
         checkpoints.save(path, arrays, meta)
-        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints, self.awaited)
+        self.prune()
         return path
+
+    def prune(self) -> None:
+        """Removes checkpoints that are neither among the newest nor awaited."""
+        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints, self.awaited())
 
     def path(self, step: int) -> Path:
         """Returns the path of a checkpoint's file, which may not exist."""
@@ -103,8 +107,7 @@ class CheckpointSaver:
         Raises:
             T2TError: the score that decides is not measured, or the checkpoint cannot be copied.
         """
-        if step == self.step:
-            self.wait()
+        self.wait()
         config = self.config
         score = config.best_score
         if score == AUTO:

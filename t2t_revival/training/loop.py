@@ -171,8 +171,16 @@ class Training:
         due = next((step for step in steps if is_evaluation_due(step, train_steps, frequency)), 0)
         if not lacks_evaluation(config.output_dir, due, train_steps, frequency):
             return None
-        path = config.output_dir / checkpoints.file_name(due)
-        return start if due == start.step else TrainingState.from_meta(verify(path, prefixes=()), path)
+        return start if due == start.step else self._state_of(due)
+
+    def _state_of(self, step: int) -> TrainingState | None:
+        """Returns the state of an earlier checkpoint; `None`, with a note, if it is corrupt."""
+        path = self._config.output_dir / checkpoints.file_name(step)
+        try:
+            return TrainingState.from_meta(verify(path, prefixes=()), path)
+        except CorruptCheckpointError as error:
+            self._on_event(NoteEvent(f"warning: {error.fault}, not evaluated"))
+            return None
 
     @property
     def note(self) -> str | None:
@@ -202,9 +210,12 @@ class Training:
         start = replace(self.start, data=fingerprints.train)
         with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
-            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief, labels[DEV])
-            reporter = Reporter(progress, curves, self._on_event)
             evaluator = self._evaluator if chief else None
+            awaited = (lambda: evaluator.awaited) if evaluator else tuple
+            saver = CheckpointSaver(
+                config, self._model, progress, self._on_event, chief, labels[DEV], awaited
+            )
+            reporter = Reporter(progress, curves, self._on_event)
             history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
             stopping = Stopping(EarlyStopping(config, history), self._engine)
             collaborators = config, progress, reporter, saver, evaluator, stopping

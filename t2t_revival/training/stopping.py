@@ -95,7 +95,7 @@ class Stopping:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: Any) -> None:
-        if self._own_reason is not None:
+        if self.is_interrupted:
             raise KeyboardInterrupt
         self._own_reason = signal.Signals(number).name
 

@@ -120,10 +120,45 @@ def test_a_killed_process_is_said_and_replaced(
     assert scored.scores["loss"] > 0
 
 
-def test_a_corrupt_checkpoint_is_named(run: Path, evaluator: BackgroundEvaluator, tmp_path: Path) -> None:
-    path = tmp_path / "model.ckpt-4.npz"
-    path.write_bytes(list_checkpoints(run / "out")[-1].path.read_bytes()[:-100])
+def test_a_process_that_dies_while_it_is_idle_is_replaced(run: Path, evaluator: BackgroundEvaluator) -> None:
+    path = list_checkpoints(run / "out")[-1].path
+    ask(evaluator, path, 3)
+    wait(evaluator.take)
+    assert evaluator._process
+    assert evaluator._process.pid
+    os.kill(evaluator._process.pid, signal.SIGTERM)  # as to all processes of a training
+    os.kill(evaluator._process.pid, signal.SIGINT)
+    evaluator._process.join(1)
+    assert evaluator._process.is_alive()
+    os.kill(evaluator._process.pid, signal.SIGKILL)
+    evaluator._process.join()
+    assert not evaluator.has_news()
+    assert evaluator.take() == []
     ask(evaluator, path, 4)
+    (scored,) = wait(evaluator.take)
+    assert scored.step == 4
+
+
+def test_a_corrupt_checkpoint_is_named_and_the_next_is_scored(
+    run: Path, evaluator: BackgroundEvaluator, tmp_path: Path, notes: list[str]
+) -> None:
+    good, path = list_checkpoints(run / "out")[-1].path, tmp_path / "model.ckpt-3.npz"
+    path.write_bytes(good.read_bytes()[:-100])
+    ask(evaluator, path, 3)
+    ask(evaluator, good, 4)
     wait(evaluator.has_news)
-    with pytest.raises(T2TError, match=r"model\.ckpt-4\.npz"):
-        evaluator.take()
+    assert evaluator.take() == []
+    (note,) = notes
+    assert note.startswith(f"warning: step 3 has no dev scores: {path}")
+    (scored,) = wait(evaluator.take)
+    assert scored.step == 4
+
+
+def test_what_no_checkpoint_can_mend_is_raised(run: Path, tmp_path: Path) -> None:
+    no_data = tmp_path / "data"
+    own = BackgroundEvaluator(run / "out", registry.problem("translate_ende"), no_data, SENTENCES, print)  # type: ignore[arg-type]
+    ask(own, list_checkpoints(run / "out")[-1].path, 4)
+    wait(own.has_news)
+    with pytest.raises(T2TError, match=str(no_data)):
+        own.take()
+    own.close()

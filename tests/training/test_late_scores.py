@@ -59,8 +59,6 @@ class LateEvaluator(Evaluator):
         return self._looks > self._delay
 
     def take(self) -> list[Scored]:
-        if not self.has_news():
-            return []
         if self._interrupted:
             os.kill(os.getpid(), signal.SIGINT)
             return []
@@ -94,6 +92,7 @@ def test_checkpoints_stay_until_they_are_scored(shards: list[Path], tmp_path: Pa
     config = RunConfig(tmp_path, eval_frequency=1, keep_checkpoints=1)
     train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=6))
     assert [row["step"] for row in read_curve(tmp_path, DEV)] == list(range(1, 9))
+    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
 def test_late_scores_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
@@ -102,6 +101,25 @@ def test_late_scores_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
     result = train(shards, hparams, VOCAB, config, LateEvaluator(delay=1))
     assert result.stopped_by == "early stopping"
     assert 4 < result.step < 10
+
+
+def test_scores_after_the_last_update_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, eval_frequency=4, patience=4, min_delta=5.0)
+    result = train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=2))
+    assert (result.step, result.stopped_by) == (8, "early stopping")
+
+
+def test_a_corrupt_checkpoint_of_before_is_not_evaluated(shards: list[Path], tmp_path: Path) -> None:
+    config = RunConfig(tmp_path, eval_frequency=6)
+    train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=1, interrupted=True))
+    path = tmp_path / checkpoints.file_name(6)
+    path.write_bytes(path.read_bytes()[:-100])
+    events: list = []
+    resumed = LateEvaluator(delay=0)
+    assert train(shards, HPARAMS, VOCAB, config, resumed, events.append).step == 8
+    assert resumed.asked == [8]
+    notes = [event.text for event in events if isinstance(event, NoteEvent)]
+    assert any(note.endswith("not evaluated") and path.name in note for note in notes)
 
 
 def test_what_an_interruption_cut_short_is_made_up_for(shards: list[Path], tmp_path: Path) -> None:

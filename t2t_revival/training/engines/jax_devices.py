@@ -82,15 +82,14 @@ def _initialize(own: dict[str, Any], seconds: float) -> None:
     """Starts JAX's service, or client, in a thread: at the end of its own time, it would end this process.
 
     Raises:
-        RuntimeError: as JAX; or the other processes have not come within so many seconds.
-        ValueError: as JAX.
+        RuntimeError: the other processes have not come within so many seconds; and as JAX.
     """
     errors: list[Exception] = []
 
     def initialize() -> None:
         try:
             jax.distributed.initialize(**own, initialization_timeout=int(seconds) + MORE_SECONDS)
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # for the thread that waits
             errors.append(error)
 
     thread = threading.Thread(target=initialize, daemon=True)

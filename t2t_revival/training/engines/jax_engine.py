@@ -168,18 +168,21 @@ class JaxEngine(Engine):
         return State(weights, others, adam), StepLogs(loss, plain, adam.updates, adam.scale)
 
     def _losses(self, weights: Any, others: Any, scale: Any, batch: tuple[jax.Array, ...]) -> Any:
-        """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`."""
+        """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`.
+
+        Weights are scaled, and not the loss, since gradients in float16 are computed along with it.
+        """
         inputs, targets, row_weights, *alignments = batch
         x = {"inputs": inputs, "targets": targets}
         x |= {"alignments": alignments[0]} if alignments else {}
-        token_weights = jnp.where(targets != 0, row_weights[:, None], 0.0)
+        token_weights = jnp.where(targets != 0, row_weights[:, None] * scale, 0.0)
         model = self._model
         variables = [*model.trainable_variables, *model.non_trainable_variables]
         mapping = list(zip(variables, [*weights, *others], strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
             loss, plain = model.token_losses(x, targets, model(x, training=True), token_weights)
         others = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
-        return loss * scale, (loss, plain, others)
+        return loss, (loss / scale, plain / scale, others)
 
     def _shardings(self, state: State) -> State:
         """Returns where each array of the state is: everywhere, or a part of it on each device."""

@@ -47,3 +47,13 @@ def test_the_first_process_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(T2TError, match=r"not all processes have met at 127\.0\.0\.1:9 within 0 s"):
         jax_devices.join_processes()
     came.set()
+
+
+def test_any_error_of_jax_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def initialize(**_: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(jax_devices.jax.distributed, "initialize", initialize)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(T2TError, match="not all processes have met"):
+        jax_devices.join_processes()

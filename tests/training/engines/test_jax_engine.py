@@ -130,6 +130,10 @@ def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[floa
     jobs.add("bad batches", copies, {**PLAIN, "train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
     half = {"precision": "mixed_float16"}
     jobs.add("float16", copies, {**PLAIN, "train_steps": 6}, config=half)
+    small = {str(number): 1e-7 for number in range(1, 21)}  # as of updates of many tokens
+    for name, config in {"float32": {}, "float16": half}.items():
+        hparams = {**PLAIN, "train_steps": 20}
+        jobs.add(f"{name}, small weights", copies, hparams, config=config, weights=small)
     jobs.add("float16, overflow", copies, {**PLAIN, "train_steps": 2}, config=half, weights={"2": 3e4})
     buckets = {"min_length_bucket": 4, "length_bucket_step": 1.5, "batch_size": 36, "train_steps": 30}
     jobs.add("buckets", copies, {**PLAIN, **buckets}, config={"log_steps": 10})
@@ -202,6 +206,13 @@ def test_bad_batches_are_skipped(outcomes: dict[str, Outcome]) -> None:
     ]
     assert "loss is nan (1 in a row, 1 in all)" in found["notes"][0]
     assert "gradients are not finite (2 in a row, 3 in all)" in found["notes"][2]
+
+
+def test_float16_has_small_gradients_too(outcomes: dict[str, Outcome]) -> None:
+    """Without the scale, those of the decoder's output would be 0; moments make up for the weights."""
+    expected, found = (outcomes[f"{name}, small weights"]["losses"] for name in ("float32", "float16"))
+    assert expected[-1] < 0.9 * expected[0]
+    np.testing.assert_allclose(found, expected, rtol=5e-3)
 
 
 def test_float16_scales_the_loss(outcomes: dict[str, Outcome]) -> None:
