@@ -6,7 +6,8 @@ Generates the data of a translation problem from a folder of text, and reads it 
 
 - generation: pairs/s of one process, without training the vocabulary, beside SentencePiece alone on the same
   lines;
-- reading: target tokens/s of the batches within a given time, on all cores;
+- reading: target tokens/s of the batches within a given time, on all cores; with `--processes`, of so many
+  processes side by side, without TensorFlow, as each process of a training under JAX reads them;
 - padding: the padding's share of a batch's positions, on both sides, over an epoch.
 
 The profile lists the functions in which reading, without TensorFlow, spends most of its time.
@@ -18,12 +19,14 @@ import argparse
 import cProfile
 import io
 import itertools
+import multiprocessing
 import os
 import pstats
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +115,31 @@ def measure_reading(
     return Reading(target / passed, 1 - (target + source) / positions)
 
 
+def measure_processes(
+    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float, count: int
+) -> float:
+    """Returns the target tokens per second of all processes together, each of which reads everything."""
+    processes = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, processes) as pool:
+        own = [pool.submit(read_elements, shards, hparams, splits, seconds) for _ in range(count)]
+        return sum(future.result() for future in own)
+
+
+def read_elements(
+    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float
+) -> float:
+    """Reads batches without TensorFlow; returns target tokens per second."""
+    batches = TrainingBatches(shards, hparams, seed=1, splits=splits)
+    elements = batches.elements()
+    next(elements)
+    count, first, began = 0, batches.tokens(1), time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        next(elements)
+        count += 1
+    passed = time.perf_counter() - began
+    return (batches.tokens(count + 1).target_tokens - first.target_tokens) / passed
+
+
 def profile_reading(shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
     """Returns the functions with the largest own time, as a table."""
     elements = TrainingBatches(shards, hparams, seed=1, splits=splits).elements()
@@ -136,6 +164,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--subword_dropout", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--processes", type=int, default=0)
     values = parser.parse_args(argv)
     hparams = registry.hparams(values.hparams_set).replace(subword_dropout=values.subword_dropout)
     with tempfile.TemporaryDirectory() as folder:
@@ -149,11 +178,16 @@ def main(argv: list[str] | None = None) -> int:
         shards = problem.shards(TRAIN, data_dir)
         splits = problem.vocabularies(data_dir).splits()
         reading = measure_reading(shards, hparams, splits, values.seconds)
+        side_by_side = 0.0
+        if values.processes:
+            side_by_side = measure_processes(shards, hparams, splits, values.seconds, values.processes)
         profile = profile_reading(shards, hparams, splits, 200)
     share = generation.ours / generation.bare
     print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
     print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")
     print(f"reading     {reading.tokens:12,.0f} target tokens/s ({reading.tokens / NEEDED:.1f} x {NEEDED:,})")
+    if side_by_side:
+        print(f"            {side_by_side:12,.0f} target tokens/s of {values.processes} processes together")
     print(f"padding     {reading.padding:12.1%} of both sides' positions, {values.hparams_set}'s batches")
     print(profile)
     return 0
