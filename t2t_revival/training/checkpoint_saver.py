@@ -91,7 +91,9 @@ class CheckpointSaver:
         return path
 
     def prune(self) -> None:
-        """Removes checkpoints that are neither among the newest nor awaited."""
+        """Removes checkpoints that are neither among the newest nor awaited, in the process that saves."""
+        if not self.chief:
+            return
         checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints, self.awaited())
 
     def path(self, step: int) -> Path:
