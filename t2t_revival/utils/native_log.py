@@ -81,11 +81,12 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds TensorFlow once, as `importlib.abc.MetaPathFinder.find_spec`."""
+        """Finds TensorFlow, as `importlib.abc.MetaPathFinder.find_spec`."""
         if fullname != "tensorflow":
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path.remove(self)  # while the others look for it
         spec = importlib.util.find_spec(fullname)
+        sys.meta_path.insert(0, self)
         if spec and spec.loader:
             _execute_quietly(spec.loader)
         return spec
