@@ -169,6 +169,8 @@ class TrainingCallback:
 
         All workers must call it. Raises as an evaluation.
         """
+        if not self._config.eval_async:
+            return
         awaited = self._evaluator.awaited if self._evaluator else ()
         if awaited and not self._stopping.is_interrupted:
             steps = " and ".join(f"step {step}" for step in awaited)

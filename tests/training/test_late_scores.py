@@ -74,7 +74,9 @@ def steps(events: list, kind: type) -> list[int]:
 
 def test_scores_are_reported_when_they_are_there(shards: list[Path], tmp_path: Path) -> None:
     events: list = []
-    config = RunConfig(tmp_path, eval_frequency=3, keep_checkpoints=1, keep_best=2, log_steps=1)
+    config = RunConfig(
+        tmp_path, eval_async=True, eval_frequency=3, keep_checkpoints=1, keep_best=2, log_steps=1
+    )
     result = train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=1), events.append)
     assert steps(events, EvaluatedEvent) == [3, 6, 8]
     first = next(place for place, event in enumerate(events) if isinstance(event, EvaluatedEvent))
@@ -89,14 +91,14 @@ def test_scores_are_reported_when_they_are_there(shards: list[Path], tmp_path: P
 
 
 def test_checkpoints_stay_until_they_are_scored(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=1, keep_checkpoints=1)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=1, keep_checkpoints=1)
     train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=6))
     assert [row["step"] for row in read_curve(tmp_path, DEV)] == list(range(1, 9))
     assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
 def test_late_scores_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=2, patience=1, min_delta=5.0)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=2, patience=1, min_delta=5.0)
     hparams = HPARAMS.replace(train_steps=100)
     result = train(shards, hparams, VOCAB, config, LateEvaluator(delay=1))
     assert result.stopped_by == "early stopping"
@@ -104,13 +106,13 @@ def test_late_scores_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
 
 
 def test_scores_after_the_last_update_may_stop_early(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=4, patience=4, min_delta=5.0)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=4, patience=4, min_delta=5.0)
     result = train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=2))
     assert (result.step, result.stopped_by) == (8, "early stopping")
 
 
 def test_a_corrupt_checkpoint_of_before_is_not_evaluated(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=6)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=6)
     train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=1, interrupted=True))
     path = tmp_path / checkpoints.file_name(6)
     path.write_bytes(path.read_bytes()[:-100])
@@ -125,7 +127,7 @@ def test_a_corrupt_checkpoint_of_before_is_not_evaluated(shards: list[Path], tmp
 def test_what_an_interruption_cut_short_is_made_up_for(shards: list[Path], tmp_path: Path) -> None:
     """The checkpoint of step 6 is not the newest then, but that of 7."""
     events: list = []
-    config = RunConfig(tmp_path, eval_frequency=6)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=6)
     interrupted = LateEvaluator(delay=1, interrupted=True)
     result = train(shards, HPARAMS, VOCAB, config, interrupted, events.append)
     assert (result.step, result.stopped_by) == (7, "SIGINT")
@@ -140,7 +142,7 @@ def test_what_an_interruption_cut_short_is_made_up_for(shards: list[Path], tmp_p
 
 
 def test_an_interruption_ends_the_waiting(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=8)
+    config = RunConfig(tmp_path, eval_async=True, eval_frequency=8)
     result = train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=1, interrupted=True))
     assert result.step == 8
     assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(tmp_path)] == [8]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from t2t_revival.training.run_config import RunConfig
 
 VARIABLE = "TF_CONFIG"
+PARTING_SECONDS = 2.0
 HELP = "t2t-make-tf-configs prints it for each machine"
 
 
@@ -107,7 +109,9 @@ class TensorFlowEngine(Engine):
         return self.several and isinstance(error, LOSSES)
 
     def stop(self) -> None:
-        """Has nothing to do."""
+        """Leaves the chief time to read its last sum from this worker, which would take its memory along."""
+        if self.several and not self.chief:
+            time.sleep(PARTING_SECONDS)
 
     def _distribute(self, batches: tf.data.Dataset) -> Any:
         """Distributes global batches, equal on all workers: a part for each replica.
