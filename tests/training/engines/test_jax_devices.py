@@ -10,6 +10,7 @@ pytest.importorskip("jax")
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines import jax_devices
+from t2t_revival.training.engines.jax_engine import JaxEngine
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,16 @@ def test_any_error_of_jax_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(T2TError, match="not all processes have met"):
         jax_devices.join_processes()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_device_whose_memory_is_full_is_said(several: bool) -> None:
+    """In each process: the others lose the one that ends."""
+    engine = object.__new__(JaxEngine)  # without devices
+    engine.several = several
+    full = jax_devices.jax.errors.JaxRuntimeError(
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate"
+    )
+    assert str(engine.translate(full)).startswith("out of memory: lower batch_size")
+    other = jax_devices.jax.errors.JaxRuntimeError("INTERNAL: no such thing")
+    assert engine.translate(other) is other
