@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # which would leave files, and no time to measure
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 from t2t_revival import registry

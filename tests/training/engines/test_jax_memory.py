@@ -23,7 +23,8 @@ BIG = 210_000_000  # weights of `big`, about; each has a gradient and two moment
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.support.check_jax_memory"]
-    done = run_with_backend(command, "jax", PYTHONPATH=os.fspath(ROOT))
+    own = {"PYTHONPATH": os.fspath(ROOT), "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    done = run_with_backend(command, "jax", **own)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
