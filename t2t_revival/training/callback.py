@@ -30,7 +30,7 @@ from t2t_revival.training.stopping import Stopping
 
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
 POLL_SECONDS = 0.2
-WAITING, INTERRUPTED = 1, 2
+WAITING, INTERRUPTED = 1, 2  # states of a worker at the end; the highest one decides
 MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 
 

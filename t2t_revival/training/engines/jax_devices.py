@@ -14,7 +14,7 @@ from t2t_revival.errors import T2TError
 
 COORDINATOR, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 TIMEOUT = "T2T_COORDINATOR_TIMEOUT"  # seconds
-MORE_SECONDS = 3600  # that JAX would wait
+MORE_SECONDS = 3600  # that JAX itself would wait
 CONNECT_SECONDS = 5.0  # of one try
 HELP = (
     f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "

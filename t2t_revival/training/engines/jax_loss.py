@@ -24,7 +24,7 @@ def in_blocks(loss_sums: LossSums, mesh: Mesh, size: int = BLOCK) -> LossSums:
     probabilities [tokens, vocab]; no product is computed twice.
 
     Args:
-        loss_sums: its gradients must be proportional to that of the loss, as they are of a sum.
+        loss_sums: of its two results, only the loss has a gradient.
         mesh: of one axis, over whose devices tokens are split; each has blocks of its own.
         size: tokens of a device from which its part is split, and of a block.
     """
