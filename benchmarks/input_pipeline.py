@@ -37,6 +37,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 from t2t_revival import registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -173,7 +174,10 @@ def main(argv: list[str] | None = None) -> int:
             values.problem, data_source=values.data_source, vocab_size=values.vocab_size
         )
         assert isinstance(problem, Text2TextProblem)
-        problem.generate_data(data_dir)
+        try:
+            problem.generate_data(data_dir)
+        except T2TError as error:
+            parser.error(str(error))
         generation = measure_generation(problem, data_dir, values.rounds)
         shards = problem.shards(TRAIN, data_dir)
         splits = problem.vocabularies(data_dir).splits()
