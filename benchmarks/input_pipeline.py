@@ -161,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--problem", default="translate_ende")
     parser.add_argument("--hparams_set", default="base")
-    parser.add_argument("--vocab_size", type=int, default=8000)
+    parser.add_argument("--vocab_size", type=int, default=0, help="0 chooses by problem and corpus")
     parser.add_argument("--subword_dropout", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
