@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.hparams import HParams
@@ -16,6 +17,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # oneDNN's own returns no memory
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # also after a test in which lines are typed
 gc.disable()  # until all is imported
+# A busy machine may stop for longer than the deadline; CI tries the same examples each time.
+settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("tests")
 TESTS = Path(__file__).parent
 SUBTOKENS = [
     "<pad>_",

@@ -310,7 +310,10 @@ def test_many_clients_at_once(make_client, capitals):
     capitals.gate.clear()
     for thread in threads:
         thread.start()
-    time.sleep(0.2)
+    ends = time.monotonic() + 60
+    while "t2t_queue_lines 20.0" not in client.get("/metrics").text:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
     capitals.gate.set()
     for thread in threads:
         thread.join()

@@ -61,7 +61,7 @@ def test_explanations_wait_in_a_queue_of_their_own(make_client, served, monkeypa
     monkeypatch.setattr(service, "MAX_INSPECTIONS", 1)
     served.inspector = CapitalsInspector()
     served.inspector.gate.clear()
-    client = make_client(limits=Limits(timeout=1))
+    client = make_client(limits=Limits(timeout=3))
     answers = []
     asked = {"text": "a", "output": "A"}
     waiting = threading.Thread(target=lambda: answers.append(client.post("/explain", json=asked)))

@@ -17,12 +17,16 @@ def translated(server):
 
 
 def settled(server):
-    """Waits until no more lines are translated; returns their number."""
-    while True:
-        before = translated(server)
+    """Waits until lines are translated, and then no more for three seconds; returns their number."""
+    ends = time.monotonic() + 60
+    while not translated(server):
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    seen = [-1]
+    while len(set(seen[-4:])) > 1 or len(seen) < 4:
+        seen.append(translated(server))
         time.sleep(1)
-        if translated(server) == before:
-            return before
+    return seen[-1]
 
 
 def texts(answer, lines):

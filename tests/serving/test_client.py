@@ -105,7 +105,7 @@ def test_a_server_that_starts_late_is_reached(server):
         port = listener.getsockname()[1]
     timer = threading.Timer(0.2, lambda: Cable(server.port, port))
     timer.start()
-    assert texts(client.query(server.at(port, retries=2), ["a"])) == [["A"]]
+    assert texts(client.query(server.at(port, retries=4), ["a"])) == [["A"]]
     timer.join()
 
 
@@ -129,14 +129,14 @@ def test_a_host_that_drops_packets_is_given_up_in_time(server):
             began = time.monotonic()
             with pytest.raises(T2TError, match=r"no answer in 0\.5 s"):
                 client.query(server.at(port, timeout_secs=0.5, retries=4), ["a"])
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 2.4, "five times would take 2.5"
 
 
 def test_a_slow_answer(server):
     done = threading.Event()
     server.model_server.predict, calls = failing(9, lambda: done.wait(10))
-    with pytest.raises(T2TError, match=r"no answer in 0\.5 s; .*--timeout_secs"):
-        client.query(server.model(timeout_secs=0.5, retries=4), ["a"])
+    with pytest.raises(T2TError, match=r"no answer in 2 s; .*--timeout_secs"):
+        client.query(server.model(timeout_secs=2.0, retries=4), ["a"])
     done.set()
     assert len(calls) == 1
     server.model_server.predict = echo

@@ -24,6 +24,7 @@ WEIGHTS = ((IDS["targets"] != 0) / np.float32(5)).astype("float32")
 def siblings(hparams: HParams, *num_parallel_batches: int) -> list[Any]:
     """A plain model and a fused one for each number of parts, of the same weights and compiled alike."""
     hparams = hparams.replace(layer_prepostprocess_dropout=0.0, attention_dropout=0.0, relu_dropout=0.0)
+    keras.utils.set_random_seed(1)
     plain = Transformer(hparams, VOCAB)
     models = [plain, *(TrainingTransformer(hparams, VOCAB, parts) for parts in num_parallel_batches)]
     for model in models:

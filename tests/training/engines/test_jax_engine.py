@@ -234,15 +234,17 @@ def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path:
     jobs = Jobs(tmp_path / "whole")
     whole = jobs.add("out", copies, hparams, config={"eval_frequency": 7})
     jobs.run()
-    again = Jobs(tmp_path / "killed")
-    killed = again.add("out", copies, hparams, config={"eval_frequency": 7})
     for step in (9, 19):
-        process = again.start()
+        halting = Jobs(tmp_path / "killed")
+        halting.add("out", copies, hparams, config={"eval_frequency": 7}, halt=step)
+        process = halting.start()
         assert process.stdout
-        while process.stdout.readline() != f"step {step}\n":
-            assert process.poll() is None, process.communicate()
+        while (line := process.stdout.readline()) != f"step {step}\n":
+            assert line, process.communicate()
         process.send_signal(signal.SIGKILL)
         process.communicate()
+    again = Jobs(tmp_path / "killed")
+    killed = again.add("out", copies, hparams, config={"eval_frequency": 7})
     again.run()
     expected, found = final_arrays(whole), final_arrays(killed)
     for name, array in expected.items():
