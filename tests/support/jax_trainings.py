@@ -1,7 +1,7 @@
 """Trainings under JAX, one after another, in a process in which TensorFlow cannot be imported.
 
 Its argument is a JSON file of jobs, each {"output_dir", "shards", "hparams", "config", "devices", "weights",
-"block", "halt"}: "block" is for the tokens of a block of the loss, and after the update "halt" it stands still.
+"block", "halt"}: "block" is for the tokens of a block of the loss; after the update "halt" it stands still.
 It prints a line of JSON for each: its losses, its last step, the notes and the compilations.
 """
 

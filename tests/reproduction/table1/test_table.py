@@ -132,7 +132,7 @@ def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_restricted_attention_is_faster_from_1024_positions_on(tmp_path) -> None:
-    """Measured 1.7 times at 1,024 and 2.6 times at 2,048, where the clock tells them apart; they take turns."""
+    """Measured 1.7 times at 1,024 and 2.6 times at 2,048, where the clock tells; they take turns."""
     types = [each for each in LAYER_TYPES if each.name in (layer_types.ATTENTION, layer_types.RESTRICTED)]
     plan = Plan((1024, 2048), (), fixed_channels=512, fixed_length=1024, rounds=7, turn=0.05)
     points = timings.measure(tmp_path, plan, _silent, types)
