@@ -3,7 +3,7 @@
 # make test    format, lint, types, tests
 # make docs    the documentation site, in build/site; a broken link is an error
 # make wheel   sdist and wheel, in dist/
-# All need python3 (3.10 or newer) and a package index; they install into .venv.
+# All need python3 (3.10 to 3.12) and a package index; they install into .venv.
 
 PYTHON ?= python3
 VENV ?= .venv
