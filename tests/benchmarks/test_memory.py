@@ -13,8 +13,9 @@ from memory import Sample, bounded, judge_training, main, peak, quarters, slope,
 STEPS = 100
 TRAINING = """
 import subprocess, sys, time
-child = [sys.executable, "-c", "held = bytearray(60_000_000); input()"]
-child = subprocess.Popen(child, stdin=subprocess.PIPE)
+child = [sys.executable, "-c", "held = bytearray(60_000_000); print(flush=True); input()"]
+child = subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
 held = []
 for step in range(1, 101):
     if {leaks} or step < 10:

@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,8 +60,10 @@ def translate(port, times=1):
 def test_each_answer_has_a_time():
     with answering(http(200)) as port:
         assert all(seconds > 0 for seconds in translate(port, 3))
+        started = time.monotonic()
         times, rate = serve_load.closed_loop(port, 2, ["a", "b"], 0.2)
-        assert rate == pytest.approx(len(times) / 0.2, rel=0.5)
+        assert len(times) / (time.monotonic() - started) <= rate <= len(times) / 0.2 * 1.001
+        assert times
 
 
 def test_an_error_is_no_answer():

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from t2t_revival.cli import datagen
+from t2t_revival.data.workers import cores
 
 SLOW = """
 import multiprocessing, time
@@ -42,6 +43,7 @@ class UsrSlow(Text2TextProblem):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(cores() < 2, reason="one core has no processes that make shards")
 def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     """Two processes make shards, which would take them a minute as long as the file "slow" exists."""
     package = tmp_path / "usr_slow"

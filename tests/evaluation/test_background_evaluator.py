@@ -26,7 +26,7 @@ from t2t_revival.training.state import Seen
 
 pytestmark = pytest.mark.slow
 
-SENTENCES, SEEN, SECONDS = 20, Seen(target_tokens=5), 120.0
+SENTENCES, SEEN, SECONDS = 20, Seen(target_tokens=5), 600.0
 
 
 @pytest.fixture(scope="module")

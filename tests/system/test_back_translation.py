@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,8 @@ import pytest
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.sample_corpus import generate
 from tests.support.commands import run
-from tests.support.processes import TIMEOUT, Process
+from tests.support.killed_midway import killed_with_results
+from tests.support.processes import Process
 from tests.support.small_blocks import run_in_small_blocks
 
 pytestmark = pytest.mark.slow
@@ -65,32 +64,17 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def begun(folder: Path) -> bool:
-    """Returns whether a block has some of its outputs, but not all."""
-    with suppress(FileNotFoundError):
-        return any(part.stat().st_size for part in (folder / "decoded").glob("*.outputs.part"))
-    return False
-
-
 def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
 
-    def start(worker: int, name: str) -> Process:
-        own = flags(place, folder, "--method=noised", "--decode_shards=2", f"--worker_id={worker}")
-        return Process(tmp_path / name, run_in_small_blocks, own)
+    def own(worker: int) -> list[str]:
+        return flags(place, folder, "--method=noised", "--decode_shards=2", f"--worker_id={worker}")
 
-    killed = start(1, "killed")
-    ends = time.monotonic() + TIMEOUT
-    while time.monotonic() < ends:
-        if begun(folder):
-            killed.send_signal(signal.SIGSTOP)
-            if begun(folder):  # still, and it does not end meanwhile
-                break
-            killed.send_signal(signal.SIGCONT)
-        time.sleep(0.002)
-    killed.kill()
+    killed = Process(tmp_path / "killed", killed_with_results, [run_in_small_blocks, *own(1)])
+    assert killed.wait() == -signal.SIGKILL, killed.said
     assert not (folder / "train.en").exists()
-    first, again = start(0, "first"), start(1, "again")
+    first = Process(tmp_path / "first", run_in_small_blocks, own(0))
+    again = Process(tmp_path / "again", run_in_small_blocks, own(1))
     said = first.end() + again.end()
     assert "resuming" in said
     assert "pairs     40 of 40 lines" in said, "by the worker that ends last"

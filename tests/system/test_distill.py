@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import time
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from t2t_revival.sample_corpus import generate
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils import checked_json
 from tests.support.commands import run
-from tests.support.processes import TIMEOUT, start_command
+from tests.support.killed_midway import killed_with_lines, on_one_core
+from tests.support.processes import Process, run_command
 
 pytestmark = pytest.mark.slow
 SPLITS = {"train": slice(200), "dev": slice(200, 210), "test": slice(210, 220)}
@@ -132,17 +133,15 @@ def test_the_same_command_repeats_nothing(place: Path, said: str) -> None:
 def test_a_killed_worker_resumes_to_the_same_bytes(place: Path, said: str, tmp_path: Path) -> None:
     folder = tmp_path / "distilled"
     flags = [*decoding_flags(place), f"--distilled_dir={folder}", "--worker_id=0"]
-    killed = start_command(tmp_path / "killed", "t2t-distill", *flags)
-    part, ends = folder / "decoded" / "00000.outputs.part", time.monotonic() + TIMEOUT
-    while not (part.exists() and part.stat().st_size) and time.monotonic() < ends:
-        time.sleep(0.01)
-    killed.kill()
-    kept = part.read_bytes()
+    command = [run_command, "t2t-distill", *flags]
+    killed = Process(tmp_path / "killed", on_one_core, [killed_with_lines, *command])
+    assert killed.wait() == -signal.SIGKILL, killed.said
+    kept = (folder / "decoded" / "00000.outputs.part").read_bytes()
     assert b"\n" in kept
-    again = start_command(tmp_path / "again", "t2t-distill", *flags)
+    again = Process(tmp_path / "again", on_one_core, command)
     assert "resuming" in again.end()
     whole = place / "student" / "distilled" / "decoded"
     for path in whole.iterdir():
         assert (folder / "decoded" / path.name).read_bytes() == path.read_bytes()
-    assert (whole / "00000.outputs").read_bytes().startswith(kept[: kept.rindex(b"\n") + 1])
+    assert (whole / "00000.outputs").read_bytes().startswith(kept)
     assert len(list((folder / "decoded").iterdir())) == len(list(whole.iterdir())), "nothing else is left"

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -89,17 +91,21 @@ def _child(parent: int) -> int:
     end = time.monotonic() + 30
     while time.monotonic() < end:
         found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split()
-        if found and _handles_signals(int(found[0])):
-            return int(found[0])
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if found and _handles_signals(int(found[0]), parent):
+                return int(found[0])
         time.sleep(0.05)
     raise AssertionError("the command has not started")
 
 
-def _handles_signals(process: int) -> bool:
-    """Returns whether Python's handler of SIGINT is installed, which precedes the main module."""
-    with open(f"/proc/{process}/cmdline") as file:
-        if "t2t-bleu" not in file.read():
-            return False
+def _handles_signals(process: int, parent: int) -> bool:
+    """Returns whether Python's handler of SIGINT is installed, which precedes the main module.
+
+    Until the process is the command, it has its parent's command line, and its handlers.
+    """
+    own, inherited = (Path(f"/proc/{number}/cmdline").read_text() for number in (process, parent))
+    if own == inherited or "t2t-bleu" not in own:
+        return False
     with open(f"/proc/{process}/status") as file:
         caught = next(line.split()[1] for line in file if line.startswith("SigCgt"))
     return bool(int(caught, 16) >> (signal.SIGINT - 1) & 1)
