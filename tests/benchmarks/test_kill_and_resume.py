@@ -25,7 +25,7 @@ def test_a_killed_training_ends_with_the_same_bits(tmp_path, monkeypatch):
     outcome = run(tmp_path / "work", kills=4, steps=60, seed=3, decoded_sentences=0)
     assert outcome.kills.total() == 4
     assert outcome.kills[DATA] >= 1
-    assert len(outcome.kills) >= 2
+    assert len(outcome.kills) >= 3
     assert outcome.trainings >= 1
     assert outcome.differences == []
 

@@ -16,7 +16,6 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.cli import datagen, trainer
 from t2t_revival.errors import T2TError
-from tests.support.commands import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = EXAMPLES / "my_problem"
@@ -46,12 +45,6 @@ def readme_script() -> str:
     return "\n".join(["set -eu -o pipefail", *blocks])
 
 
-def decode_line(folder: Path, line: str) -> str:
-    """Returns the output of the README's model."""
-    flags = f"--t2t_usr_dir={PACKAGE}", f"--output_dir={folder / 'dates' / 'model'}"
-    return run("t2t-decoder", *flags, "--decode_from_file=-", stdin=f"{line}\n").stdout.removesuffix("\n")
-
-
 @pytest.mark.slow
 def test_the_commands_of_the_readme(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
@@ -70,14 +63,8 @@ def test_the_commands_of_the_readme(tmp_path: Path) -> None:
     right = sum(output == target for output, target in zip(outputs, targets, strict=True))
     assert len(outputs) == 600
     assert right / len(outputs) > 0.8, "dates that were not seen in training"
-    decoded = re.search(r"\nnext: t2t-bleu .*\n(.+)\nBLEU_uncased ", done.stdout)
-    assert decoded, done.stdout
-    by_decoder = decode_line(tmp_path, "4 May 2031")
-    assert done.stdout.endswith(f"\n{by_decoder}\n"), "by the exported model"
-    spoken = set(" ".join(targets).split())
-    for line in (decoded[1], by_decoder):
-        assert re.match("the .+ of [A-Z]", line)
-        assert set(line.split()) <= spoken
+    assert "\nthe fourteenth of July eighteen eighty-nine\n" in done.stdout, "decoded"
+    assert done.stdout.endswith("\nthe fourth of May twenty thirty-one\n"), "by the exported model"
     assert re.search(r"^BLEU_cased *= *\d\d", done.stdout, re.MULTILINE)
     assert re.search(r"^    step        loss    accuracy        bleu$", done.stdout, re.MULTILINE)
 

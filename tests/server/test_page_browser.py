@@ -17,16 +17,7 @@ pytestmark = [
 
 def test_text_is_translated_after_a_pause_and_once(page, server):
     server.capitals.batches.clear()
-    page.evaluate(
-        """text => {
-          const box = document.querySelector("#source");
-          for (let end = 1; end <= text.length; end++) {
-            box.value = text.slice(0, end);
-            box.dispatchEvent(new Event("input", {bubbles: true}));
-          }
-        }""",
-        "a dog runs",
-    )
+    page.locator("#source").press_sequentially("a dog runs")
     page.wait_for_selector("text=A DOG RUNS")
     assert server.capitals.batches == [["a dog runs"]]
     assert page.inner_text("#score") == "score \u22120.100"

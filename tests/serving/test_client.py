@@ -129,7 +129,7 @@ def test_a_host_that_drops_packets_is_given_up_in_time(server):
             began = time.monotonic()
             with pytest.raises(T2TError, match=r"no answer in 0\.5 s"):
                 client.query(server.at(port, timeout_secs=0.5, retries=4), ["a"])
-            assert time.monotonic() - began < 2.4, "five times would take 2.5"
+            assert time.monotonic() - began < 2
 
 
 def test_a_slow_answer(server):

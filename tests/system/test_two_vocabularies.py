@@ -68,9 +68,7 @@ def files(place: Path, name: str) -> list[str]:
 
 
 def test_the_grammar_is_learned(model: Path, place: Path, decoded: str) -> None:
-    references = (place / "corpus" / "dev.de").read_text(encoding="utf-8").splitlines()
-    right = sum(output == line for output, line in zip(decoded.splitlines(), references, strict=True))
-    assert right >= len(references) - 1, decoded
+    assert decoded == (place / "corpus" / "dev.de").read_text(encoding="utf-8")
     stored = Run.load(model)
     assert [stored.vocabulary, stored.target_vocabulary] == [
         f"vocab.translate_ende.{language}.300.spm" for language in ("en", "de")

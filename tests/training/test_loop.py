@@ -49,7 +49,7 @@ def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
     losses = [n.loss for n in events if isinstance(n, StepEvent)]
     assert result.step == 500
     assert losses[0] > 2.0
-    assert losses[-1] < 1.0, "a model that does not see its source stays above 2.69"
+    assert losses[-1] < 0.25, "a model that attends to its source copies it"
     assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 501, 50)]
 
 
@@ -232,5 +232,5 @@ def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
     events: list = []
     config = RunConfig(tmp_path, precision="mixed_bfloat16", log_steps=50)
     train(shards, PLAIN.replace(train_steps=500), VOCAB, config, on_event=events.append)
-    assert [n.loss for n in events if isinstance(n, StepEvent)][-1] < 1.3
+    assert [n.loss for n in events if isinstance(n, StepEvent)][-1] < 0.8
     assert {a.dtype.name for n, a in final_arrays(tmp_path).items() if "kernel" in n} == {"float32"}
