@@ -1,7 +1,8 @@
 # make demo    trains, decodes and scores a small translator on the built-in sample corpus
 # make quick   unit tests alone
 # make test    format, lint, types, tests
-# make docs    the documentation site, in build/site; a broken link is an error
+# make docs    the documentation site, in build/site; a broken link is an error. Its search needs a server:
+#              python3 -m http.server --directory build/site
 # make wheel   sdist and wheel, in dist/
 # All need python3 (3.10 to 3.12) and a package index; they install into .venv.
 

@@ -36,6 +36,12 @@ TOP_FILES = {  # page: the file that it is made from
     "guides/my_problem.md": "examples/my_problem/README.md",
 }
 NOT_IN_API = {"cli", "hints", "reproduction", "sample_corpus", "t2t_names", "utils"}  # internal, or commands
+WEIGHTS = {
+    "reference/api/": 0.01,
+    "project/": 0.1,
+    "reference/": 0.2,
+    "measurements/": 0.2,
+}  # in the search; guides: 1
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
@@ -63,8 +69,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turns links between files of the checkout into links between pages."""
-    return relink(markdown, page.file.src_uri)
+    """Gives the page its words and weight in the search; turns links between files into links of pages."""
+    name = page.file.src_uri
+    page.meta["tags"] = config.extra["search_words"].get(name, [])
+    page.meta["search"] = {"boost": next((WEIGHTS[top] for top in WEIGHTS if name.startswith(top)), 1)}
+    return relink(markdown, name)
 
 
 def relink(markdown: str, page: str) -> str:

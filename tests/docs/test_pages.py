@@ -5,12 +5,20 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
+from urllib.parse import quote
 
 import pytest
+import yaml
 
 import t2t_revival
 
@@ -19,7 +27,10 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+SEARCH_WORDS = [(word, page) for page, words in SITE["extra"]["search_words"].items() for word in words]
 
 
 def test_one_version() -> None:
@@ -55,6 +66,17 @@ def test_links_lead_to_files(page: Path) -> None:
     ):
         file = (page.parent / target).resolve()
         assert file.exists() or file in generated or file.parent.name == "api", target
+
+
+def test_a_search_word_leads_to_one_page_which_has_it() -> None:
+    assert len(SEARCH_WORDS) == len(dict(SEARCH_WORDS))
+    for word, page in SEARCH_WORDS:
+        assert squeezed(word) in squeezed((ROOT / "docs" / page).read_text(encoding="utf-8")), (word, page)
+
+
+def squeezed(text: str) -> str:
+    """`text` in lower case, without spaces, line ends, hyphens and underscores."""
+    return re.sub(r"[\s_-]", "", text).lower()
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +125,40 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "translate_ende" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")
+    first = first_hits(tmp_path, [word for word, _ in SEARCH_WORDS])
+    assert first == {word: page.replace(".md", ".html") for word, page in SEARCH_WORDS}
+
+
+def first_hits(site: Path, words: list[str]) -> dict[str, str]:
+    """The first page that the site's search shows for each of `words`, in a browser."""
+    api = pytest.importorskip("playwright.sync_api")
+    if BROWSER is None:
+        pytest.skip("there is no Chromium here (Debian: chromium)")
+    found = {}
+    with served(site) as url, api.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page()
+        for word in words:
+            page.goto(f"{url}index.html?q={quote(word)}")
+            link = page.locator(".md-search-result__item > a").first
+            link.wait_for(state="attached")
+            found[word] = (link.get_attribute("href") or "").removeprefix(url).partition("?")[0]
+        browser.close()
+    return found
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server of the files in `folder`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+class Silent(SimpleHTTPRequestHandler):
+    """Serves files without a line for each request."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Drops the line."""
