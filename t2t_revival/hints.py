@@ -32,11 +32,13 @@ def command_line(program: str, **flags: object) -> str:
     return " ".join([program, *shown])
 
 
-def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | Sequence[Path] = ()) -> str:
+def datagen_command(
+    problem: Problem, data_dir: Path, vocab_file: Path | Sequence[Path] = (), *, source: str | None = None
+) -> str:
     """Formats the command that generates a problem's data; FOLDER is a source that only the user knows.
 
     `vocab_file` is the vocabulary of the model that reads the data, or the files of both, in the order of the
-    data; without one, it is left to the problem.
+    data; without one, it is left to the problem. `source` is the one to take, where the problem names none.
     """
     default = getattr(problem, "default_source", "")
     if default == "wmt14" and not getattr(problem, "tfds_default", ""):
@@ -45,7 +47,7 @@ def datagen_command(problem: Problem, data_dir: Path, vocab_file: Path | Sequenc
         "t2t-datagen",
         problem=problem.name,
         data_dir=data_dir,
-        data_source=problem.data_source or ("" if default else "FOLDER"),
+        data_source=problem.data_source or source or ("" if default else "FOLDER"),
         vocab_size=(not vocab_file and problem.vocab_size) or None,
         vocab_file=vocab_file or problem.vocab_files,
         separate_vocabularies=not (vocab_file or problem.vocab_files) and problem.separate_vocabularies,

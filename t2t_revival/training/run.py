@@ -17,7 +17,7 @@ from t2t_revival import registry
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
-from t2t_revival.hints import datagen_command
+from t2t_revival.hints import command_line, datagen_command
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
@@ -203,8 +203,13 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
     """
     if not (output_dir / FILE_NAME).exists():
         return
-    if Run.load(output_dir).fingerprints != run.fingerprints:
-        raise T2TError(f"{output_dir} holds a run with another vocabulary: {ANOTHER}")
+    stored = Run.load(output_dir)
+    if stored.fingerprints != run.fingerprints:
+        make = command_line("t2t-datagen", vocab_file=stored.vocabulary_files(output_dir))
+        raise T2TError(
+            f"{output_dir} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that {make} "
+            "makes with your other flags"
+        )
     before = load_hparams(output_dir)
     for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
         old, new = getattr(before, field), getattr(hparams, field)
@@ -213,9 +218,9 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
                 f"{output_dir} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
                 f"--warm_start_from={output_dir}"
             )
-    stored = before.architecture()
+    known = before.architecture()
     for field, new in hparams.architecture().items():
-        old = stored.get(field, new)
+        old = known.get(field, new)
         if old != new:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
 
@@ -232,7 +237,7 @@ def data_of_model(problem: Text2TextProblem, run: Run, output_dir: Path, data_di
         raise T2TError(
             f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
             f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-            + datagen_command(problem, other, run.vocabulary_files(output_dir))
+            + datagen_command(problem, other, run.vocabulary_files(output_dir), source=metadata.source)
         )
     return metadata
 

@@ -101,7 +101,10 @@ def test_another_target_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, li
     save_run(tmp_path / "out", run, registry.hparams("tiny"), *paths)
     check_same(tmp_path / "out", run, registry.hparams("tiny"))
     for changed in ({"target_fingerprint": "other"}, {"target_vocabulary": "", "target_fingerprint": ""}):
-        with pytest.raises(T2TError, match="another vocabulary: give another --output_dir"):
+        files = ",".join(str(tmp_path / "out" / path.name) for path in paths)
+        with pytest.raises(
+            T2TError, match=f"another vocabulary: give another --output_dir, .* --vocab_file={files} "
+        ):
             check_same(tmp_path / "out", dataclasses.replace(run, **changed), registry.hparams("tiny"))
 
 
@@ -162,7 +165,10 @@ def test_max_length_belongs_to_the_model_where_positions_are_learned(
 def test_another_vocabulary_is_refused(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     hparams = registry.hparams("tiny")
     save_run(tmp_path, run, hparams, vocabulary.path)
-    with pytest.raises(T2TError, match="another vocabulary: give another --output_dir"):
+    file = tmp_path / vocabulary.path.name
+    with pytest.raises(
+        T2TError, match=f"another vocabulary: give another --output_dir, .* --vocab_file={file} "
+    ):
         check_same(tmp_path, dataclasses.replace(run, fingerprint="other"), hparams)
 
 
