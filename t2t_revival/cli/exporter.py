@@ -152,7 +152,8 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
     server = {"server": "localhost:8500", "servable_name": name}
     return (
         f"next: {command_line('t2t-query-server', **own, saved_model=export_dir)}\n"
-        f"or serve it: cd {folder} && docker compose up, or without a container:\n"
+        f"or serve it with a page: {command_line('t2t-server', **own, saved_model=export_dir)}\n"
+        f"or by TensorFlow Serving: cd {folder} && docker compose up, or without a container:\n"
         f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"

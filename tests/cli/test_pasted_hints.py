@@ -188,8 +188,9 @@ def test_several_machines(place, shell):
 @pytest.mark.parametrize("trees", [False, True])
 def test_an_exported_model_is_asked(place, shell, trees):
     said = exporter._next_command(place / "export", "usr_hints", trees, str(place))
-    asked = [line.partition(": ")[2] for line in said.splitlines() if "t2t-query-server" in line]
-    for line, flag in zip(asked, ("saved_model", "server"), strict=True):
+    asked = [line.partition(": ")[2] for line in said.splitlines() if ": t2t-" in line]
+    assert asked[1].startswith("t2t-server ")
+    for line, flag in zip(asked, ("saved_model", "saved_model", "server"), strict=True):
         values = shell.parses(line)
         assert values[flag].present
         assert (values.problem, values.t2t_usr_dir) == (("usr_hints", str(place)) if trees else (None, None))
