@@ -96,6 +96,7 @@ class Problem(abc.ABC):
         tmp_dir: str | Path | None = None,
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
+        overwrite: bool = False,
     ) -> Metadata:
         """Makes the missing parts of vocabulary and shards.
 
@@ -104,9 +105,11 @@ class Problem(abc.ABC):
             tmp_dir: overrides the problem's own.
             progress: called as `progress(stage, done, total)`, in pairs; see `data.generation`.
             shard_runner: makes the shards: in processes on this machine, or a `data.beam.BeamShardRunner`.
+            overwrite: whether data that is there is made again, of this source and with this vocabulary.
 
         Raises:
-            T2TError: the source cannot be read, or data_dir holds other data.
+            T2TError: the source cannot be read, or has changed since the data was made; or data_dir holds
+                other data.
         """
 
     @abc.abstractmethod
