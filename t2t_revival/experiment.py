@@ -188,7 +188,7 @@ def _data_change(training: Training, before: str, now: str, fingerprints: Finger
         return []
     if training.has_other_data:
         what = f"{before} -> {now}" if before != now else f"the content of {now} has changed, {old} -> {new}"
-        return [f"data: {what}; training begins at its first batch"]
+        return [f"warning: the training data is another: {what}; training begins at its first batch"]
     if before != now:
         return [f"data: {before} -> {now}" + (", the same training data" if old == new else "")]
     return []

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -21,11 +22,11 @@ def without_main_script(*pickled: bytes) -> Iterator[None]:
     Args:
         *pickled: what they get. Where it names something of the script, they import the script after all.
     """
-    main = vars(sys.modules["__main__"])
+    main: dict[str, Any] = vars(sys.modules["__main__"])
     if any(b"__main__" in content for content in pickled):
         yield
         return
-    hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
         yield
