@@ -170,7 +170,7 @@ def problem(name: str, **settings: Any) -> Problem:
 
 
 def _mirrored(name: str) -> str:
-    """Returns the other name of a direction: `translate_enfr_rev` for `translate_fren` or `translate_fr_en`."""
+    """Returns the other name of a direction, such as `translate_enfr_rev` for `translate_fren`."""
     match = re.fullmatch(rf"(.*_)([a-z]{{2}})_?([a-z]{{2}})({REVERSED})?", name)
     if not match:
         return name
