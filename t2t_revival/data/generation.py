@@ -84,12 +84,24 @@ def generate(
     with created(data_dir, unfinished_dir(data_dir, spec.name)):
         plan = read_plan(spec.name, data_dir)
         if plan and spec.overwrite:
+            spec = as_before(spec, plan)
             plan = _cleared(spec, data_dir, plan, tmp_dir)
         source = _open_source(spec, data_dir, plan, tmp_dir)
         if plan and (note := check_origins(data_dir, plan, lambda: source)):
             progress(note, 0, 0)
         generation = _Generation(spec, data_dir, tmp_dir, source, progress, shard_runner)
         return plan if plan and generation.is_complete(plan) else generation.run()
+
+
+def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
+    """Returns the spec of data that replaces other, made in the same way where it says nothing else."""
+    separate = spec.separate_vocabularies
+    return dataclasses.replace(
+        spec,
+        data_source=spec.data_source or plan.source,
+        clean=plan.clean if spec.clean is None else spec.clean,
+        separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
+    )
 
 
 def _cleared(spec: DataSpec, data_dir: Path, plan: Metadata, tmp_dir: Path) -> Metadata | None:
@@ -103,7 +115,8 @@ def _cleared(spec: DataSpec, data_dir: Path, plan: Metadata, tmp_dir: Path) -> M
             source = _open_source(spec, data_dir, plan, tmp_dir)
             check_origins(data_dir, plan, lambda: source)
             return plan
-    source = spec.make_source(spec.data_source or plan.source, tmp_dir)
+    assert spec.data_source
+    source = spec.make_source(spec.data_source, tmp_dir)
     try:
         counted(source)
     finally:

@@ -162,7 +162,7 @@ class TfdsSource(LibrarySource):
     def download_note(self) -> str:
         """Implements `Source.download_note`; the size is that of the files whose size TFDS knows."""
         builder = self._found
-        if builder.data_path.exists():
+        if builder.data_path.exists() or self._silent:
             return ""
         known = sum(int(info.size or 0) for info in (builder.url_infos or {}).values())
         size = f"at least {known / 1e9:.1f} GB" if known >= 1e8 else "of unknown size"
@@ -177,9 +177,14 @@ class TfdsSource(LibrarySource):
         with self._loading(), self._hub():
             builder = self._found
             if not builder.data_path.exists():
-                self._check_reachable(silent_hosts(builder.url_infos or ()))
+                self._check_reachable(self._silent)
             builder.download_and_prepare()
         return builder
+
+    @cached_property
+    def _silent(self) -> list[str]:
+        """The hosts of the set, if none of them answers."""
+        return silent_hosts(self._found.url_infos or ())
 
     @cached_property
     def _found(self) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.cleaning import keeps
-from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.generation import OnProgress, as_before, generate
 from t2t_revival.data.generation_folder import created, generation_lock, read_plan, remove_data
 from t2t_revival.data.metadata import (
     DataSpec,
@@ -86,6 +86,7 @@ def generate_mixture(
     with created(data_dir, work_dir):
         plans = _plans(spec.name, mixture, data_dir)
         if plans and spec.overwrite:
+            spec = as_before(spec, next(iter(plans.values())))
             plans = _cleared(spec, mixture, make_source, plans, data_dir, tmp_dir)
         spec = dataclasses.replace(spec, overwrite=False)
         if "" in plans and not plans[""].corpora:
@@ -156,7 +157,7 @@ def _cleared(
             with suppress(T2TError):
                 _check_plan(next(iter(plans.values())), spec, mixture, data_dir)
                 for name, plan in plans.items():
-                    check_origins(data_dir, plan, partial(sources.get, name))
+                    check_origins(data_dir, plan, partial(sources.__getitem__, name))
                 return plans
         for source in sources.values():
             counted(source.wrapped)

@@ -10,7 +10,7 @@ from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.mixture import LIBRARIES
 from t2t_revival.errors import T2TError
 
-REMEDY = "make it again with t2t-datagen --overwrite, or give another --data_dir"
+REMEDY = "make it again by t2t-datagen with the same flags and --overwrite, or give another --data_dir"
 
 
 def check_origins(data_dir: Path, metadata: Metadata, make_source: Callable[[], Source]) -> str:

@@ -44,7 +44,8 @@ def test_an_edited_file_is_named_with_the_remedy(corpus, made, name, asked):
     again = problem(corpus if asked == "same" else None)
     message = (
         f"{corpus} has changed since translate_ende in {made} was made of it: {corpus}/{name} has other "
-        "content of the same size; make it again with t2t-datagen --overwrite, or give another --data_dir"
+        "content of the same size; make it again by t2t-datagen with the same flags and "
+        "--overwrite, or give another --data_dir"
     )
     for check in (again.generate_data, again.check_origins):
         with pytest.raises(T2TError) as raised:
@@ -137,6 +138,18 @@ def test_overwrite_makes_what_a_new_data_dir_would_have(corpus, made, tmp_path):
         asked.generate_data(fresh)
         assert snapshot(made) == snapshot(fresh)
         assert asked.check_origins(made) == []
+
+
+def test_overwrite_keeps_what_is_not_asked_for(corpus, tmp_path):
+    data = tmp_path / "data"
+    for asked in (corpus, f"a={corpus}:1"):
+        how = {"vocab_size": 330, "clean": True, "separate_vocabularies": True}
+        problem(asked, **how).generate_data(data, overwrite=True)
+        (corpus / "train.en").write_text((corpus / "train.en").read_text().replace("house", "hauses"))
+        problem(None, vocab_size=330).generate_data(data, overwrite=True)
+        made = Metadata.load(metadata_path(data, "translate_ende"))
+        assert (made.clean, len(made.vocabularies)) == (True, 2)
+        assert made.source == str(asked)
 
 
 def test_overwrite_loses_nothing_where_the_source_cannot_be_read(corpus, made):
