@@ -264,7 +264,7 @@ class _Generation:
     def own_vocabularies(self) -> list[Path]:
         """The given vocabularies but those of the data_dir itself, of which the metadata has fingerprints."""
         folder = self.data_dir.resolve()
-        return [path for path in self.spec.vocab_files if path.is_file() and path.resolve().parent != folder]
+        return [path for path in self.spec.vocab_files if path.resolve().parent != folder]
 
     def changed_source(self, change: str) -> T2TError:
         return T2TError(

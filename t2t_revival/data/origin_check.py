@@ -7,7 +7,7 @@ from pathlib import Path
 
 from t2t_revival.data.base_source import Source
 from t2t_revival.data.metadata import Metadata
-from t2t_revival.data.mixture import LIBRARIES
+from t2t_revival.data.sources import SampleSource
 from t2t_revival.errors import T2TError
 
 REMEDY = "make it again by t2t-datagen with the same flags and --overwrite, or give another --data_dir"
@@ -29,9 +29,8 @@ def check_origins(data_dir: Path, metadata: Metadata, make_source: Callable[[], 
     """
     made, known, name = f"{metadata.name} in {data_dir}", metadata.origins, metadata.source
     if known is None:
-        reads_files = name.startswith(LIBRARIES) or Path(name).is_dir()
         note = f"{made} was made before its files were recorded: whether they have changed cannot be checked"
-        return note if reads_files else ""
+        return "" if name.partition(",")[0] == SampleSource.name else note
     if change := metadata.given_vocabularies.change():
         raise T2TError(f"a vocabulary has changed since {made} was made with it: {change}; {REMEDY}")
     if not (known.files or known.version):

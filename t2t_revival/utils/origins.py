@@ -34,12 +34,12 @@ class Origins:
 
     @classmethod
     def of(cls, files: Iterable[Path], version: str = "") -> Origins:
-        """Records the present state of files, which are read once.
+        """Records the present state of files, which are read once; those that do not exist are left out.
 
         Raises:
             OSError: one cannot be read.
         """
-        return cls({str(path.absolute()): _state(path) for path in files}, version)
+        return cls({str(path.absolute()): _state(path) for path in files if path.is_file()}, version)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Origins:
@@ -68,7 +68,7 @@ class Origins:
         if version and self.version and version != self.version:
             return f"it was version {self.version} and is {version}"
         exist = [path for path in self.files if Path(path).exists()]
-        now = exist if files is None else [str(path.absolute()) for path in files]
+        now = exist if files is None else [str(path.absolute()) for path in files if path.is_file()]
         for path in now:
             if path not in self.files:
                 return f"{path} is new"
