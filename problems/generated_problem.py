@@ -6,15 +6,18 @@ import abc
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from t2t_revival.data import metadata as data_metadata
 from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
-from t2t_revival.data.mixture import Corpus, CorpusSource, Mixture, is_mixture, parse
+from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is_mixture, parse
 from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
+from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.records import CorpusShards, Shards, shard_paths
 from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source
@@ -59,6 +62,7 @@ class GeneratedProblem(Problem):
         tmp_dir: str | Path | None = None,
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
+        overwrite: bool = False,
     ) -> Metadata:
         if self.clean and not self.targets_are_text:
             raise T2TError(
@@ -88,6 +92,7 @@ class GeneratedProblem(Problem):
             target_vocab_file=target_vocab_file,
             separate_vocabularies=self.separate_vocabularies,
             make_alignments=self.make_alignments,
+            overwrite=overwrite,
         )
         tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
         where = (Path(data_dir).expanduser(), tmp, progress, shard_runner)
@@ -150,7 +155,8 @@ class GeneratedProblem(Problem):
         folder = Path(data_dir).expanduser()
         path = metadata_path(folder, self._files_name)
         if not path.is_file():
-            raise T2TError(f"no data for {self.name} in {folder}: run {datagen_command(self, folder)}")
+            held = f" (it holds {others[0].held})" if (others := other_data(folder, self._files_name)) else ""
+            raise T2TError(f"no data for {self.name} in {folder}{held}: run {datagen_command(self, folder)}")
         found = Metadata.load(path)
         source_name = None
         if mixture := self.requested_mixture:
@@ -176,9 +182,43 @@ class GeneratedProblem(Problem):
                     f"{folder} lacks the corpus {corpus.name!r}: run {datagen_command(self, folder)}"
                 )
             corpora[corpus.name] = view.metadata(folder)
-            source = CorpusSource(self.corpus_source(corpus, self.tmp_dir), corpus)
+            source = self._corpus_source(corpus)
             data_metadata.check_same(folder, corpora[corpus.name], source.name, 0)
         return summed(found.name, str(self.data_source), mixture, corpora)
+
+    def check_origins(self, data_dir: str | Path) -> list[str]:
+        """Checks that what the data was made of has not changed; returns lines on what cannot be checked.
+
+        Raises:
+            T2TError: a file of the source, its version, a given vocabulary or a list of corpora has changed.
+        """
+        folder = Path(data_dir).expanduser()
+        found = Metadata.load(metadata_path(folder, self._files_name))
+        if found.corpora:
+            return self._check_corpora(found, folder)
+        note = check_origins(folder, found, lambda: self._make_source(found.source, self.tmp_dir))
+        return [note] if note else []
+
+    def _check_corpora(self, found: Metadata, folder: Path) -> list[str]:
+        """Checks the origins of a mixture's corpora, and that its list of them is the same."""
+        data_source = self.data_source or found.source
+        if data_source.endswith(SUFFIXES) and not Path(data_source).expanduser().exists():
+            return [f"{data_source} is not here: whether its corpora have changed cannot be checked"]
+        asked = copy.copy(self)
+        asked.data_source = data_source
+        if not asked.has_data(folder):
+            raise T2TError(
+                f"{data_source} has changed since {found.name} in {folder} was made of it: to take that "
+                f"over, give --data_source={data_source}"
+            )
+        notes = []
+        for corpus in self.mixture(data_source).corpora:
+            made = self._view(corpus.name).metadata(folder)
+            notes.append(check_origins(folder, made, partial(self._corpus_source, corpus)))
+        return [note for note in notes if note]
+
+    def _corpus_source(self, corpus: Corpus) -> Source:
+        return CorpusSource(self.corpus_source(corpus, self.tmp_dir), corpus)
 
     def corpora(self: Self, split: str, data_dir: str | Path) -> dict[str, Self]:
         """Returns the problems of a mixture's corpora that have a split, by name.

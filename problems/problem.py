@@ -11,6 +11,7 @@ from t2t_revival import registry
 from t2t_revival.data.generation import OnProgress
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary import copy_name
+from t2t_revival.data.vocabulary.sentencepiece import LEAST_SIZE
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
 
 TRAIN, DEV, TEST = "train", "dev", "test"
+MOST = 10_000_000  # pieces of a vocabulary, of which a model would need gigabytes
 
 
 class Problem(abc.ABC):
@@ -30,7 +32,7 @@ class Problem(abc.ABC):
 
     Args:
         data_source: the source of the examples. `None` uses that of the data in `data_dir`, or the default.
-        vocab_size: number of pieces of the vocabulary. 0 lets the problem choose.
+        vocab_size: number of pieces of the vocabulary, at least 260. 0 lets the problem choose.
         tmp_dir: the folder for files unpacked while data is made. `None` uses `data_dir/tmp`. Downloads of
             TensorFlow Datasets go to TFDS_DATA_DIR instead, which other programs share.
         vocab_file: an existing vocabulary to use: `vocab.*.spm`, or T2T's `vocab.*.subwords`; two, as
@@ -45,8 +47,8 @@ class Problem(abc.ABC):
         make_alignments: whether training examples have word alignments: the source's own, or else eflomal's.
 
     Raises:
-        T2TError: both vocab_size and vocab_file are given, or update_vocab without vocab_file; or vocab_file
-            has not one name for each vocabulary.
+        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given, or update_vocab
+            without vocab_file; or vocab_file has not one name for each vocabulary.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
@@ -69,7 +71,7 @@ class Problem(abc.ABC):
         if vocab_size and vocab_file and not update_vocab:
             raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
         self.data_source = data_source
-        self.vocab_size = vocab_size
+        self.vocab_size = _vocab_size(vocab_size)
         self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
         if separate_vocabularies is not None:
             self.separate_vocabularies = separate_vocabularies
@@ -96,6 +98,7 @@ class Problem(abc.ABC):
         tmp_dir: str | Path | None = None,
         progress: OnProgress | None = None,
         shard_runner: ShardRunner = make_shards,
+        overwrite: bool = False,
     ) -> Metadata:
         """Makes the missing parts of vocabulary and shards.
 
@@ -104,9 +107,11 @@ class Problem(abc.ABC):
             tmp_dir: overrides the problem's own.
             progress: called as `progress(stage, done, total)`, in pairs; see `data.generation`.
             shard_runner: makes the shards: in processes on this machine, or a `data.beam.BeamShardRunner`.
+            overwrite: whether data that is there is made again, of this source and with this vocabulary.
 
         Raises:
-            T2TError: the source cannot be read, or data_dir holds other data.
+            T2TError: the source cannot be read, or has changed since the data was made; or data_dir holds
+                other data.
         """
 
     @abc.abstractmethod
@@ -141,6 +146,15 @@ class Problem(abc.ABC):
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: beam_size, alpha, extra_length."""
         return {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
+
+
+def _vocab_size(given: int) -> int:
+    if isinstance(given, int) and not isinstance(given, bool) and (not given or LEAST_SIZE <= given <= MOST):
+        return given
+    raise T2TError(
+        f"--vocab_size={given!r}: not a number of pieces from {LEAST_SIZE} (256 are bytes) to {MOST:,}, such "
+        "as 8000; 0 chooses by problem and corpus"
+    )
 
 
 def _vocab_files(given: str | Path | Sequence[Path] | None, separate: bool | None) -> tuple[Path, ...]:

@@ -78,6 +78,7 @@ class ReversedProblem(Text2TextProblem):
     make_source = _of_forward("make_source")
     dataset_filename = _of_forward("dataset_filename")
     has_data = _of_forward("has_data")
+    check_origins = _of_forward("check_origins")
     metadata = _of_forward("metadata")
     hparams = _of_forward("hparams")
     eval_metrics = _of_forward("eval_metrics")

@@ -39,8 +39,8 @@ class Experiment:
         hparams: of model and optimizer.
         hparams_set: the name of the set that `hparams` started from.
         data_dir: folder of the problem's data.
-        config: of the run; its output_dir gets everything that is written. With `eval_async` a script runs it
-            under `if __name__ == "__main__":`, since another process imports the script again.
+        config: of the run; its output_dir gets everything that is written. With `eval_async` a script that
+            defines the problem itself runs it under `if __name__ == "__main__":`: another process imports it.
         decoded_sentences: dev sentences that an evaluation decodes. With 0 none are decoded.
         auto_batch_size: whether a new run takes the largest `batch_size` that fits the devices' memory.
 
@@ -188,7 +188,7 @@ def _data_change(training: Training, before: str, now: str, fingerprints: Finger
         return []
     if training.has_other_data:
         what = f"{before} -> {now}" if before != now else f"the content of {now} has changed, {old} -> {new}"
-        return [f"data: {what}; training begins at its first batch"]
+        return [f"warning: the training data is another: {what}; training begins at its first batch"]
     if before != now:
         return [f"data: {before} -> {now}" + (", the same training data" if old == new else "")]
     return []

@@ -154,7 +154,10 @@ def problem(name: str, **settings: Any) -> Problem:
     problems = _built_in("problems")
     base = name.removesuffix(REVERSED) if name not in _PROBLEMS else name
     if base not in _PROBLEMS:
-        raise T2TError(t2t_names.explain_problem(name) or _unknown(name, list_problems(), "problem"))
+        known = list_problems()
+        if (mirrored := _mirrored(name)) in known:
+            raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
+        raise T2TError(t2t_names.explain_problem(name) or _unknown(name, known, "problem"))
     cls = _PROBLEMS[base]
     if not issubclass(cls, problems.Problem):
         raise T2TError(
@@ -164,6 +167,15 @@ def problem(name: str, **settings: Any) -> Problem:
         raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
     _check_settings(base, cls, settings)
     return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
+
+
+def _mirrored(name: str) -> str:
+    """Returns the other name of a direction, such as `translate_enfr_rev` for `translate_fren`."""
+    match = re.fullmatch(rf"(.*_)([a-z]{{2}})_?([a-z]{{2}})({REVERSED})?", name)
+    if not match:
+        return name
+    prefix, source, target, was_reversed = match.groups()
+    return f"{prefix}{target}{source}{'' if was_reversed else REVERSED}"
 
 
 def _check_settings(name: str, cls: type[Problem], settings: dict[str, Any]) -> None:

@@ -57,6 +57,16 @@ def test_known_names() -> None:
             "translate_endee",
             "unknown problem 'translate_endee'; did you mean translate_ende",
         ),
+        *(
+            (registry.problem, name, f"unknown problem {name!r}; did you mean {other}?")
+            for name, other in (
+                ("translate_fren", "translate_enfr_rev"),
+                ("translate_deen", "translate_ende_rev"),
+                ("translate_zhen", "translate_enzh_rev"),
+                ("translate_fr_en", "translate_enfr_rev"),
+                ("translate_deen_rev", "translate_ende"),
+            )
+        ),
         (registry.hparams, "table3_c_n3", "unknown hparams set 'table3_c_n3'; did you mean table3_c_n"),
         (registry.hparams, "qqqqqqq", "unknown hparams set 'qqqqqqq'; known: base, big, parsing"),
     ],

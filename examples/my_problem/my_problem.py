@@ -54,6 +54,10 @@ class PairsFile(Source):
         # All pairs are in memory, which is fine up to a million; `FolderSource` reads larger files.
         yield from self._pairs[split][start:stop]
 
+    def files(self) -> list[Path]:
+        """Implements `Source.files`, so that t2t-datagen and t2t-trainer notice that the file was edited."""
+        return [self._path]
+
     @cached_property  # `pairs` is called once for each shard
     def _pairs(self) -> dict[str, list[tuple[str, str]]]:
         pairs = self._read()

@@ -2,7 +2,7 @@
 
 FOLDER/origin.json, decoded/   the outputs of the model; see `distillation.blocks`
 FOLDER/train.en, train.de      the corpus, for --data_source: for a model from German, outputs and text
-FOLDER/corpus.json             its noise, and the counts of its lines
+FOLDER/corpus.json             its noise, the counts of its lines, and checksums of its files
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, text_lines, writing
+from t2t_revival.utils.origins import checksum
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -155,12 +156,20 @@ class BackTranslation(DecodedBlocks):
         """The counts of the corpus as `make_corpus` returns them; `None` where it is not written yet.
 
         Raises:
-            T2TError: the folder holds other outputs or a corpus with other noise, or a file is corrupt.
+            T2TError: the folder holds other outputs or a corpus with other noise, or a file of them is
+                corrupt or was changed.
         """
         path = self.folder / "corpus.json"
         if not (self.stored() and path.exists()):
             return None
         stored = checked_json.load(path, "remove it, and the corpus is made again")
+        written = stored.pop("checksums", {})  # which folders of earlier versions lack
+        for file in self.corpus_files:
+            if file.exists() and written.get(file.name) not in (None, checksum(file)):
+                raise T2TError(
+                    f"{file} has changed since it was written: {ANOTHER}, or remove {path}, and the corpus "
+                    "is made again from the same outputs"
+                )
         noise, wanted = stored.pop("noise"), str(self.noise or NO_NOISE)
         if noise != wanted:
             raise T2TError(
@@ -187,9 +196,9 @@ class BackTranslation(DecodedBlocks):
             outputs, texts = self.corpus_files
             with writing(f"to {self.folder}"):
                 counts = self._write_corpus(outputs, texts)
-                checked_json.save(
-                    self.folder / "corpus.json", {"noise": str(self.noise or NO_NOISE), **counts}
-                )
+                checksums = {file.name: checksum(file) for file in self.corpus_files}
+                made = {"noise": str(self.noise or NO_NOISE), "checksums": checksums, **counts}
+                checked_json.save(self.folder / "corpus.json", made)
         return counts
 
     def _write_corpus(self, output_file: Path, text_file: Path) -> dict[str, int]:

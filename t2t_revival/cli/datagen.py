@@ -24,6 +24,7 @@ t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAM
 
 Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
 or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.
+Where a file of the source has changed since, this is an error; --overwrite makes the data again.
 
 With --runner, workers of Apache Beam generate the shards, with the same bytes. data_dir and the files of the
 source must be in folders that this machine and all workers share, at the same paths.
@@ -51,6 +52,12 @@ def command_flags() -> flags.FlagValues:
     )
     command.define(
         values,
+        False,
+        overwrite="Replace this problem's data in data_dir, and its vocabulary, as where files of the source "
+        "have changed, or another source or vocabulary is wanted. Data of other problems stays.",
+    )
+    command.define(
+        values,
         [],
         beam_pipeline_options="Options of Beam and its runner, as in TensorFlow Datasets: "
         "project=PROJECT,region=REGION. The runner may be among them.",
@@ -65,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _datagen(values: flags.FlagValues) -> None:
     problem = problem_flags.problem_from(values)
-    metadata = problem_flags.generate_data(problem, values, _shard_runner(values))
+    metadata = problem_flags.generate_data(problem, values, _shard_runner(values), values.overwrite)
     for part in (
         _table(_counts(metadata, problem, values)),
         *_dropped(metadata),

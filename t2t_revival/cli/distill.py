@@ -155,6 +155,8 @@ def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -
     problem = problem_flags.require_text(registry.problem(run.problem))
     data_dir = run_flags.split_dir(values, teachers[0].output_dir, run, problem)
     data_of_model(problem, run, teachers[0].output_dir, data_dir)
+    for note in problem.check_origins(data_dir):
+        say(note)
     monolingual: list[str] = []
     for file in values.monolingual:
         lines = read_lines(file, "monolingual")

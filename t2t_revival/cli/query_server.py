@@ -42,6 +42,7 @@ from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Output
+from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 
@@ -158,7 +159,10 @@ def _model(values: flags.FlagValues) -> client.Model:
         tensorflow_setup.load_tensorflow(values)
         if not values.decode_from_file:
             tensorflow_setup.use_one_thread()
-        return FolderModel(Path(values.saved_model).expanduser())
+        model = FolderModel(Path(values.saved_model).expanduser())
+        if note := newer_note(Path(model.where)):
+            say(note)
+        return model
     if not client.is_rest(values.server):
         tensorflow_setup.load_tensorflow(values)
     return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)

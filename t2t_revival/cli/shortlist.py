@@ -71,7 +71,8 @@ def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem
             bar.update,
             vocabularies.target_size,
         )
-    found = Translations(*learned, vocabularies.fingerprint, vocabularies.target_size or 0)
+    data = problem.data_fingerprint(TRAIN, data_dir)
+    found = Translations(*learned, vocabularies.fingerprint, vocabularies.target_size or 0, data)
     path = found.save(output_dir)
     size, share = coverage(found, read_pairs(problem.shards(DEV, data_dir), values.max_pairs))
     print(f"learned from {len(pairs.inputs.lengths):,} pairs: {path}")

@@ -86,7 +86,8 @@ def _train(values: flags.FlagValues) -> int:
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = values.strategy == "multi_worker"
-    if not problem.has_data(problem_flags.data_dir(values)):
+    has_data = problem.has_data(problem_flags.data_dir(values))
+    if not has_data:
         if several:
             raise T2TError(
                 "--strategy=multi_worker: generate the data first: "
@@ -96,11 +97,21 @@ def _train(values: flags.FlagValues) -> int:
             tensorflow_setup.load_tensorflow(values)
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts
         problem_flags.generate_data(problem, values)
-    elif not several:  # of several workers, only the chief knows the evaluations
+    else:
+        _check_data(values, problem)
+    if has_data and not several:  # of several workers, only the chief knows the evaluations
         _check_unfinished(values, problem, hparams, output_dir)
     _check_corpora(values, list(problem.corpora(DEV, problem_flags.data_dir(values))))
     tensorflow_setup.load_backend(values)
     return _run(values, problem, hparams, output_dir, warm_start)
+
+
+def _check_data(values: flags.FlagValues, problem: Text2TextProblem) -> None:
+    """Checks that data that is there is what is asked for, of files that have not changed."""
+    data_dir = problem_flags.data_dir(values)
+    problem.metadata(data_dir)
+    for note in problem.check_origins(data_dir):
+        say(note)
 
 
 def _warm_start(values: flags.FlagValues) -> WarmStart | None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
+from pathlib import Path
 
 SPLITS = ("train", "dev", "test")
-CHOICES = (
-    "--data_source takes a folder with train.en train.de dev.en dev.de (or your languages), "
-    "sample (built in), tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded), or "
-    "hf:OWNER/NAME/CONFIG (in the cache where HF_HOME points, or downloaded); several are a list "
-    "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"
-)
+
+
+def choices_for(source_lang: str, target_lang: str) -> str:
+    """Returns what `--data_source` takes, with the files of a folder for two languages."""
+    return (
+        f"--data_source takes a folder with {folder_files(source_lang, target_lang)}, "
+        "sample (built in), tfds:NAME/CONFIG (prepared where TFDS_DATA_DIR points, or downloaded), or "
+        "hf:OWNER/NAME/CONFIG (in the cache where HF_HOME points, or downloaded); several are a list "
+        "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"
+    )
+
+
+def folder_files(source_lang: str, target_lang: str) -> str:
+    """Returns the names of the files that a folder of two languages must have."""
+    return " ".join(f"{split}.{language}" for split in SPLITS[:2] for language in (source_lang, target_lang))
 
 
 class Source(abc.ABC):
@@ -74,6 +84,21 @@ class Source(abc.ABC):
         stand between spaces. `None`, for all pairs of a split, if they are not known.
         """
         return None
+
+    def files(self) -> list[Path]:
+        """Returns the files that the pairs are read from, by which generated data notices later changes.
+
+        Without any, as by default, a change of the pairs is not noticed: give the source another name then.
+        """
+        return []
+
+    def version(self) -> str:
+        """Returns the version of the set of a library; "" if it has none, or it is not known here."""
+        return ""
+
+    def download_note(self) -> str:
+        """Returns a line on what the first read will download, and where to; "" if nothing."""
+        return ""
 
     def check(self) -> None:  # noqa: B027 (optional)
         """Checks that the data exists, without reading or downloading it.

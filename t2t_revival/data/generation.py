@@ -18,7 +18,7 @@ from typing import Any
 
 from t2t_revival.data import cleaning
 from t2t_revival.data.alignment_step import has_own_alignments, write_alignments
-from t2t_revival.data.generation_folder import created, generation_lock, read_plan
+from t2t_revival.data.generation_folder import created, generation_lock, other_data, read_plan, remove_data
 from t2t_revival.data.metadata import (
     DataSpec,
     Metadata,
@@ -30,6 +30,7 @@ from t2t_revival.data.metadata import (
     references_path,
     unfinished_dir,
 )
+from t2t_revival.data.origin_check import REMEDY, check_origins
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.sources import Source
@@ -41,6 +42,7 @@ from t2t_revival.data.workers import Folders, ShardRunner, ShardTask, make_shard
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, check_file_name, is_file_name
+from t2t_revival.utils.origins import Origins
 
 OnProgress = Callable[[str, int, int], None]
 MISSING = "missing"
@@ -61,13 +63,15 @@ def generate(
         data_dir: its folder; created if missing.
         tmp_dir: the folder for unpacked files. `None` uses `data_dir/tmp`.
         progress: called with a stage, the number of pairs done and their total. A stage is "verifying",
-            "reading", "cleaning", "vocabulary", "aligning", "pairs", or a line that names a corrupt shard.
-            The pairs of train are also counted after "cleaning".
+            "reading", "cleaning", "vocabulary", "aligning", "pairs", or a line for people: of a corrupt
+            shard, a download, or origins that cannot be checked. The pairs of train are also counted after
+            "cleaning".
         shard_runner: makes the shards, here or on other machines (see `data.beam`).
 
     Raises:
-        T2TError: the source cannot be read or has changed; the data_dir cannot be written, holds data of
-            another source or vocabulary, or is in use; a name is not a valid file name.
+        T2TError: the source cannot be read, or a file of it has changed since the data was made; the
+            data_dir cannot be written, holds data of another source, vocabulary or problem, or is in use; a
+            name is not a valid file name.
     """
     if not is_file_name(spec.name):
         raise T2TError(
@@ -79,14 +83,52 @@ def generate(
     progress = progress or (lambda stage, done, total: None)
     with created(data_dir, unfinished_dir(data_dir, spec.name)):
         plan = read_plan(spec.name, data_dir)
+        if plan and spec.overwrite:
+            spec = as_before(spec, plan)
+            plan = _cleared(spec, data_dir, plan, tmp_dir)
         source = _open_source(spec, data_dir, plan, tmp_dir)
+        if plan and (note := check_origins(data_dir, plan, lambda: source)):
+            progress(note, 0, 0)
         generation = _Generation(spec, data_dir, tmp_dir, source, progress, shard_runner)
         return plan if plan and generation.is_complete(plan) else generation.run()
 
 
+def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
+    """Returns the spec of data that replaces other, made in the same way where it says nothing else."""
+    separate = spec.separate_vocabularies
+    return dataclasses.replace(
+        spec,
+        data_source=spec.data_source or plan.source,
+        clean=plan.clean if spec.clean is None else spec.clean,
+        separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
+    )
+
+
+def _cleared(spec: DataSpec, data_dir: Path, plan: Metadata, tmp_dir: Path) -> Metadata | None:
+    """Removes data that is to be replaced; returns the plan of a generation that can go on instead.
+
+    That is an unfinished one that was begun as it is asked for, of files that have not changed: the same
+    command resumes also with `overwrite`. Data is kept where the new source cannot be read.
+    """
+    if not plan.splits:
+        with suppress(T2TError):
+            source = _open_source(spec, data_dir, plan, tmp_dir)
+            check_origins(data_dir, plan, lambda: source)
+            return plan
+    assert spec.data_source
+    source = spec.make_source(spec.data_source, tmp_dir)
+    try:
+        counted(source)
+    finally:
+        source.close()
+    with generation_lock(data_dir):
+        remove_data(data_dir, plan, spec.vocab_files)
+    return None
+
+
 def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir: Path) -> Source:
     """Returns the requested source; without a request, the one that the data_dir was begun with."""
-    data_source = spec.data_source or (plan.source if plan else spec.default_source)
+    data_source = spec.data_source or (plan.source if plan else _default_source(spec, data_dir))
     source = spec.make_source(data_source, tmp_dir)
     if plan:
         if source.name != plan.source:
@@ -95,6 +137,22 @@ def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir:
         how = spec.clean, spec.update_vocab, spec.separate_vocabularies, spec.make_alignments
         check_same(data_dir, plan, source.name, *vocabularies, *how)
     return source
+
+
+def _default_source(spec: DataSpec, data_dir: Path) -> str:
+    """Returns the default source, unless the data_dir holds other problems' data of other sources.
+
+    Raises:
+        T2TError: it does, so that a problem or a source seems to be forgotten.
+    """
+    default = spec.default_source and spec.make_source(spec.default_source, None).name
+    if foreign := [other for other in other_data(data_dir, spec.name) if other.source != default]:
+        asked = f"--data_source={spec.default_source or 'FOLDER'}"
+        raise T2TError(
+            f"{data_dir} holds {foreign[0].held}, and no data of {spec.name}: give "
+            f"--problem={foreign[0].name}, or {asked} to make data of {spec.name} beside it"
+        )
+    return spec.default_source
 
 
 def shard_tasks(plan: Metadata) -> list[ShardTask]:
@@ -179,6 +237,9 @@ class _Generation:
     def make_plan(self) -> Metadata:
         """Returns the plan on the disk, checked against the source, or a new one that is not yet written."""
         plan, source = read_plan(self.spec.name, self.data_dir), self.source
+        if not plan and (note := source.download_note()):
+            self.progress(note, 0, 0)
+        files, vocabularies = Origins.of(source.files()), Origins.of(self.own_vocabularies())
         pairs = counted(source)
         if plan and plan.pairs != pairs:
             raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
@@ -196,12 +257,19 @@ class _Generation:
             clean=bool(self.spec.clean),
             weighted=source.weights(0, 1) is not None,
             aligned=self.spec.make_alignments or has_own_alignments(source),
+            origins=dataclasses.replace(files, version=source.version()),
+            given_vocabularies=vocabularies,
         )
+
+    def own_vocabularies(self) -> list[Path]:
+        """The given vocabularies but those of the data_dir itself, of which the metadata has fingerprints."""
+        folder = self.data_dir.resolve()
+        return [path for path in self.spec.vocab_files if path.resolve().parent != folder]
 
     def changed_source(self, change: str) -> T2TError:
         return T2TError(
             f"{self.source.name} has changed since the generation in {self.data_dir} began: it {change}; "
-            "give another --data_dir"
+            + REMEDY
         )
 
     def rules(self, plan: Metadata) -> Path | None:
@@ -319,6 +387,8 @@ class _Generation:
             splits[task.split] += self.shard_counts(task)
         if empty := [split for split, counts in splits.items() if not counts.examples]:
             raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side; add whole pairs")
+        if plan.origins and (change := plan.origins.change(self.source.files())):
+            raise self.changed_source(f"was read while it was written: {change}")
         plan = dataclasses.replace(plan, splits=splits)
         plan.save(metadata_path(self.data_dir, plan.name))
         return plan
@@ -330,5 +400,5 @@ class _Generation:
             if path.stat().st_size != plan.splits[task.split].shard_bytes[task.index]:
                 raise T2TError(
                     f"{path}: made again, it differs from before, so {self.source.name} has changed; "
-                    "give another --data_dir"
+                    + REMEDY
                 )

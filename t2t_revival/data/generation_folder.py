@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS
-from t2t_revival.data.metadata import Metadata, metadata_path, unfinished_dir
+from t2t_revival.data.metadata import Metadata, cleaned_path, metadata_path, references_path, unfinished_dir
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import exclusive_lock
 
@@ -54,3 +55,31 @@ def read_plan(name: str, data_dir: Path) -> Metadata | None:
             "give another --data_dir"
         )
     return None
+
+
+def other_data(data_dir: Path, name: str) -> list[Metadata]:
+    """Returns the metadata of the other problems in a data_dir; of a mixture, not of each corpus."""
+    paths = sorted(data_dir.glob("*.meta.json"))
+    found = [Metadata.load(path) for path in paths if path != metadata_path(data_dir, name)]
+    return [other for other in found if "." not in other.name]
+
+
+def remove_data(data_dir: Path, plan: Metadata, kept: Sequence[Path] = ()) -> None:
+    """Removes a problem's data, of all corpora, finished or not; the metadata last, which names the rest.
+
+    Vocabularies stay that are among `kept`, or that the data of another problem there has too.
+    """
+    for corpus in plan.corpora:
+        if part := read_plan(f"{plan.name}.{corpus}", data_dir):
+            remove_data(data_dir, part, kept)
+    paths = [path for split in plan.pairs for path in data_dir.glob(f"{plan.name}-{split}-?????-of-?????")]
+    paths += [references_path(data_dir, plan.name, split) for split in plan.pairs]
+    own = metadata_path(data_dir, plan.name)
+    others = [Metadata.load(path) for path in data_dir.glob("*.meta.json") if path != own]
+    shared = {made.name for other in others for made in other.vocabularies}
+    shared |= {path.name for path in kept if path.resolve().parent == data_dir.resolve()}
+    paths += [data_dir / made.name for made in plan.vocabularies if made.name not in shared]
+    for path in [*paths, cleaned_path(data_dir, plan.name)]:
+        path.unlink(missing_ok=True)
+    shutil.rmtree(unfinished_dir(data_dir, plan.name), ignore_errors=True)
+    own.unlink(missing_ok=True)

@@ -6,12 +6,12 @@ import abc
 import os
 import textwrap
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.base_source import CHOICES, SPLITS, Source
+from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.network import silent_hosts
 
@@ -48,6 +48,10 @@ class LibrarySource(Source):
             raise T2TError(f"--data_source={self.name}: no {missing[0]} split, only {', '.join(self._sizes)}")
         return names
 
+    @property
+    def _choices(self) -> str:
+        return choices_for(self.source_lang, self.target_lang)
+
     def _require_languages(self, columns: Iterable[str]) -> None:
         for language in (self.source_lang, self.target_lang):
             if language not in columns:
@@ -61,7 +65,7 @@ class LibrarySource(Source):
         if hosts:
             raise T2TError(
                 f"--data_source={self.name}: not on this machine, and nothing answers at {', '.join(hosts)}: "
-                f"check network and proxy, or choose a source that is here; {CHOICES}"
+                f"check network and proxy, or choose a source that is here; {self._choices}"
             )
 
     @contextmanager
@@ -74,14 +78,16 @@ class LibrarySource(Source):
         except Exception as error:
             reason = textwrap.shorten(" ".join(str(error).split("\n")[:2]), 300, placeholder=" ...")
             raise T2TError(
-                f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); {CHOICES}"
+                f"--data_source={self.name}: cannot be loaded ({type(error).__name__}: {reason}); "
+                + self._choices
             ) from error
 
     @contextmanager
-    def _datasets(self, local: bool = False) -> Iterator[Any]:
+    def _datasets(self, local: bool = False, offline: bool = False) -> Iterator[Any]:
         """Yields the library `datasets`, which reads nothing but its cache if the hub does not answer.
 
         It would try for 24 seconds where the hub has no address, and for over 300 where it keeps silent.
+        `local` is for folders, which need no hub; `offline` forbids to ask it.
         """
         try:
             import datasets
@@ -93,18 +99,18 @@ class LibrarySource(Source):
             ) from error
 
         before = [(module, module.HF_HUB_OFFLINE) for module in (datasets.config, constants)]
-        asks = not local and not any(offline for _, offline in before)
+        asks = not (local or offline or any(was for _, was in before))
         hosts = silent_hosts([constants.ENDPOINT]) if asks else []
-        for module, offline in before:
-            module.HF_HUB_OFFLINE = offline or bool(hosts)
+        for module, was in before:
+            module.HF_HUB_OFFLINE = was or offline or bool(hosts)
         try:
             yield datasets
         except Exception:
             self._check_reachable(hosts)
             raise
         finally:
-            for module, offline in before:
-                module.HF_HUB_OFFLINE = offline
+            for module, was in before:
+                module.HF_HUB_OFFLINE = was
 
 
 class TfdsSource(LibrarySource):
@@ -122,7 +128,7 @@ class TfdsSource(LibrarySource):
         self.source_lang, self.target_lang = source_lang, target_lang
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_builder"}
+        return {name: value for name, value in vars(self).items() if name not in ("_builder", "_found")}
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a sentence becomes a space."""
@@ -144,19 +150,54 @@ class TfdsSource(LibrarySource):
     def _sizes(self) -> dict[str, int]:
         return {name: int(split.num_examples) for name, split in self._builder.info.splits.items()}
 
+    def version(self) -> str:
+        """Implements `Source.version`, without the network; sets of the hub are not asked for theirs."""
+        if self._dataset.startswith("huggingface:"):
+            return ""
+        try:
+            return str(self._found.info.version)
+        except T2TError:  # not on this machine, which is no fault of data that was made elsewhere
+            return ""
+
+    def download_note(self) -> str:
+        """Implements `Source.download_note`; the size is that of the files whose size TFDS knows."""
+        builder = self._found
+        if builder.data_path.exists() or self._silent:
+            return ""
+        known = sum(int(info.size or 0) for info in (builder.url_infos or {}).values())
+        size = f"at least {known / 1e9:.1f} GB" if known >= 1e8 else "of unknown size"
+        own = folder_files(self.source_lang, self.target_lang)
+        return (
+            f"downloading {self.name}, {size}, and preparing it in {builder.data_path}; for a corpus of your "
+            f"own, give --data_source=FOLDER with {own}"
+        )
+
     @cached_property
     def _builder(self) -> Any:
+        with self._loading(), self._hub():
+            builder = self._found
+            if not builder.data_path.exists():
+                self._check_reachable(self._silent)
+            builder.download_and_prepare()
+        return builder
+
+    @cached_property
+    def _silent(self) -> list[str]:
+        """The hosts of the set, if none of them answers."""
+        return silent_hosts(self._found.url_infos or ())
+
+    @cached_property
+    def _found(self) -> Any:
+        """The library's builder of the set, which may not be on this machine."""
         import tensorflow_datasets as tfds
 
         same = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # false in a worker on another machine
         data_dir = {} if same else {"data_dir": self._data_dir}
-        on_hub = self._dataset.startswith("huggingface:")
-        with self._loading(), self._datasets() if on_hub else nullcontext():
-            builder = tfds.builder(self._dataset, **data_dir)
-            if not builder.data_path.exists():
-                self._check_reachable(silent_hosts(builder.url_infos or ()))
-            builder.download_and_prepare()
-        return builder
+        with self._loading(), self._hub():
+            return tfds.builder(self._dataset, **data_dir)
+
+    def _hub(self) -> AbstractContextManager[Any]:
+        return self._datasets() if self._dataset.startswith("huggingface:") else nullcontext()
 
 
 class HuggingFaceSource(LibrarySource):
@@ -179,7 +220,25 @@ class HuggingFaceSource(LibrarySource):
 
     def check(self) -> None:
         if self._folder and not self._folder.is_dir():
-            raise T2TError(f"--data_source={self.name}: no such folder; {CHOICES}")
+            raise T2TError(f"--data_source={self.name}: no such folder; {self._choices}")
+
+    def files(self) -> list[Path]:
+        """Implements `Source.files`: of a folder, all files in it."""
+        if not self._folder:
+            return []
+        return sorted(path for path in self._folder.rglob("*") if path.is_file())
+
+    def version(self) -> str:
+        """Implements `Source.version`: the library's hash of what is in the cache; the hub is not asked."""
+        if self._folder:
+            return ""
+        owner, *rest = self._dataset.split("/", 2)
+        try:
+            with self._loading(), self._datasets(offline=True) as datasets:
+                builder = datasets.load_dataset_builder("/".join([owner, *rest[:1]]), *rest[1:])
+                return str(builder.hash or "")
+        except T2TError:  # not on this machine, which is no fault of data that was made elsewhere
+            return ""
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a text becomes a space, and null an empty text."""

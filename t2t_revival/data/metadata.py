@@ -18,6 +18,7 @@ from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name
+from t2t_revival.utils.origins import Origins
 
 FORMAT_VERSION = 1
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
@@ -49,6 +50,7 @@ class DataSpec:
         separate_vocabularies: whether inputs and targets have a vocabulary each. `None` does as the data_dir
             was begun with, or else makes one for both.
         make_alignments: whether examples of train have word alignments, made where the source has none.
+        overwrite: whether data that is there, or that was begun of other files, is replaced.
     """
 
     name: str
@@ -66,6 +68,7 @@ class DataSpec:
     separate_vocabularies: bool | None = None
     tags: Sequence[str] = ()
     make_alignments: bool = False
+    overwrite: bool = False
 
     @property
     def vocab_files(self) -> list[Path]:
@@ -138,6 +141,10 @@ class Metadata:
     clean: bool = False  # whether train is cleaned
     weighted: bool = False  # whether examples of train have weights
     aligned: bool = False  # whether they have word alignments
+    origins: Origins | None = None  # what the source was; `None` in data of earlier versions
+    given_vocabularies: Origins = field(
+        default_factory=Origins
+    )  # the files that vocabularies were copied or extended from
     corpora: dict[str, float] = field(default_factory=dict)  # of a mixture, and their weights
     tags: list[str] = field(default_factory=list)  # before sources of a mixture
     target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
@@ -166,6 +173,11 @@ class Metadata:
             target_vocab_size=second.size,
         )
 
+    @property
+    def held(self) -> str:
+        """The problem and the source, for messages."""
+        return f"{self.name}, made from {self.source}"
+
     def save(self, path: Path) -> None:
         """Writes `path` as JSON, atomically."""
         checked_json.save(path, dataclasses.asdict(self), indent=1)
@@ -185,7 +197,12 @@ class Metadata:
                     "generate the data again, in another --data_dir"
                 )
             splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
-            metadata = cls(**{**values, "splits": splits})
+            given = values.get("given_vocabularies")
+            recorded = {
+                "origins": values.get("origins") and Origins.from_dict(values["origins"]),
+                "given_vocabularies": Origins.from_dict(given) if given else Origins(),
+            }
+            metadata = cls(**{**values, **recorded, "splits": splits})
             files = [made.name for made in metadata.vocabularies]
             names = (metadata.name, *metadata.pairs, *metadata.splits, *files)
             if invalid := [name for name in names if not is_file_name(name)]:
@@ -252,7 +269,7 @@ def check_same(
     if not fault and make_alignments and not metadata.aligned:
         fault = "without --make_alignments, not with it"
     if fault:
-        hint = "give another --data_dir, or ask for what is there"
+        hint = "give another --data_dir, ask for what is there, or replace it with t2t-datagen --overwrite"
         raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
 
 

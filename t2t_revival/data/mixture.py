@@ -155,6 +155,15 @@ class CorpusSource(Source):
         tags = len(self._corpus.tag.split())
         return (_changed(line, self._corpus.swapped, tags) for line in lines)
 
+    def files(self) -> list[Path]:
+        return self.wrapped.files()
+
+    def version(self) -> str:
+        return self.wrapped.version()
+
+    def download_note(self) -> str:
+        return self.wrapped.download_note()
+
     def check(self) -> None:
         self.wrapped.check()
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.cleaning import keeps
-from t2t_revival.data.generation import OnProgress, generate
-from t2t_revival.data.generation_folder import created, generation_lock, read_plan
+from t2t_revival.data.generation import OnProgress, as_before, generate
+from t2t_revival.data.generation_folder import created, generation_lock, read_plan, remove_data
 from t2t_revival.data.metadata import (
     DataSpec,
     Metadata,
@@ -25,6 +25,7 @@ from t2t_revival.data.metadata import (
     unfinished_dir,
 )
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture
+from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.source_checks import counted
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols
@@ -39,6 +40,7 @@ from t2t_revival.data.vocabulary_step import (
 )
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.origins import Origins
 from t2t_revival.utils.tags import symbol
 
 TRAIN, DEV, _ = SPLITS
@@ -83,6 +85,12 @@ def generate_mixture(
     work_dir = unfinished_dir(data_dir, spec.name)
     with created(data_dir, work_dir):
         plans = _plans(spec.name, mixture, data_dir)
+        if plans and spec.overwrite:
+            spec = as_before(spec, next(iter(plans.values())))
+            plans = _cleared(spec, mixture, make_source, plans, data_dir, tmp_dir)
+        spec = dataclasses.replace(spec, overwrite=False)
+        if "" in plans and not plans[""].corpora:
+            raise not_mixed(plans[""], data_dir)
         plan = next(iter(plans.values()), None)
         if plan:
             _check_plan(plan, spec, mixture, data_dir)
@@ -128,10 +136,35 @@ def _plans(problem: str, mixture: Mixture, data_dir: Path) -> dict[str, Metadata
     All have one vocabulary. A generation that was interrupted may have left corpora without a mixture.
     """
     names = {"": problem, **{corpus.name: corpus_name(problem, corpus.name) for corpus in mixture.corpora}}
-    plans = {name: plan for name, files in names.items() if (plan := read_plan(files, data_dir))}
-    if "" in plans and not plans[""].corpora:
-        raise not_mixed(plans[""], data_dir)
-    return plans
+    return {name: plan for name, files in names.items() if (plan := read_plan(files, data_dir))}
+
+
+def _cleared(
+    spec: DataSpec,
+    mixture: Mixture,
+    make_source: MakeSource,
+    plans: dict[str, Metadata],
+    data_dir: Path,
+    tmp_dir: Path,
+) -> dict[str, Metadata]:
+    """Removes the data of a mixture that is to be replaced; returns the plans that can go on instead.
+
+    They are those of an unfinished generation of the same files, as in `generation`.
+    """
+    sources = {corpus.name: CorpusSource(make_source(corpus, tmp_dir), corpus) for corpus in mixture.corpora}
+    with closed_after_failure(sources.values()):
+        if "" not in plans:
+            with suppress(T2TError):
+                _check_plan(next(iter(plans.values())), spec, mixture, data_dir)
+                for name, plan in plans.items():
+                    check_origins(data_dir, plan, partial(sources.__getitem__, name))
+                return plans
+        for source in sources.values():
+            counted(source.wrapped)
+        with generation_lock(data_dir):
+            for plan in plans.values():
+                remove_data(data_dir, plan, spec.vocab_files)
+    return {}
 
 
 def _lasting_name(data_source: str, source: MixtureSource) -> str:
@@ -198,6 +231,7 @@ def summed(name: str, data_source: str, mixture: Mixture, corpora: dict[str, Met
         first,
         name=name,
         source=data_source,
+        origins=Origins(),
         pairs={split: sum(each.pairs.get(split, 0) for each in corpora.values()) for split in splits},
         splits={split: sum(found, SplitCounts()) for split, found in counts.items()},
         corpora=mixture.weights({name: each.splits[TRAIN].examples for name, each in corpora.items()}),

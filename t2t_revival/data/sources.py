@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from t2t_revival.data.base_source import CHOICES, SPLITS, Source
+from t2t_revival.data.base_source import SPLITS, Source, choices_for
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
 from t2t_revival.data.word_alignment import check_links, parse_pharaoh
@@ -42,7 +42,10 @@ def source(
     if name != "wmt14":
         return FolderSource(name, source_lang, target_lang, tmp_dir)
     if not tfds_default:
-        raise T2TError(f"--data_source=wmt14: no WMT 2014 set from {source_lang} to {target_lang}; {CHOICES}")
+        raise T2TError(
+            f"--data_source=wmt14: no WMT 2014 set from {source_lang} to {target_lang}; "
+            + choices_for(source_lang, target_lang)
+        )
     return TfdsSource(tfds_default, source_lang, target_lang)
 
 
@@ -160,12 +163,19 @@ class FolderSource(Source):
 
     def check(self) -> None:
         if not self._folder.is_dir():
-            raise T2TError(f"--data_source={self._data_source}: no such folder; {CHOICES}")
+            choices = choices_for(self.source_lang, self.target_lang)
+            raise T2TError(f"--data_source={self._data_source}: no such folder; {choices}")
+
+    def files(self) -> list[Path]:
+        names = [self.source_lang, self.target_lang, "align"]
+        files = [self._file(split, name) for split in SPLITS for name in names]
+        return [file for file in [*files, self._file("train", "weights")] if file.exists()]
 
     def close(self) -> None:
         """Removes the unpacked files."""
-        for file in self._packed_files():
-            self._unpacked(file).unlink(missing_ok=True)
+        for file in self.files():
+            if file.suffix == ".gz":
+                self._unpacked(file).unlink(missing_ok=True)
 
     @cached_property
     def _sides(self) -> dict[str, tuple[IndexedFile, IndexedFile]]:
@@ -192,14 +202,10 @@ class FolderSource(Source):
     def _file(self, split: str, language: str) -> Path:
         return plain_or_packed(self._folder / f"{split}.{language}")
 
-    def _packed_files(self) -> list[Path]:
-        files = [self._file(split, lang) for split in SPLITS for lang in (self.source_lang, self.target_lang)]
-        files += [self._file("train", "weights"), *(self._file(split, "align") for split in SPLITS)]
-        return [file for file in files if file.exists() and file.suffix == ".gz"]
-
     def _index(self, file: Path) -> IndexedFile:
         if not file.is_file():
-            raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
+            choices = choices_for(self.source_lang, self.target_lang)
+            raise T2TError(f"{file}: no such file, nor {file.name}.gz; {choices}")
         if file.suffix != ".gz":
             return index_text(file, file)
         plain = self._unpacked(file)

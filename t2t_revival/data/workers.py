@@ -37,7 +37,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.child_process import follow_parent
+from t2t_revival.utils.child_process import follow_parent, without_main_script
 from t2t_revival.utils.files import writing
 
 SEED = 1
@@ -116,6 +116,16 @@ class PackedSource:
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
         return cls(registry.usr_dir(module.partition(".")[0]), content)
+
+    @property
+    def died(self) -> str:
+        """The error of a worker process that died, with its probable reason."""
+        if b"__main__" not in self.content:
+            return "a worker process died (out of memory?);"
+        return (
+            "a worker process died: it runs the script again that defines the source; move the source's "
+            'class to a module of its own, or generate data under `if __name__ == "__main__":`;'
+        )
 
     def open(self) -> Source:
         """Unpickles the source; raises T2TError if the code of the user's package fails."""
@@ -198,7 +208,7 @@ def _run_pool(
         ProcessPoolExecutor(workers, processes, _start_worker, start) as pool,
     ):
         try:
-            with _ctrl_c_blocked():
+            with _ctrl_c_blocked(), without_main_script(start[0].content):
                 pending = {pool.submit(_run_task, task) for task in tasks}
             while pending and not interruptions:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
@@ -206,10 +216,7 @@ def _run_pool(
                     future.result()
                 on_poll()
         except BrokenProcessPool as error:
-            raise T2TError(
-                "a worker process died (out of memory?); finished shards are kept: start again to resume. "
-                'In a script of your own, generate data only under `if __name__ == "__main__":`'
-            ) from error
+            raise T2TError(f"{start[0].died} finished shards are kept: start again to resume") from error
         finally:
             start[-1].stop.set()
             pool.shutdown(cancel_futures=True)

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import exclusive_lock, writing
+from t2t_revival.utils.origins import checksum
 
 FOLDER = "ctranslate2-cache"
 MODEL = "model"
 ORIGIN = "origin.json"
 UNFINISHED = ".unfinished-"  # prefix of a folder that a killed process may leave
 FORMAT = 1
-CHUNK = 1 << 20  # bytes that are read at once
 Model = TypeVar("Model")
 
 
@@ -94,14 +92,5 @@ def _replace(kept: Path, origin: Mapping[str, Any], convert: Callable[[Path], No
 
 
 def _description(folder: Path, origin: Mapping[str, Any]) -> dict[str, Any]:
-    files = {path.name: _checksum(path) for path in sorted(folder.iterdir()) if path.name != ORIGIN}
+    files = {path.name: checksum(path) for path in sorted(folder.iterdir()) if path.name != ORIGIN}
     return {"format": FORMAT, **origin, "files": files}
-
-
-def _checksum(path: Path) -> int:
-    """CRC-32 of a file."""
-    checksum = 0
-    with path.open("rb") as file:
-        for chunk in iter(partial(file.read, CHUNK), b""):
-            checksum = zlib.crc32(chunk, checksum)
-    return checksum

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,9 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
-from t2t_revival.decoding.translations import Translations
+from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.training.checkpoints.directory import OnDamaged
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 
@@ -54,6 +55,10 @@ def load(
             break
         except CheckpointNotFoundError:  # a training has replaced it in the meantime
             selected = select_checkpoint(folder, checkpoint, on_damaged)
+    if translations:
+        with suppress(CheckpointNotFoundError):  # replaced after it was loaded
+            if note := data_warning(translations, folder, trained_on(selected.path)):
+                on_note(note)
     translator = translator_class(
         model,
         vocabularies.inputs,

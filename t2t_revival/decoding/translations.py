@@ -13,6 +13,7 @@ import numpy as np
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.training.checkpoints.directory import MIXED
 from t2t_revival.utils.files import atomic_write, writing
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ class Translations:
         frequent: the most frequent target pieces, which all shortlists have; int32 [frequent].
         fingerprint: that of the `Vocabularies`.
         target_vocab_size: size of the target's own vocabulary; 0 where source pieces are target pieces too.
+        learned_from: fingerprint of the training data; "" in files of earlier versions.
     """
 
     best: np.ndarray
     frequent: np.ndarray
     fingerprint: str
     target_vocab_size: int = 0
+    learned_from: str = ""
 
     @property
     def digest(self) -> str:
@@ -55,6 +58,7 @@ class Translations:
             frequent=self.frequent,
             fingerprint=np.array(self.fingerprint),
             target_vocab_size=np.array(self.target_vocab_size),
+            learned_from=np.array(self.learned_from),
         )
         path = output_dir / FILE_NAME
         with writing(path, "free some space, or mend the folder's permissions"), atomic_write(path) as file:
@@ -76,7 +80,8 @@ class Translations:
             with np.load(path, allow_pickle=False) as arrays:
                 known = {name: arrays[name] for name in arrays.files}
             size = int(known.pop("target_vocab_size", 0))  # which earlier files lack
-            found = cls(known["best"], known["frequent"], str(known["fingerprint"]), size)
+            learned_from = str(known.pop("learned_from", ""))
+            found = cls(known["best"], known["frequent"], str(known["fingerprint"]), size, learned_from)
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
             raise T2TError(f"{path}: corrupt; to learn it again, run {learning}") from error
         if found.fingerprint != fingerprint:
@@ -84,6 +89,20 @@ class Translations:
                 f"{path}: its vocabulary is not that of this model; to learn it again, run {learning}"
             )
         return found
+
+
+def data_warning(translations: Translations, output_dir: Path, trained_on: str) -> str:
+    """Returns a warning if a shortlist was learned from other data than a checkpoint; "" else, or unknown.
+
+    `trained_on` is the fingerprint of the checkpoint's training data; of an average, those of all.
+    """
+    if not trained_on or translations.learned_from in ("", *trained_on.split(MIXED)):
+        return ""
+    learning = command_line("t2t-shortlist", output_dir=output_dir)
+    return (
+        f"warning: {output_dir / FILE_NAME} was learned from other training data "
+        f"({translations.learned_from}) than the model ({trained_on}); to learn it again, run {learning}"
+    )
 
 
 def coverage(translations: Translations, pairs: Pairs) -> tuple[float, float]:

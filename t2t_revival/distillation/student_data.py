@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_revival.data.generation import OnProgress, generate
-from t2t_revival.data.metadata import DataSpec, Metadata
+from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path
+from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
@@ -42,12 +43,15 @@ def make_student_data(
         progress: see `generation.generate`.
 
     Raises:
-        T2TError: all outputs are empty, or the data cannot be written.
+        T2TError: all outputs are empty, the data cannot be written, or its text was changed afterwards.
     """
     data_dir = student_data_dir(outputs, original_targets)
     text, metadata = data_dir.with_name("text"), outputs.problem.metadata(outputs.data_dir)
     with exclusive_lock(outputs.folder, None):  # students may share the outputs
-        if not outputs.problem.has_data(data_dir):
+        if outputs.problem.has_data(data_dir):
+            made = Metadata.load(metadata_path(data_dir, metadata.name))
+            check_origins(data_dir, made, lambda: FolderSource(str(text), *_languages(metadata)))
+        else:
             with writing(f"to {text}", ANOTHER):
                 text.mkdir(parents=True, exist_ok=True)
                 _write_text(outputs, original_targets, metadata, text)

@@ -23,7 +23,7 @@ from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, Corru
 from t2t_revival.training.evaluator import Evaluator, Scored
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores
 from t2t_revival.utils import native_log
-from t2t_revival.utils.child_process import follow_parent
+from t2t_revival.utils.child_process import follow_parent, without_main_script
 
 if TYPE_CHECKING:
     from t2t_revival.evaluation.split_scores import CheckpointScores
@@ -59,7 +59,8 @@ class BackgroundEvaluator(Evaluator):
     One checkpoint is scored after the other. Of those that wait for their turn only the newest is scored, so
     that an evaluation that takes longer than the updates between two does not fall behind.
 
-    The process imports the main script again, which needs its `if __name__ == "__main__":`.
+    The process runs the main script again where that defines the problem; it needs its
+    `if __name__ == "__main__":` then.
 
     Args:
         output_dir: of the training.
@@ -130,7 +131,7 @@ class BackgroundEvaluator(Evaluator):
         processes = multiprocessing.get_context("spawn")
         self._connection, own = processes.Pipe()
         self._process = processes.Process(target=_serve, args=(own, self._job), daemon=True)
-        with _environment_of_scoring():
+        with _environment_of_scoring(), without_main_script(self._job.problem):
             self._process.start()
         own.close()
 

@@ -147,6 +147,10 @@ class PennTreebank(TreebankSource):
             for file in self._files(self._sections / f"{section:02}"):
                 yield from read_trees(file)
 
+    def files(self) -> list[Path]:
+        sections = [section for split in SPLITS for section in SECTIONS[split]]
+        return [file for section in sections for file in self._files(self._sections / f"{section:02}")]
+
     @staticmethod
     def _files(folder: Path) -> list[Path]:
         files = sorted(file for file in folder.glob("*") if file.name.endswith(SUFFIXES))
@@ -172,6 +176,9 @@ class TreesFolder(TreebankSource):
         if not file.exists():
             raise T2TError(f"{file}: no such file, nor {file.name}.gz; {CHOICES}")
         return read_trees(file)
+
+    def files(self) -> list[Path]:
+        return [file for file in map(self._file, SPLITS) if file.exists()]
 
     def _file(self, split: str) -> Path:
         return plain_or_packed(self._folder / f"{split}.trees")
@@ -223,6 +230,9 @@ class MixedTrees(TreebankSource):
 
     def trees(self, split: str) -> Iterator[Tree]:
         return self._gold.trees(split)
+
+    def files(self) -> list[Path]:
+        return [*self._gold.files(), *map(Path, self._files())]
 
     def _read_pairs(self, split: str) -> Iterator[Pair]:
         gold = self._gold.pairs(split, 0, self._gold.count(split))

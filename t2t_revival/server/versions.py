@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from t2t_revival.server.predict import RequestError
 from t2t_revival.serving.client import Model
+from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
 from t2t_revival.serving.signatures import DEFAULT
 
@@ -166,6 +167,8 @@ class ServedModel:
             return
         version.state = AVAILABLE
         self.say(f"{self.name}: version {number} is served")
+        if note := newer_note(folder):
+            self.say(note)
 
 
 def _open(folder: Path) -> LoadedModel | None:

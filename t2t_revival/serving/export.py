@@ -18,6 +18,7 @@ from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.right_to_left import check_left_to_right
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import (
@@ -115,7 +116,7 @@ def export(
         tf.saved_model.save(module, str(folder), signatures=module.signatures)
         _write_warmup(folder, name, translator, module.signatures)
 
-    return _new_folder(export_dir, write)
+    return _new_folder(export_dir, translator, write)
 
 
 def export_ctranslate2(
@@ -132,22 +133,23 @@ def export_ctranslate2(
     mapped = format_vocabulary_map(translations, vocabularies) if translations else ""
     how = quantize, mapped, heads
     return _new_folder(
-        export_dir, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, *how)
+        export_dir, translator, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, *how)
     )
 
 
 def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
     """Writes `export_dir/VERSION` for LiteRT, complete or not at all; see `write_litert`."""
-    return _new_folder(export_dir, lambda folder: write_litert(translator, folder, quantize))
+    return _new_folder(export_dir, translator, lambda folder: write_litert(translator, folder, quantize))
 
 
-def _new_folder(export_dir: Path, write: Callable[[Path], None]) -> Path:
-    """Creates a new version in `export_dir` with `write`; returns its folder."""
+def _new_folder(export_dir: Path, translator: Translator, write: Callable[[Path], None]) -> Path:
+    """Creates a new version in `export_dir` with `write`, and its origin; returns its folder."""
     try:
         export_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=export_dir, prefix=UNFINISHED) as folder:
             version = Path(folder) / "version"
             write(version)
+            save_origin(translator, version)
             return version.rename(export_dir / str(_new_version(export_dir)))
     except tf.errors.ResourceExhaustedError as error:
         raise T2TError(

@@ -206,6 +206,19 @@ def test_a_corpus_that_is_complete_is_kept_and_one_that_lacks_a_file_is_made_aga
     assert content(corpus) == before
 
 
+def test_a_corpus_that_was_edited_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
+    corpus = make_corpus()
+    made(corpus, translator())
+    edited = corpus.corpus_files[0]
+    edited.write_text(edited.read_text() + "one more line\n")
+    for call in (corpus.stored_counts, corpus.make_corpus):
+        with pytest.raises(T2TError, match=rf"{edited} has changed since it was written: give another"):
+            call()
+    (corpus.folder / "corpus.json").unlink()
+    corpus.make_corpus()
+    assert corpus.stored_counts()
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [

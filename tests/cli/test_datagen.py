@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from t2t_revival.cli import datagen
+from t2t_revival import registry
+from t2t_revival.cli import datagen, trainer
 from t2t_revival.cli.support import problem_flags
 from t2t_revival.errors import T2TError
 
@@ -52,6 +53,29 @@ def test_a_second_run_changes_nothing(corpus, tmp_path, capsys):
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
     assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
+
+
+@pytest.mark.parametrize("flag", ["--data_source={corpus}", ""])
+def test_an_edited_corpus_stops_both_commands_until_it_is_overwritten(flag, corpus, tmp_path, capsys):
+    data = tmp_path / "data"
+    generate(corpus, data, "--vocab_size=300")
+    file = corpus / "train.de"
+    file.write_text(file.read_text().replace("Hunde", "Katze"))
+    common = ["--problem=translate_ende", f"--data_dir={data}", *filter(None, [flag.format(corpus=corpus)])]
+    capsys.readouterr()
+    training = ["t2t-trainer", *common, "--hparams_set=tiny", f"--output_dir={tmp_path / 'out'}"]
+    for status in (run(*common), trainer.main(training)):
+        assert status == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert f"{file} has other content of the same size" in line
+        assert "by t2t-datagen with the same flags and --overwrite, or give another --data_dir" in line
+    assert run(*common, "--vocab_size=300", "--overwrite") == 0
+    assert run(*common) == 0
+    pairs = registry.problem("translate_ende").text("train", data)
+    assert all("Katze" in target for _, target in pairs)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):

@@ -234,7 +234,7 @@ def test_what_is_resumed_and_what_has_changed_is_said_before_training(
         "resuming from model.ckpt-4.npz (step 4)",
         "learning_rate_constant: 1 -> 0.1",
         "train_steps: 4 -> 8",
-        f"data: {data} -> {new_data}; training begins at its first batch",
+        f"warning: the training data is another: {data} -> {new_data}; training begins at its first batch",
         "dev data has changed: earlier scores in dev.csv are not compared with later ones",
     ]
     assert lines[start + 5].startswith("step 5/8 ")

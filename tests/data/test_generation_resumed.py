@@ -1,5 +1,6 @@
 """Generation in a data_dir that holds something: unfinished, complete, lost, corrupt or other data."""
 
+import dataclasses
 import multiprocessing
 import re
 import signal
@@ -11,7 +12,7 @@ import pytest
 
 from t2t_revival.data import workers
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import metadata_path
+from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from tests.support.line_corpus import data_spec, flip, interrupt_at, sentences, snapshot, write_corpus
@@ -157,6 +158,8 @@ def test_a_shard_that_would_come_out_otherwise_is_an_error(corpus, tmp_path):
     generate(data_spec(corpus), tmp_path / "data", None, None)
     shard = tmp_path / "data" / "p-dev-00000-of-00001"
     shard.write_bytes(shard.read_bytes()[:-1])
+    path = metadata_path(tmp_path / "data", "p")
+    dataclasses.replace(Metadata.load(path), origins=None).save(path)  # data of an earlier version
     (corpus / "dev.en").write_text("another line\n" * 20)
     with pytest.raises(
         T2TError, match=f"{shard}: made again, it differs from before, so {corpus} has changed"

@@ -347,3 +347,41 @@ def test_without_the_library_its_package_is_named(monkeypatch, tmp_path):
         T2TError, match=r'hf:.* needs Hugging Face datasets .*: pip install "t2t_revival\[hf\]"'
     ):
         opened(f"hf:{tmp_path}").splits()
+
+
+def test_a_tfds_set_knows_its_version_and_data_made_of_another_is_an_error(tfds_set, tmp_path, monkeypatch):
+    problem = registry.problem("translate_ende", data_source=f"tfds:{tfds_set}", vocab_size=300)
+    made = problem.generate_data(tmp_path)
+    assert made.origins.version == "1.0.0"
+    assert problem.check_origins(tmp_path) == []
+    monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "1.0.1")
+    for check in (problem.check_origins, problem.generate_data):
+        with pytest.raises(
+            T2TError, match=r"tiny_translate has changed .*: it was version 1\.0\.0 and is 1\.0\.1"
+        ):
+            check(tmp_path)
+    monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "")
+    (note,) = problem.check_origins(tmp_path)
+    assert note.startswith(f"tfds:{tfds_set} is not here: ")
+
+
+def test_a_set_that_is_not_here_has_no_version(datasets, monkeypatch):
+    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: pytest.fail("asked"))
+    assert opened("hf:owner/pairs").version() == ""
+    assert opened("tfds:no_such_set/de-en").version() == ""
+
+
+def test_a_set_in_the_cache_knows_the_version_that_it_was_read_from(datasets, tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: [HUB])
+    for split in LINES:
+        plain_set(datasets, split).to_parquet(tmp_path / "pairs" / f"{split}.parquet")
+    opened(f"hf:{tmp_path}/pairs").splits()
+    (tmp_path / "cache" / "pairs").rename(tmp_path / "cache" / "owner___pairs")
+    (folder,) = (tmp_path / "cache" / "owner___pairs").glob("*/*/*/")
+    assert opened("hf:owner/pairs").version() == folder.name
+
+
+def test_the_files_of_a_folder_of_a_library_are_recorded(saved):
+    files = opened(f"hf:{saved}").files()
+    assert {file.name for file in files} >= {"dataset_dict.json", "state.json", "data-00000-of-00002.arrow"}

@@ -11,7 +11,7 @@ from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shortlist import Shortlist
-from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage
+from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage, data_warning
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from tests.support.tiny_models import EOS, PAD, all_outputs, logits_of, tiny, trimmed
@@ -192,3 +192,16 @@ def test_another_vocabularys_file_is_refused(tmp_path):
     few().save(tmp_path)
     with pytest.raises(T2TError, match=r"its vocabulary is not that of this model; .*t2t-shortlist"):
         Translations.load(tmp_path, "another")
+
+
+def test_a_shortlist_of_other_training_data_is_warned_of(tmp_path):
+    found = Translations(np.zeros((3, 1), np.int32), np.array([2], np.int32), "sha256", 0, "aaaa")
+    found.save(tmp_path)
+    stored = Translations.load(tmp_path, "sha256")
+    assert stored.learned_from == "aaaa"
+    for same in ("aaaa", "bbbb+aaaa", ""):
+        assert data_warning(stored, tmp_path, same) == ""
+    assert data_warning(stored, tmp_path, "bbbb") == (
+        f"warning: {tmp_path}/shortlist.npz was learned from other training data (aaaa) than the model "
+        f"(bbbb); to learn it again, run t2t-shortlist --output_dir={tmp_path}"
+    )

@@ -87,10 +87,10 @@ def test_batches_have_their_sides_swapped(data):
 
 
 def test_names_languages_and_settings():
-    reverse = registry.problem("usr_animals_rev", data_source="x", vocab_size=7)
+    reverse = registry.problem("usr_animals_rev", data_source="x", vocab_size=700)
     assert reverse.name == "usr_animals_rev"
     assert (reverse.source_lang, reverse.target_lang) == ("de", "en")
-    assert (reverse.data_source, reverse.vocab_size, reverse.was_reversed) == ("x", 7, True)
+    assert (reverse.data_source, reverse.vocab_size, reverse.was_reversed) == ("x", 700, True)
     assert reverse.decode_hparams() == UsrAnimals().decode_hparams()
     assert reverse.usual_hparams == UsrAnimals.usual_hparams
     assert not UsrAnimals.was_reversed

@@ -16,10 +16,10 @@ def sentences(count, seed=0):
         yield f"the {one} number {number} sees a {two}", f"das {one}chen Nummer {number} sieht ein {two}lein"
 
 
-def write_corpus(folder, train=300, dev=20):
+def write_corpus(folder, train=300, dev=20, languages=("en", "de")):
     folder.mkdir(exist_ok=True)
     for split, count in (("train", train), ("dev", dev)):
-        for side, language in enumerate(("en", "de")):
+        for side, language in enumerate(languages):
             lines = "".join(pair[side] + "\n" for pair in sentences(count, seed=split))
             (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
     return folder

@@ -172,11 +172,15 @@ def data_dir(values: flags.FlagValues) -> Path:
 
 
 def generate_data(
-    problem: Problem, values: flags.FlagValues, shard_runner: ShardRunner | None = None
+    problem: Problem,
+    values: flags.FlagValues,
+    shard_runner: ShardRunner | None = None,
+    overwrite: bool = False,
 ) -> Metadata:
     """Generates the missing data of a problem in `--data_dir`, with progress on stderr.
 
-    `shard_runner` generates the shards; `None` uses processes on this machine.
+    `shard_runner` generates the shards; `None` uses processes on this machine. `overwrite` replaces data that
+    is there.
     """
     folder = data_dir(values)
     if not problem.has_data(folder) and uses_tensorflow(problem):
@@ -184,7 +188,9 @@ def generate_data(
     with ProgressBar("pairs") as bar:
         try:
             generate = partial(problem.generate_data, folder, progress=partial(show_generation, bar))
-            return generate(shard_runner=shard_runner) if shard_runner else generate()
+            if shard_runner:
+                generate = partial(generate, shard_runner=shard_runner)
+            return generate(overwrite=True) if overwrite else generate()
         except KeyboardInterrupt:
             name = problem.dataset_filename()
             for kept in (

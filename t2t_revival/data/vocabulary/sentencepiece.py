@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
 
 UNK = 2
+LEAST_SIZE = 260  # PAD, EOS, UNK, 256 bytes, and a character
 ERRORS_ONLY = 2  # SentencePiece's log level
 CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own piece
 

@@ -1,0 +1,101 @@
+"""`Origins`: what something was made of, recorded when it is made and compared when it is used."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CHUNK = 1 << 20  # bytes that are read at once
+
+
+class FileState(NamedTuple):
+    """Size in bytes, modification time in nanoseconds since 1970, and CRC-32 of a file."""
+
+    size: int
+    mtime_ns: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Files, or a version, that something was made of.
+
+    Attributes:
+        files: the state of each file, by its absolute path.
+        version: of a set that a library holds; "" if there is none.
+    """
+
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    version: str = ""
+
+    @classmethod
+    def of(cls, files: Iterable[Path], version: str = "") -> Origins:
+        """Records the present state of files, which are read once; those that do not exist are left out.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        return cls({str(path.absolute()): _state(path) for path in files if path.is_file()}, version)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Origins:
+        """Converts from the JSON form of `dataclasses.asdict`.
+
+        Raises:
+            TypeError: it is another one.
+        """
+        files = {path: FileState(*map(int, state)) for path, state in values["files"].items()}
+        return cls(files, str(values["version"]))
+
+    @property
+    def are_gone(self) -> bool:
+        """True if there were files, of which none exists any more."""
+        return bool(self.files) and not any(Path(path).exists() for path in self.files)
+
+    def change(self, files: Iterable[Path] | None = None, version: str = "") -> str:
+        """Describes the first change since the record; "" if there is none.
+
+        A file is read only where its modification time alone differs: then the checksum decides.
+
+        Args:
+            files: what it would be made of now. `None` is those of the recorded files that still exist.
+            version: of the library's set now. "" leaves it out of the comparison.
+        """
+        if version and self.version and version != self.version:
+            return f"it was version {self.version} and is {version}"
+        exist = [path for path in self.files if Path(path).exists()]
+        now = exist if files is None else [str(path.absolute()) for path in files if path.is_file()]
+        for path in now:
+            if path not in self.files:
+                return f"{path} is new"
+            if how := _difference(Path(path), self.files[path]):
+                return f"{path} {how}"
+        missing = [path for path in self.files if path not in now]
+        return f"{missing[0]} is not there any more" if missing and files is not None else ""
+
+
+def checksum(path: Path) -> int:
+    """Returns the CRC-32 of a file."""
+    found = 0
+    with path.open("rb") as file:
+        for chunk in iter(partial(file.read, CHUNK), b""):
+            found = zlib.crc32(chunk, found)
+    return found
+
+
+def _state(path: Path) -> FileState:
+    status = path.stat()
+    return FileState(status.st_size, status.st_mtime_ns, checksum(path))
+
+
+def _difference(path: Path, before: FileState) -> str:
+    status = path.stat()
+    if status.st_size != before.size:
+        return f"has {status.st_size:,} bytes instead of {before.size:,}"
+    if status.st_mtime_ns != before.mtime_ns and checksum(path) != before.checksum:
+        return "has other content of the same size"
+    return ""

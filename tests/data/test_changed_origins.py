@@ -1,0 +1,306 @@
+"""Data whose source has changed since: noticed at the next start, and made again by `overwrite`."""
+
+import dataclasses
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.data.metadata import Metadata, metadata_path
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.sample_corpus import cached_sentences
+from t2t_revival.utils import checked_json
+from tests.support.line_corpus import snapshot, write_corpus
+
+
+def problem(corpus, name="translate_ende", **settings) -> Text2TextProblem:
+    return registry.problem(name, data_source=None if corpus is None else str(corpus), **settings)
+
+
+def edit(file: Path) -> None:
+    """Changes a letter, so that the size stays, and the time as a program does that restores it."""
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"e", b"a", 1))
+    assert content != file.read_bytes()
+
+
+@pytest.fixture
+def made(corpus, tmp_path):
+    """A data_dir of the corpus."""
+    problem(corpus, vocab_size=330).generate_data(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("asked", ["same", "no source"])
+@pytest.mark.parametrize("name", ["train.en", "train.de", "dev.en", "dev.de"])
+def test_an_edited_file_is_named_with_the_remedy(corpus, made, name, asked):
+    before = snapshot(made)
+    edit(corpus / name)
+    again = problem(corpus if asked == "same" else None)
+    message = (
+        f"{corpus} has changed since translate_ende in {made} was made of it: {corpus}/{name} has other "
+        "content of the same size; make it again by t2t-datagen with the same flags and "
+        "--overwrite, or give another --data_dir"
+    )
+    for check in (again.generate_data, again.check_origins):
+        with pytest.raises(T2TError) as raised:
+            check(made)
+        assert str(raised.value) == message
+    with pytest.raises(T2TError, match="has changed since"):
+        registry.problem("translate_ende_rev").check_origins(made)
+    assert snapshot(made) == before
+
+
+@pytest.mark.parametrize("name", ["test.en", "train.weights", "train.align", "dev.align"])
+def test_a_new_file_is_a_change(corpus, made, name):
+    (corpus / name).touch()
+    with pytest.raises(T2TError, match=rf"{name} is new"):
+        problem(corpus).generate_data(made)
+
+
+def test_a_file_that_was_removed_or_replaced_by_its_gz_is_a_change(corpus, made):
+    with gzip.open(corpus / "dev.en.gz", "wb") as packed:
+        packed.write((corpus / "dev.en").read_bytes())
+    assert problem(corpus).check_origins(made) == []  # the plain file is read
+    (corpus / "dev.en").unlink()
+    with pytest.raises(T2TError, match=r"dev\.en\.gz is new"):
+        problem(corpus).check_origins(made)
+    (corpus / "dev.en.gz").unlink()
+    with pytest.raises(T2TError, match=r"dev\.en is not there any more"):
+        problem(corpus).check_origins(made)
+
+
+def test_another_time_alone_is_no_change(corpus, made):
+    for file in corpus.iterdir():
+        os.utime(file, (1, 1))
+    assert problem(corpus).check_origins(made) == []
+    assert problem(corpus).generate_data(made) == Metadata.load(metadata_path(made, "translate_ende"))
+
+
+def test_a_corpus_that_is_not_here_cannot_be_checked(corpus, made):
+    corpus.rename(corpus.with_name("elsewhere"))
+    (note,) = problem(None).check_origins(made)
+    assert note.startswith(f"{corpus} is not here: whether it has changed since")
+    stages = []
+    problem(None).generate_data(made, progress=lambda stage, done, total: stages.append(stage))
+    assert stages == [note, "verifying"]
+
+
+def test_data_of_before_the_record_goes_on_with_a_line(corpus, made):
+    path = metadata_path(made, "translate_ende")
+    old = dataclasses.asdict(Metadata.load(path))
+    del old["origins"], old["given_vocabularies"]
+    checked_json.save(path, old)
+    edit(corpus / "train.en")
+    (note,) = problem(corpus).check_origins(made)
+    assert note == (
+        f"translate_ende in {made} was made before its files were recorded: whether they have changed cannot "
+        "be checked"
+    )
+    stages = []
+    problem(corpus).generate_data(made, progress=lambda stage, done, total: stages.append(stage))
+    assert stages == [note, "verifying"]
+
+
+def test_an_unfinished_generation_notices_too(corpus, tmp_path):
+    def interrupt(stage, done, total):
+        if stage == "pairs" and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        problem(corpus).generate_data(tmp_path / "data", progress=interrupt)
+    edit(corpus / "train.en")
+    with pytest.raises(T2TError, match=r"train\.en has other content"):
+        problem(corpus).generate_data(tmp_path / "data")
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(corpus, tmp_path):
+    def change(stage, done, total):
+        if stage == "pairs" and done == 300:
+            edit(corpus / "train.en")
+
+    with pytest.raises(T2TError, match=r"was read while it was written: .*train\.en has other content"):
+        problem(corpus).generate_data(tmp_path / "data", progress=change)
+    assert not metadata_path(tmp_path / "data", "translate_ende").exists()
+
+
+def test_overwrite_makes_what_a_new_data_dir_would_have(corpus, made, tmp_path):
+    edit(corpus / "train.en")
+    other = write_corpus(tmp_path / "other", train=200)
+    for asked in (problem(corpus, vocab_size=330), problem(other, vocab_size=320)):
+        asked.generate_data(made, overwrite=True)
+        fresh = tmp_path / f"fresh{asked.vocab_size}"
+        asked.generate_data(fresh)
+        assert snapshot(made) == snapshot(fresh)
+        assert asked.check_origins(made) == []
+
+
+def test_overwrite_keeps_what_is_not_asked_for(corpus, tmp_path):
+    data = tmp_path / "data"
+    for asked in (corpus, f"a={corpus}:1"):
+        how = {"vocab_size": 330, "clean": True, "separate_vocabularies": True}
+        problem(asked, **how).generate_data(data, overwrite=True)
+        (corpus / "train.en").write_text((corpus / "train.en").read_text().replace("house", "hauses"))
+        problem(None, vocab_size=330).generate_data(data, overwrite=True)
+        made = Metadata.load(metadata_path(data, "translate_ende"))
+        assert (made.clean, len(made.vocabularies)) == (True, 2)
+        assert made.source == str(asked)
+
+
+def test_overwrite_loses_nothing_where_the_source_cannot_be_read(corpus, made):
+    before = snapshot(made)
+    (corpus / "dev.de").write_text("one line\n")
+    with pytest.raises(T2TError, match="not aligned"):
+        problem(corpus).generate_data(made, overwrite=True)
+    with pytest.raises(T2TError, match="no such folder"):
+        problem(corpus / "none").generate_data(made, overwrite=True)
+    assert snapshot(made) == before
+
+
+def test_overwrite_resumes_what_it_began(corpus, made, tmp_path):
+    calls = []
+
+    def interrupt(stage, done, total):
+        calls.append((stage, done))
+        if stage == "pairs" and done > 100:
+            raise KeyboardInterrupt
+
+    edit(corpus / "train.en")
+    with pytest.raises(KeyboardInterrupt):
+        problem(corpus, vocab_size=330).generate_data(made, progress=interrupt, overwrite=True)
+    done = max(done for stage, done in calls)
+    calls.clear()
+    problem(corpus, vocab_size=330).generate_data(
+        made, progress=lambda stage, done, total: calls.append((stage, done)), overwrite=True
+    )
+    assert ("pairs", done) in calls
+    assert min(count for stage, count in calls if stage == "pairs") == done
+
+
+def test_overwrite_leaves_other_problems_their_data(corpus, made):
+    vocabulary = next(made.glob("vocab.*.spm"))
+    other = write_corpus(corpus.with_name("french"), languages=("en", "fr"))
+    problem(other, "translate_enfr", vocab_file=vocabulary).generate_data(made)
+    french = {name: content for name, content in snapshot(made).items() if "enfr" in name}
+    problem(corpus, vocab_file=vocabulary).generate_data(made, overwrite=True)
+    assert {name: content for name, content in snapshot(made).items() if "enfr" in name} == french
+    assert problem(None, "translate_enfr").vocabularies(made)
+
+
+def test_a_vocabulary_that_was_given_and_has_changed_is_named(corpus, made, tmp_path):
+    own = next(made.glob("vocab.*.spm")).read_bytes()
+    given = tmp_path / "shared.spm"
+    given.write_bytes(own)
+    problem(corpus, vocab_file=given).generate_data(tmp_path / "second")
+    assert problem(corpus).check_origins(tmp_path / "second") == []
+    given.write_bytes(own + b"x")
+    for check in (problem(None).check_origins, problem(corpus).generate_data):
+        with pytest.raises(T2TError, match=rf"a vocabulary has changed since .*: {given} has .* bytes"):
+            check(tmp_path / "second")
+    given.unlink()  # data_dir has its copy
+    assert problem(corpus).check_origins(tmp_path / "second") == []
+
+
+def test_each_corpus_of_a_mixture_is_checked(corpus, tmp_path):
+    second, data = write_corpus(tmp_path / "second", train=100), tmp_path / "data"
+    listed = f"a={corpus}:1,b={second}:1"
+    problem(listed, vocab_size=330).generate_data(data)
+    assert problem(listed).check_origins(data) == problem(None).check_origins(data) == []
+    edit(second / "train.de")
+    for asked in (listed, None):
+        for check in (problem(asked).check_origins, problem(asked).generate_data):
+            with pytest.raises(T2TError, match=rf"{second} has changed since translate_ende\.b .*train\.de"):
+                check(data)
+    problem(listed, vocab_size=330).generate_data(data, overwrite=True)
+    problem(listed, vocab_size=330).generate_data(tmp_path / "fresh")
+    assert snapshot(data) == snapshot(tmp_path / "fresh")
+    problem(corpus, vocab_size=330).generate_data(data, overwrite=True)
+    problem(corpus, vocab_size=330).generate_data(tmp_path / "single")
+    assert snapshot(data) == snapshot(tmp_path / "single")
+
+
+def test_a_changed_list_of_corpora_is_noticed_without_the_flag(corpus, tmp_path):
+    second, data, listed = (
+        write_corpus(tmp_path / "second", train=100),
+        tmp_path / "data",
+        tmp_path / "c.yaml",
+    )
+
+    def write_list(weight):
+        listed.write_text(
+            f"corpora:\n- {{name: a, source: {corpus}, weight: 1}}\n"
+            f"- {{name: b, source: {second}, weight: {weight}}}\n"
+        )
+
+    write_list(1)
+    problem(listed, vocab_size=330).generate_data(data)
+    assert problem(None).check_origins(data) == []
+    write_list(3)
+    with pytest.raises(T2TError, match=rf"{listed} has changed since .* give --data_source={listed}"):
+        problem(None).check_origins(data)
+    problem(listed).generate_data(data)
+    assert problem(None).check_origins(data) == []
+    listed.unlink()
+    assert problem(None).check_origins(data) == [
+        f"{listed} is not here: whether its corpora have changed cannot be checked"
+    ]
+
+
+def test_a_folder_of_trees_is_checked(tmp_path):
+    trees, data = tmp_path / "trees", tmp_path / "data"
+    trees.mkdir()
+    for split, count in (("train", 300), ("dev", 20)):
+        lines = "".join(f"{sample.tree}\n" for sample in cached_sentences(split)[:count])
+        (trees / f"{split}.trees").write_text(lines)
+    problem(trees, "parse_wsj", vocab_size=400).generate_data(data)
+    assert problem(None, "parse_wsj").check_origins(data) == []
+    edit(trees / "dev.trees")
+    with pytest.raises(T2TError, match=r"dev\.trees has other content"):
+        problem(None, "parse_wsj").check_origins(data)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_script_needs_no_main_guard(tmp_path, guarded):
+    corpus = write_corpus(tmp_path / "corpus")
+    work = f"""
+    print("runs", flush=True)
+    problem = registry.problem("translate_ende", data_source={str(corpus)!r}, vocab_size=330)
+    problem.generate_data({str(tmp_path / "data")!r})
+    """
+    lines = [line.strip() for line in work.strip().splitlines()]
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from t2t_revival import registry\nfrom t2t_revival.data import workers\n"
+        "workers.PAIRS_PER_WORKER, workers.cores = 100, lambda: 2\n"
+        + ('if __name__ == "__main__":\n    ' + "\n    ".join(lines) if guarded else "\n".join(lines))
+    )
+    ran = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "runs\n"), ran.stderr
+    assert metadata_path(tmp_path / "data", "translate_ende").exists()
+
+
+def test_a_source_of_the_script_itself_says_what_its_workers_need(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from t2t_revival.data import generation, workers\n"
+        "from t2t_revival.data.metadata import DataSpec\n"
+        "from t2t_revival.data.sources import SampleSource\n"
+        "class Own(SampleSource):\n    name = 'own'\n"
+        "workers.PAIRS_PER_WORKER, workers.cores = 1000, lambda: 2\n"
+        "spec = DataSpec('p', 'own', 'own', lambda name, tmp: Own('en', 'de'), 330, lambda _: 330)\n"
+        f"generation.generate(spec, Path({str(tmp_path / 'data')!r}), None, None)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (
+        "it runs the script again that defines the source; move the source's class to a module" in ran.stderr
+    )
