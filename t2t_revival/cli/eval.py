@@ -29,7 +29,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluation_settings,
 )
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -132,7 +132,7 @@ def _evaluate(
         return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in problem.eval_metrics() if sentences or name not in DECODED]
+    names = [name for name in score_names(problem) if sentences or name not in DECODED]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import Checkpoint
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.training.events import Scores
 
-DECODED = {"bleu", "f1"}  # metrics of decoded outputs
+DECODED = {"bleu", "chrf", "f1"}  # metrics of decoded outputs
 LEAST_SCORE = 1.0  # lower values of BLEU or F1 do not tell models apart
 MOST_COMPARED = 10  # checkpoints; each bootstrap takes about a second
 ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointScores`, or a function like it
@@ -57,6 +58,7 @@ def evaluation_settings(
         decode_hparams=run.decode_hparams,
         decoded_sentences=decoded_sentences,
         **({"engine": engine} if engine else {}),
+        **tokenizer_setting(problem),
     )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
+
+from t2t_revival.utils.bleu_tokenizers import bleu_metric
 
 SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
 SEED = 12345  # sacreBLEU's default
@@ -34,13 +35,16 @@ class Compared:
         return self.p is not None and self.p < LEVEL
 
 
-def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
+def compare_bleu(
+    outputs: Mapping[str, Sequence[str]], references: Sequence[str], target_lang: str = ""
+) -> dict[str, Compared]:
     """Compares systems by sacreBLEU's paired bootstrap test of each against the first.
 
-    Each system has an output for each reference.
+    Each system has an output for each reference; `target_lang` is as in `sacrebleu_score`.
     """
     systems = [(name, list(lines)) for name, lines in outputs.items()]
-    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    metric = bleu_metric(target_lang, references)
+    test = PairedTest(systems, {"BLEU": metric}, [list(references)], test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {

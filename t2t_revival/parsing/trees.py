@@ -7,10 +7,8 @@ A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from nltk.tree.prettyprinter import TreePrettyPrinter
 
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import MAX_DEPTH, WORD
-from t2t_revival.utils.files import text_lines
+from t2t_revival.utils.files import plain_bytes, text_lines
 
 EMPTY = "-NONE-"  # tag of traces and other silent words
 WRAPPERS = ("TOP", "ROOT", "S1")  # labels of the bracket around a sentence, which may also have none
@@ -40,7 +38,7 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
 def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
     """Yields the trees as `read_trees`, each with the number of the line on which it begins."""
-    return trees_in(_lines(Path(path)), str(path))
+    return trees_in(text_lines(plain_bytes(Path(path)), str(path)), str(path))
 
 
 def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
@@ -130,18 +128,6 @@ def _kept(tree: Tree) -> list[Tree]:
     children = [kept for child in tree for kept in _kept(child)]
     label = bare_label(tree.label())
     return [Tree(label, children)] if label and children else children
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
-    except OSError as error:
-        raise T2TError(f"{path}: {error.strerror or error}") from error
-    return text_lines(content, str(path))
 
 
 def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
