@@ -106,13 +106,14 @@ def _bleu_of(target_lang: str) -> Metric:
 
 def _f1(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
     from t2t_revival.evaluation.parseval import score_corpus
-    from t2t_revival.parsing.trees import parse
+    from t2t_revival.parsing.trees import parse, parse_output
 
-    counts = score_corpus(map(parse, references), map(parse, outputs)).overall
+    counts = score_corpus(map(parse, references), map(parse_output, outputs)).overall
+    errors = f"; without a tree, not counted: {counts.errors}" if counts.errors else ""
     return MetricResult(
         counts.f1,
         f"precision {counts.precision:.2f}, recall {counts.recall:.2f}, "
-        f"exact match {counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm",
+        f"exact match {counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm{errors}",
     )
 
 

@@ -84,9 +84,11 @@ def _p(p: float, score: float, base: float) -> float:
 def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
     """Matched brackets of each tree, and the sum of its gold and predicted brackets."""
     from t2t_revival.evaluation.parseval import score
-    from t2t_revival.parsing.trees import parse
+    from t2t_revival.parsing.trees import parse, parse_output
 
-    all_counts = [score(parse(gold), parse(tree)) for gold, tree in zip(references, trees, strict=True)]
+    all_counts = [
+        score(parse(gold), parse_output(tree)) for gold, tree in zip(references, trees, strict=True)
+    ]
     return [(counts.matched, counts.gold + counts.predicted) for counts in all_counts]
 
 

@@ -189,8 +189,6 @@ def plain_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
-    except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such file") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
     except OSError as error:

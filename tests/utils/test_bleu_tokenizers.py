@@ -1,4 +1,4 @@
-"""BLEU's tokenizer fits the language: sacreBLEU's own where there is one, characters where it is not installed."""
+"""BLEU's tokenizer fits the language: sacreBLEU's own, or characters where that is not installed."""
 
 from __future__ import annotations
 
