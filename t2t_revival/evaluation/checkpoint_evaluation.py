@@ -21,6 +21,7 @@ from t2t_revival.training.checkpoints.file import (
     fingerprint,
 )
 from t2t_revival.training.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
+from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.training.run import Run, data_of_model
 
 if TYPE_CHECKING:
@@ -135,11 +136,13 @@ def best_checkpoint(
     metric: Metric | None,
     outputs: Mapping[str, Sequence[str] | None],
     references: Sequence[str],
+    run_metric: str = "",
 ) -> tuple[Evaluation, str]:
     """Selects the best row, and gives the reason in one line.
 
     BLEU or F1 decides if it is at least 1 and tells checkpoints apart: of those whose difference from the
     best is within the noise of the sample, by paired bootstrap, the one with the lowest loss is selected.
+    Another metric of the run decides alone.
 
     Args:
         rows: at least one.
@@ -147,7 +150,16 @@ def best_checkpoint(
         outputs: decoded outputs by the checkpoint of their row; rows without any, or with those of another
             number of sentences, are not compared.
         references: of the outputs.
+        run_metric: the score by which the training chose its best; empty leaves the choice to `metric`.
     """
+    measured = [row for row in rows if not math.isnan(row.scores.get(run_metric, math.nan))]
+    if measured and not (metric and run_metric == metric.name):
+        sign = 1 if lower_is_better(run_metric) else -1
+        first = min(measured, key=lambda row: sign * row.scores[run_metric])
+        return (
+            first,
+            f"best {run_metric}, the training's metric: {_name(first)}, {first.scores[run_metric]:.4g}",
+        )
     decoded = [row for row in rows if metric and metric.name in row.scores]
     if not (metric and decoded):
         lowest = min(rows, key=_by_loss)
