@@ -2,5 +2,5 @@
 
 
 def last_of_each(words: list[str]) -> list[str]:
-    """Keeps the last of the words `--FLAG=VALUE` of each flag, since commands refuse a flag that comes twice."""
+    """Keeps the last of the words `--FLAG=VALUE` of each flag, as commands refuse one that comes twice."""
     return list({word.partition("=")[0]: word for word in words}.values())
