@@ -15,6 +15,7 @@ from t2t_revival.training.curve_files import is_falling
         ([6.9, 5.5, 4.2, 2.01, 2.0, 1.99], 4, True),
         ([2.0, 2.1, 2.2], 5, False),
         ([5.0], 5, False),
+        ([0.14, 0.12, 0.11], 3, False),
     ],
 )
 def test_the_loss_over_the_checkpoints_of_an_average(
