@@ -140,7 +140,7 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
     code = primary_code(language)
-    if code in paper_style_languages():
+    if code and code in paper_style_languages():
         compounds = ", compounds split" if code == "de" else ""
         paper = paper_style_bleu(translations, references, code)
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
