@@ -13,6 +13,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.background_evaluator import BackgroundEvaluator
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
+from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
 from t2t_revival.parsing.token_flags import token_flags
@@ -131,7 +132,9 @@ class Experiment:
 
     def _fingerprints(self, run: Run) -> Fingerprints:
         decoding = settings_fingerprint(
-            decode_hparams=run.decode_hparams, decoded_sentences=self.decoded_sentences
+            decode_hparams=run.decode_hparams,
+            decoded_sentences=self.decoded_sentences,
+            **tokenizer_setting(self.problem),
         )
         return Fingerprints(
             self.problem.data_fingerprint(TRAIN, self.data_dir),

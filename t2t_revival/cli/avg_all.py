@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, wait_flags
-from t2t_revival.cli.support.messages import say, warn_of_corruption, warn_of_skipped
+from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
+from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_evaluation import (
+    best_checkpoint,
+    evaluate_checkpoints,
+    evaluation_settings,
+)
+from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
+from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
+from t2t_revival.problems.problem import DEV
+from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.averaging import (
     UNKNOWN,
     average_latest,
@@ -19,9 +29,10 @@ from t2t_revival.training.checkpoints.averaging import (
     moving_averages,
     open_folder,
 )
+from t2t_revival.training.checkpoints.best import mark_stopped_early
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.selection import BEST, NEWEST
-from t2t_revival.training.run import load_hparams
+from t2t_revival.training.checkpoints.selection import BEST, NEWEST, candidates, mark_average
+from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import exclusive_lock
 
 USAGE = """
@@ -29,7 +40,8 @@ t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=2
 t2t-avg-all --model_dir=DIR [--output_dir=DIR/avg] [--n=8] [--wait_minutes=20] [--min_steps=0]
 
 Averages the weights of the last checkpoints (section 6.1 of the paper) and writes the average to
-output_dir/averaged; t2t-decoder uses it from then on. Where the training data has changed, only checkpoints
+output_dir/averaged. Scores it on the dev split beside the newest and the best checkpoint; commands such as
+t2t-decoder use it from then on, unless it is worse. Where the training data has changed, only checkpoints
 since then are averaged.
 
 With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
@@ -37,6 +49,7 @@ while the training is running. The averages go to an --output_dir of their own, 
 t2t-translate-all, t2t-decoder and t2t-exporter read like a training's.
 """
 FOLDER = "avg"  # T2T's
+SENTENCES = 200  # that are decoded for BLEU or F1, as t2t-eval does
 
 
 def command_flags() -> flags.FlagValues:
@@ -65,6 +78,12 @@ def command_flags() -> flags.FlagValues:
         "Checkpoints to average: the last ones, or those that t2t-trainer kept as the best (--keep_best).",
         flag_values=values,
     )
+    command.define(
+        values,
+        False,
+        skip_scoring="Make the average the default without scoring it on dev, which takes minutes.",
+    )
+    run_flags.define_split_dir(values)
     wait_flags.define_min_steps(values, "checkpoint")
     wait_flags.define(values, "checkpoint")
     return values
@@ -93,12 +112,72 @@ def _average(values: flags.FlagValues) -> None:
     )
     count = _count(len(steps), "checkpoint")
     print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
+    if values.checkpoint != BEST:
+        _choose_default(values, output_dir, run, Checkpoint(steps[-1], True, path))
     where = run_flags.named(values)
     if values.checkpoint == BEST:
         where["checkpoint"] = str(path)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
     print(f"next: {command_line('t2t-decoder', **where)}")
+
+
+def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, average: Checkpoint) -> None:
+    """Makes the average the default, unless the newest or the best checkpoint scores better on dev."""
+    if values.skip_scoring:
+        mark_average(output_dir, average.step, is_worse=False)
+        return
+    mark_average(output_dir, average.step, is_worse=True)  # until it is scored
+    try:
+        problem = problem_flags.require_text(registry.problem(run.problem))
+        data_dir = run_flags.split_dir(values, output_dir, run, problem)
+        settings = evaluation_settings(problem, run, output_dir, DEV, data_dir, SENTENCES)
+    except T2TError as error:
+        mark_average(output_dir, average.step, is_worse=False)
+        say(f"the average is the default without a score on dev: {error}")
+        return
+    tensorflow_setup.load_backend(values)
+    best = _score(output_dir, problem, data_dir, average, Evaluations(output_dir, DEV, settings))
+    if best.averaged:
+        mark_average(output_dir, average.step, is_worse=False)
+        print("the average is the default of commands from now on")
+        return
+    if best.checkpoint.startswith(f"{BEST}{os.sep}"):
+        mark_stopped_early(output_dir)
+    print(
+        f"the average is worse, and no default: commands use {best.checkpoint}; --checkpoint=average is for "
+        "the average"
+    )
+
+
+def _score(
+    output_dir: Path, problem: Text2TextProblem, data_dir: Path, average: Checkpoint, table: Evaluations
+) -> Evaluation:
+    """Prints the scores of an average, the newest checkpoint and the best one; returns the best of them."""
+    from t2t_revival.evaluation.split_scores import CheckpointScores, sample
+
+    newest = candidates(output_dir, NEWEST)[:1]
+    others = [
+        kept for kept in candidates(output_dir, BEST)[:1] if kept.step not in (own.step for own in newest)
+    ]
+    rows = []
+    for row in evaluate_checkpoints(
+        [average, *newest, *others],
+        table,
+        lambda: CheckpointScores(
+            output_dir, problem, DEV, data_dir, SENTENCES, tensorflow_setup.num_parallel_batches()
+        ),
+        lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(output_dir)} on dev"),
+        say_skipped,
+    ):
+        rows.append(row)
+        scores = "  ".join(f"{name} {value:.4g}" for name, value in row.scores.items())
+        print(f"{row.checkpoint}  dev: {scores}", flush=True)
+    references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
+    outputs = {row.checkpoint: table.outputs(row) for row in rows}
+    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    print(reason)
+    return rows[0] if rows[0].scores == best.scores else best
 
 
 def _moving_averages(values: flags.FlagValues) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from contextlib import nullcontext
@@ -9,11 +10,17 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival.cli.support import command, wait_flags
+from t2t_revival.cli.support import command, text_files, wait_flags
 from t2t_revival.cli.support.messages import say, warn_of_tabs
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_flag
-from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, t2t_bleu
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
+from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.evaluation.bleu import (
+    chrf_score,
+    paper_style_bleu,
+    paper_style_languages,
+    read_lines,
+    t2t_bleu,
+)
 from t2t_revival.evaluation.translation_scores import (
     LOWERCASE,
     BleuCurves,
@@ -23,36 +30,45 @@ from t2t_revival.evaluation.translation_scores import (
     list_translations,
     oldest_file_time,
 )
+from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
 
 USAGE = """
-t2t-bleu --translation=FILE --reference=FILE [--target_lang=de]
-t2t-bleu --translations_dir=DIR --reference=FILE [--event_dir=DIR] [--wait_minutes=20]
+t2t-bleu --translation=FILE --reference=FILE[,FILE] [--target_lang=de]
+t2t-bleu --translations_dir=DIR --reference=FILE[,FILE] [--event_dir=DIR] [--wait_minutes=20]
 
-Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures, and BLEU as
-tensor2tensor's t2t-bleu computes it. With --target_lang also BLEU as the paper reports it: of text
-tokenised for that language, with German compounds split at hyphens. Only sacreBLEU is comparable to
-sacreBLEU.
+Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures. Languages without
+spaces between words have tokenizers of their own: zh, ja-mecab, ko-mecab or char.
+
+With one reference, in a language with spaces, also BLEU as tensor2tensor's t2t-bleu computes it and, with
+--target_lang, as the paper reports it: of text tokenised for that language, with German compounds split at
+hyphens. Only sacreBLEU is comparable to sacreBLEU.
 
 With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder that t2t-translate-all
 fills, or is still filling. With --event_dir the scores also go to TensorBoard; a second run continues after
 the last step of the first.
 """
-FILE_FLAGS = ("target_lang",)
 FOLDER_FLAGS = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")
 
 
 def command_flags() -> flags.FlagValues:
     """Defines the flags of t2t-bleu."""
     values = command.new_flags()
-    form = "one a line, plain text; - is the standard input."
+    form = "one a line, plain or .gz; - is the standard input."
     command.define(
         values,
         None,
         translation=f"File of translations, {form}",
-        reference=f"File of references, {form}",
-        target_lang="Language of both files, such as de: adds BLEU as the paper reports it.",
+        target_lang="Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, and adds "
+        "BLEU as the paper reports it. By default the script of the references decides.",
         translations_dir="Folder of translations with names that end with -STEP, instead of --translation.",
         event_dir="Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
+    )
+    flags.DEFINE_multi_string(
+        "reference",
+        [],
+        f"File of references, {form} Several files, separated by commas or each with its own --reference, "
+        "are several references of each line.",
+        flag_values=values,
     )
     command.define(values, "", tag_suffix="Suffix of the events' tags.")
     flags.DEFINE_enum(
@@ -85,45 +101,59 @@ def _bleu(values: flags.FlagValues) -> None:
     if values.translation and values.translations_dir:
         raise T2TError("--translation and --translations_dir cannot be combined: give one of them")
     of_folder = bool(values.translations_dir)
-    for flag in FILE_FLAGS if of_folder else FOLDER_FLAGS:
-        if values[flag].present:
-            other = "translation=FILE" if of_folder else "translations_dir=DIR"
-            raise T2TError(f"--{flag} needs --{other}")
-    if of_folder:
-        _score_folder(values)
-    else:
-        _score_file(values)
+    for flag in FOLDER_FLAGS:
+        if values[flag].present and not of_folder:
+            raise T2TError(f"--{flag} needs --translations_dir=DIR")
+    language = values.target_lang or ""
+    if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
+        raise T2TError(did_you_mean(language, paper_style_languages(), "target language"))
+    (_score_folder if of_folder else _score_file)(values, language)
 
 
-def _score_file(values: flags.FlagValues) -> None:
-    check_one_standard_input(values, "translation", "reference")
-    translations, references = _lines(values, "translation"), _lines(values, "reference")
-    if len(translations) != len(references):
-        raise T2TError(
-            f"{name_of(values.translation)} has {len(translations)} lines but "
-            f"{name_of(values.reference)} has {len(references)}; they must be line by line of the same text"
-        )
-    warn_of_tabs(translations, references, name_of(values.translation))
-    lang = values.target_lang
-    paper = paper_style_bleu(translations, references, lang) if lang else None
-    by_tag = bleu_by_tag(translations, references, values.bleu_variant)
-    for tag, bleu in by_tag.items():
+def _score_file(values: flags.FlagValues, language: str) -> None:
+    names = _reference_files(values)
+    if [values.translation, *names].count(STANDARD_STREAM) > 1:
+        raise T2TError("--translation=- and --reference=-: only one of them can be the standard input")
+    if not values.translation:
+        raise T2TError("--translation=FILE is missing")
+    translations, references = _lines(values.translation), [*map(_lines, names)]
+    for name, lines in zip(names, references, strict=True):
+        if len(translations) != len(lines):
+            raise T2TError(
+                f"{name_of(values.translation)} has {len(translations)} lines but {name_of(name)} has "
+                f"{len(lines)}; they must be line by line of the same text"
+            )
+    warn_of_tabs(translations, references[0], name_of(values.translation))
+    scores = bleu_by_tag(translations, *references, variant=values.bleu_variant, target_lang=language)
+    for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
-    print(f"chrF2 = {chrf_score(translations, references)}")
+    print(f"chrF2 = {chrf_score(translations, *references)}")
+    if len(references) == 1 and all(bleu.tokenizer == DEFAULT for bleu in scores.values()):
+        _print_by_spaces(translations, references[0], list(scores), language)
+
+
+def _print_by_spaces(translations: list[str], references: list[str], tags: list[str], language: str) -> None:
+    """Prints the scores of tokenizers that need spaces between words, and take one reference."""
     as_t2t = (
         f"{tag.removeprefix('BLEU_')} {t2t_bleu(translations, references, LOWERCASE[tag]):.2f}"
-        for tag in by_tag
+        for tag in tags
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
-    if paper:
-        compounds = ", compounds split" if lang == "de" else ""
+    code = primary_code(language)
+    if code and code in paper_style_languages():
+        compounds = ", compounds split" if code == "de" else ""
+        paper = paper_style_bleu(translations, references, code)
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
-def _score_folder(values: flags.FlagValues) -> None:
+def _score_folder(values: flags.FlagValues, language: str) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
     folder = Path(values.translations_dir).expanduser()
-    references = _lines(values, "reference")
+    names = _reference_files(values)
+    references = [*map(_lines, names)]
+    for name, lines in zip(names, references, strict=True):
+        if len(lines) != len(references[0]):
+            raise T2TError(f"{names[0]} has {len(references[0])} lines but {name} has {len(lines)}")
     curves = BleuCurves(Path(values.event_dir).expanduser(), values.tag_suffix) if values.event_dir else None
     last_step = curves.last_step if curves and values.min_steps < 0 else None
     min_steps = max(values.min_steps, 0) if last_step is None else last_step + 1
@@ -132,13 +162,17 @@ def _score_folder(values: flags.FlagValues) -> None:
         lambda: list_translations(folder), values.wait_minutes, f"a translation in {folder}", min_steps
     )
     scorer = TranslationScorer(
-        references, name_of(values.reference), values.bleu_variant, lambda fault: say(f"warning: {fault}")
+        references,
+        name_of(names[0]),
+        values.bleu_variant,
+        language,
+        lambda fault: say(f"warning: {fault}"),
     )
     scored: list[ScoredTranslation] = []
     with curves or nullcontext():
         for translation in scorer.score(files):
             file, scores = translation.file, translation.scores
-            warn_of_tabs(translation.lines, references, file.path)
+            warn_of_tabs(translation.lines, references[0], file.path)
             if not scored:
                 print("  ".join(["    step", *scores, "file"]))
             scored.append(translation)
@@ -163,12 +197,22 @@ def _score_folder(values: flags.FlagValues) -> None:
         )
 
 
-def _lines(values: flags.FlagValues, flag: str) -> list[str]:
+def _reference_files(values: flags.FlagValues) -> list[str]:
+    """Returns the files of --reference; a file whose own name has a comma is one."""
+    if not any(values.reference):
+        raise T2TError("--reference=FILE is missing")
+    return [
+        name
+        for value in values.reference
+        for name in ([value] if Path(value).expanduser().exists() else value.split(","))
+    ]
+
+
+def _lines(path: str) -> list[str]:
     """Reads the lines of a file, which must not be empty, or of the standard input."""
-    path = values[flag].value
-    if path and path != STANDARD_STREAM:
-        return read_lines(Path(path).expanduser())
-    return read_flag(values, flag)
+    if path == STANDARD_STREAM:
+        return text_files.read_lines(path, "reference")
+    return read_lines(Path(path).expanduser())
 
 
 if __name__ == "__main__":

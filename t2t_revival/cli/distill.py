@@ -257,24 +257,32 @@ def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
 
 def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
-    from t2t_revival.distillation.comparison import GREEDY, MODELS, STUDENT, TEACHER, make_table, measure
+    from t2t_revival.distillation.comparison import (
+        GREEDY,
+        MODELS,
+        STUDENT,
+        TEACHER,
+        TOKENIZER,
+        make_table,
+        measure,
+    )
 
     path = student.output_dir / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
-    if found.get("models") != models or not found.keys() >= set(MODELS):
+    if found.get("models") != models or not found.keys() >= set(MODELS) or TOKENIZER not in found[TEACHER]:
         tensorflow_setup.load_tensorflow(values)
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found = {"models": models}
+        found, target_lang = {"models": models}, getattr(outputs.problem, "target_lang", "")
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),
             (GREEDY, [student], "beam_size=1"),
         ):
             say(f"measuring the {name}")
-            found[name] = measure(load_translator(of, options, parallel), splits)
+            found[name] = measure(load_translator(of, options, parallel), splits, target_lang)
     table = make_table(models, found)
     with writing(f"to {student.output_dir}"):
         checked_json.save(path, found)

@@ -28,7 +28,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluate_checkpoints,
     evaluation_settings,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations
+from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
@@ -43,8 +43,9 @@ t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--che
 Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
 whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table, writes it to
 output_dir/eval-dev.csv (or eval-test.csv) and draws it beside; the decoded outputs go to eval-dev/.
-Checkpoints with a row in the table are not scored again. Recommends the checkpoint of the best BLEU or F1, or
-that of the lowest loss where the best is below 1 or the difference is within the noise of the sample.
+Checkpoints with a row in the table are not scored again. Recommends the checkpoint that is best by the
+training's --best_metric. BLEU and F1 leave it to the loss where the best is below 1, or the difference is
+within the noise of the sample.
 """
 
 
@@ -153,7 +154,9 @@ def _evaluate(
         say_skipped,
     ):
         if not rows:
-            names += [name for name in row.scores if "/" in name]  # of a mixture's corpora
+            names += [
+                name for name in row.scores if name not in names
+            ]  # such as those of a mixture's corpora
             print("  ".join(["    step", *(f"{name:>10}" for name in names)]))
         rows.append(row)
         cells = (f"{row.scores.get(name, float('nan')):{max(10, len(name))}.4g}" for name in names)
@@ -165,7 +168,7 @@ def _evaluate(
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(problem, split, data_dir, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references)
+    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
     print(reason)
     _print_next(values, output_dir, best)
 

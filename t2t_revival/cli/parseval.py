@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from absl import flags
 from t2t_revival.cli.support import command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import plain_bytes, text_lines
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -19,13 +21,15 @@ if TYPE_CHECKING:
     from t2t_revival.evaluation.parseval import BracketCounts, Parseval
 
     NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
+    Sentences = list[tuple[int, Tree | None]]  # likewise
 
 USAGE = """
 t2t-parseval --gold=FILE --predicted=FILE
 
 Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
 computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
-Punctuation is recognised by the gold trees' tags; predicted trees need no tags.
+Punctuation is recognised by the gold trees' tags; predicted trees need no tags. Sentences without a parse,
+as "(())", "()" or a blank line, count in no measure, as in EVALB; their number is printed.
 """
 COLUMNS: dict[str, Callable[[BracketCounts], float]] = {  # by title
     "    F1": lambda counts: counts.f1,
@@ -65,33 +69,42 @@ def _score(gold_file: str, predicted_file: str) -> None:
     """Prints the scores of the predicted trees."""
     from t2t_revival.evaluation.parseval import score_corpus
 
-    gold, predicted = _trees(gold_file), _trees(predicted_file)
+    (gold, all_gold), (predicted, all_predicted) = _trees(gold_file), _trees(predicted_file)
     gold_name, predicted_name = name_of(gold_file), name_of(predicted_file)
-    if len(gold) != len(predicted):
+    pairs = [pair for pair in product(all_gold, all_predicted) if len(pair[0]) == len(pair[1])]
+    if not pairs:
         difference = _first_difference(gold, predicted, gold_name, predicted_name)
         raise T2TError(
             f"{gold_name} has {len(gold)} trees but {predicted_name} has {len(predicted)}; they must be of "
             f"the same sentences, {difference}"
         )
+    both = [(ours, theirs) for ours, theirs in zip(*pairs[0], strict=True) if ours[1] or theirs[1]]
     names = [
         f"tree {number} ({gold_name}, line {line}; {predicted_name}, line {our_line})"
-        for number, ((line, _), (our_line, _)) in enumerate(zip(gold, predicted, strict=True), start=1)
+        for number, ((line, _), (our_line, _)) in enumerate(both, start=1)
     ]
-    _print_table(score_corpus((tree for _, tree in gold), (tree for _, tree in predicted), names))
+    _print_table(score_corpus((right for (_, right), _ in both), (tree for _, (_, tree) in both), names))
 
 
-def _trees(file: str) -> NumberedTrees:
-    """Reads the trees of a file, or of the standard input."""
-    from t2t_revival.parsing.trees import numbered_trees, trees_in
+def _trees(file: str) -> tuple[NumberedTrees, list[Sentences]]:
+    """Reads the trees of a file, or of the standard input.
+
+    Returns:
+        The trees; and what may be its sentences: all lines and trees, those without blank lines, which may
+        separate trees, and those with a tree.
+    """
+    from t2t_revival.parsing.trees import sentences_in
 
     name = name_of(file)
     if file == STANDARD_STREAM:
-        trees = list(trees_in(read_lines(file, "gold"), name))
+        lines = read_lines(file, "gold")
     else:
-        trees = list(numbered_trees(Path(name).expanduser()))
+        lines = text_lines(plain_bytes(Path(name).expanduser()), name)
+    sentences = list(sentences_in(lines, name))
+    trees = [(number, tree) for number, tree in sentences if tree is not None]
     if not trees:
         raise T2TError(f"{name}: contains no trees")
-    return trees
+    return trees, [sentences, [each for each in sentences if lines[each[0] - 1].strip()], [*trees]]
 
 
 def _first_difference(
@@ -115,6 +128,9 @@ def _print_table(result: Parseval) -> None:
             print("  ".join([f"{name:5}", f"{counts.sentences:9}", *cells]))
     if result.overall.skipped:
         print(f"sentences of punctuation alone, not counted: {result.overall.skipped}")
+    if errors := result.overall.errors:
+        f1 = result.overall.f1_with_errors
+        print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
 
 if __name__ == "__main__":

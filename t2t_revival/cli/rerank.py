@@ -26,7 +26,7 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu import Bleu, sacrebleu_score
+from t2t_revival.evaluation.bleu import Bleu, chrf_score, sacrebleu_score
 from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.evaluation.nbest import NBest
@@ -91,7 +91,9 @@ def _rerank(values: flags.FlagValues) -> None:
     weights = None if values.tune else _weights(values, names, weights_file)
     table = reranking.make_table(nbest, _scores(values, models, nbest))
     if weights is None:
-        weights = _tune(values, nbest, table, references, names, weights_file)
+        problem = registry.problem(reranking.problem_of_lists(models))
+        target_lang = getattr(problem, "target_lang", "")
+        weights = _tune(values, nbest, table, references, names, weights_file, target_lang)
     if not values.tune or values.output_file:
         _write(values, reranking.rerank(nbest, table, weights), models)
 
@@ -186,11 +188,13 @@ def _tune(
     references: list[str],
     names: Sequence[str],
     weights_file: Path,
+    target_lang: str,
 ) -> np.ndarray:
     """Tunes the weights, writes them, and prints what they are worth."""
-    weights = reranking.tune_weights(nbest, table, references).weights
-    first = sacrebleu_score([candidates[0].text for candidates in nbest.candidates], references)
-    tuned = sacrebleu_score(reranking.rerank(nbest, table, weights), references)
+    weights = reranking.tune_weights(nbest, table, references, target_lang).weights
+    firsts = [candidates[0].text for candidates in nbest.candidates]
+    chosen = reranking.rerank(nbest, table, weights)
+    first, tuned = (sacrebleu_score(lines, references, target_lang=target_lang) for lines in (firsts, chosen))
     by_name = dict(zip(names, weights.tolist(), strict=True))
     how = {
         "bleu_before": round(first.score, 2),
@@ -202,6 +206,8 @@ def _tune(
     for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
         print(f"{weight:8.4f}  {folder}{name}")
     print(_gain(first, tuned, len(references)))
+    before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
+    print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
     following = command_line(
         "t2t-rerank",
         nbest="NBEST",

@@ -19,9 +19,9 @@ from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row
+from t2t_revival.training.curve_files import best_row, is_falling
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.run import check_place, check_same, check_unfinished, plan_run
+from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
@@ -246,7 +246,10 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command resumes from here")
     else:
-        following = "t2t-decoder" if stopped_early else "t2t-avg-all"
+        falling = is_falling(output_dir, load_hparams(output_dir).average_checkpoints)
+        if falling:
+            print("the loss on dev is still falling: train longer before averaging checkpoints")
+        following = "t2t-decoder" if stopped_early or falling or values.warm_start_from else "t2t-avg-all"
         print(f"next: {command_line(following, **run_flags.named(values))}")
 
 

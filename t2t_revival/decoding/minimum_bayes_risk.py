@@ -7,23 +7,23 @@ and Aziz, 2020, "Is MAP Decoding All You Need?", whose candidates are samples.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from t2t_revival.decoding.options import CHRF
+from t2t_revival.utils.bleu_tokenizers import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
 BETA_SQUARED = 4  # of chrF: recall counts four times as much as precision
 
 
 def by_expected_utility(
-    outputs: Sequence[tuple[str, float, list[int]]], utility: str
+    outputs: Sequence[tuple[str, float, list[int]]], utility: str, target_lang: str = ""
 ) -> list[tuple[str, float, list[int]]]:
     """Returns texts, expected utilities and ids, best first, given texts, scores and ids; -inf stays -inf."""
-    utilities = expected_utilities([text for text, *_ in outputs], utility)
+    utilities = expected_utilities([text for text, *_ in outputs], utility, target_lang)
     scored = [
         (text, float(own) if score > -np.inf else score, ids)
         for (text, score, ids), own in zip(outputs, utilities, strict=True)
@@ -31,15 +31,16 @@ def by_expected_utility(
     return sorted(scored, key=lambda output: -output[1])
 
 
-def expected_utilities(texts: Sequence[str], utility: str) -> np.ndarray:
+def expected_utilities(texts: Sequence[str], utility: str, target_lang: str = "") -> np.ndarray:
     """Returns the mean utility of each candidate, with all candidates as references, float64 [candidates].
 
     Args:
         texts: the candidates; equal ones count as often as they are there.
         utility: one of `UTILITIES`, of a sentence, as sacreBLEU computes them by default, from 0 to 100.
+        target_lang: decides the tokenizer of BLEU; see `utils.bleu_tokenizers`.
     """
     counts = Counter(texts)
-    utilities = (_chrf if utility == CHRF else _bleu)([*counts])
+    utilities = _chrf([*counts]) if utility == CHRF else _bleu([*counts], target_lang)
     means = dict(zip(counts, utilities @ np.array([*counts.values()]) / len(texts), strict=True))
     return np.array([means[text] for text in texts])
 
@@ -59,9 +60,9 @@ def _chrf(texts: list[str]) -> np.ndarray:
     return 100 * scores
 
 
-def _bleu(texts: list[str]) -> np.ndarray:
+def _bleu(texts: list[str], target_lang: str) -> np.ndarray:
     """Returns the BLEU of each text, by row, with each as the reference, by column."""
-    tokenize = _tokenizer()
+    tokenize = tokenizer_for(target_lang, texts)
     logarithms, orders, halvings = np.zeros((3, len(texts), len(texts)))
     any_match = np.zeros((len(texts), len(texts)), bool)
     (_, words), *_ = found = _matches([tokenize(text.strip()).split() for text in texts], WORDS)
@@ -74,13 +75,6 @@ def _bleu(texts: list[str]) -> np.ndarray:
         any_match |= matches > 0
     brevity = np.minimum(1 - words[None] / np.maximum(words[:, None], 1), 0)
     return np.where(any_match, 100 * np.exp(logarithms / np.maximum(orders, 1) + brevity), 0)
-
-
-@cache
-def _tokenizer() -> Callable[[str], str]:
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-
-    return Tokenizer13a()
 
 
 def _matches(texts: list[list[str]], longest: int) -> list[tuple[np.ndarray, np.ndarray]]:

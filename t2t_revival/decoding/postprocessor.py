@@ -95,7 +95,7 @@ class Postprocessor:
             if score > -np.inf
         ] or [("", -np.inf, [])]
         if self.options.mbr:
-            found = by_expected_utility(found, self.options.mbr)
+            found = by_expected_utility(found, self.options.mbr, getattr(self.problem, "target_lang", ""))
         if self.problem is None:
             return [(Translation(text, score), ids) for text, score, ids in found]
         outputs = []

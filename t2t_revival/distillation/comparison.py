@@ -17,20 +17,23 @@ WARM_UP = 16  # sentences that are decoded before the time is taken
 SINGLE = 50  # sentences that are decoded one at a time
 MEGABYTE = 1e6
 FLOAT32 = 4  # bytes
+TOKENIZER = "BLEU's tokenizer"
 MODELS = TEACHER, STUDENT, GREEDY = "teacher", "student", "student, greedy"
 Splits = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # inputs and references by split
 
 
-def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
+def measure(translator: Translator, splits: Splits, target_lang: str = "") -> dict[str, Any]:
     """Measures a model.
 
     Args:
         translator: of the model.
         splits: none of them empty.
+        target_lang: as in `sacrebleu_score`.
 
     Returns:
-        Values by name: parameters; MB of float32 weights; BLEU and chrF of each split; sentences per second
-        of the last one, in batches; ms per sentence, the median of some decoded one at a time.
+        Values by name: parameters; MB of float32 weights; BLEU and chrF of each split; BLEU's
+        tokenizer; sentences per second of the last one, in batches; ms per sentence, the median of some
+        decoded one at a time.
     """
     parameters = translator.model.count_params()
     found: dict[str, Any] = {"parameters": parameters, "MB": parameters * FLOAT32 / MEGABYTE}
@@ -39,8 +42,9 @@ def measure(translator: Translator, splits: Splits) -> dict[str, Any]:
         began = time.perf_counter()
         outputs = _decode(translator, inputs)
         found["sentences/s"] = len(inputs) / (time.perf_counter() - began)
-        for metric, score in (("BLEU", sacrebleu_score), ("chrF", chrf_score)):
-            found[f"{name} {metric}"] = score(outputs, list(references)).score
+        bleu = sacrebleu_score(outputs, list(references), target_lang=target_lang)
+        found |= {f"{name} BLEU": bleu.score, f"{name} chrF": chrf_score(outputs, list(references)).score}
+        found[TOKENIZER] = bleu.tokenizer
     found["ms per sentence"] = statistics.median(
         _seconds(translator, line) * 1000 for line in inputs[:: max(1, len(inputs) // SINGLE)][:SINGLE]
     )

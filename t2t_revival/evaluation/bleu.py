@@ -20,7 +20,8 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.utils.files import text_lines
+from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
+from t2t_revival.utils.files import plain_bytes, text_lines
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
@@ -35,21 +36,34 @@ class Bleu:
     score: float  # 0 to 100
     signature: str  # how it was computed
     details: str  # n-gram precisions, brevity penalty and lengths
-    note: str = ""  # why the score is 0 even for a perfect translation
+    tokenizer: str = ""  # that of BLEU
+    note: str = ""  # such as why the score is 0 even for a perfect translation
 
     def __str__(self) -> str:
         score = " ".join(filter(None, [f"{self.score:.2f}", self.signature, self.details]))
         return f"{score}; {self.note}" if self.note else score
 
 
-def sacrebleu_score(hypotheses: list[str], references: list[str], lowercase: bool = False) -> Bleu:
-    """BLEU by sacreBLEU on plain text: tokeniser 13a, exponential smoothing, one reference each."""
-    return _score(BLEU(lowercase=lowercase), hypotheses, references)
+def sacrebleu_score(
+    hypotheses: list[str], *references: list[str], lowercase: bool = False, target_lang: str = ""
+) -> Bleu:
+    """BLEU by sacreBLEU on plain text, with exponential smoothing.
+
+    Args:
+        hypotheses: the translations.
+        *references: one list or several, each with a line for each translation.
+        lowercase: whether case is ignored.
+        target_lang: decides the tokenizer: see `utils.bleu_tokenizers`.
+    """
+    metric = bleu_metric(target_lang, references[0], lowercase=lowercase)
+    bleu = _score(metric, hypotheses, *references)
+    missing = missing_libraries(target_lang, references[0])
+    return replace(bleu, note="; ".join(filter(None, [bleu.note, missing])))
 
 
-def chrf_score(hypotheses: list[str], references: list[str]) -> Bleu:
+def chrf_score(hypotheses: list[str], *references: list[str]) -> Bleu:
     """chrF2 by sacreBLEU on plain text: character n-grams up to 6, recall counts twice."""
-    return _score(CHRF(), hypotheses, references)
+    return _score(CHRF(), hypotheses, *references)
 
 
 def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = False) -> float:
@@ -104,29 +118,29 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
 
 
 def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a UTF-8 file or pipe, without line ends and byte order mark.
+    """Reads the lines of a UTF-8 file, plain or .gz, or of a pipe, without line ends and byte order mark.
 
     Raises:
         T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such file") from error
-    except OSError as error:
-        raise T2TError(f"{path}: {error.strerror or error}") from error
-    lines = text_lines(content, str(path))
+    if not path.exists():
+        raise T2TError(f"{path}: no such file")
+    lines = text_lines(plain_bytes(path), str(path))
     if not lines:
         raise T2TError(f"{path}: the file is empty")
     return lines
 
 
-def _score(metric: Any, hypotheses: list[str], references: list[str]) -> Bleu:
-    _check_lines(hypotheses, references)
-    result = metric.corpus_score(hypotheses, [references])
+def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> Bleu:
+    for each in references:
+        _check_lines(hypotheses, each)
+    result = metric.corpus_score(hypotheses, list(references))
     details = str(result).partition(f" = {result.score:.2f} ")[2]
     too_short = not all(getattr(result, "totals", ()))
-    return Bleu(result.score, str(metric.get_signature()), details, NO_4_GRAMS if too_short else "")
+    tokenizer = getattr(metric, "tokenizer_signature", "")
+    return Bleu(
+        result.score, str(metric.get_signature()), details, tokenizer, NO_4_GRAMS if too_short else ""
+    )
 
 
 def _check_lines(hypotheses: list[str], references: list[str]) -> None:

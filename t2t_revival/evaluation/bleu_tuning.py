@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sacrebleu.metrics import BLEU
+
+from t2t_revival.utils.bleu_tokenizers import bleu_metric
 
 SEED, RESTARTS = 1, 20
 ORDERS = 4  # of n-grams
@@ -40,12 +41,15 @@ class Table(NamedTuple):
         return np.where(self.there, self.features @ weights, -np.inf).argmax(1)
 
 
-def bleu_statistics(candidates: Sequence[Sequence[str]], references: Sequence[str]) -> np.ndarray:
+def bleu_statistics(
+    candidates: Sequence[Sequence[str]], references: Sequence[str], target_lang: str = ""
+) -> np.ndarray:
     """Returns the statistics of which corpus BLEU is made, int64 [lines, candidates, 10], by sacreBLEU.
 
     They are the matches of n-grams of each order, their numbers, and the lengths of candidate and reference.
+    `target_lang` is as in `sacrebleu_score`.
     """
-    metric = BLEU(effective_order=True)  # which warns of no single sentence
+    metric = bleu_metric(target_lang, references, effective_order=True)  # which warns of no single sentence
     statistics = np.zeros((len(candidates), max(map(len, candidates)), 2 * ORDERS + 2), np.int64)
     for row, texts, reference in zip(statistics, candidates, references, strict=True):
         for place, text in enumerate(texts):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.training.checkpoints import directory
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import Checkpoint
@@ -20,6 +21,7 @@ from t2t_revival.training.checkpoints.file import (
     fingerprint,
 )
 from t2t_revival.training.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
+from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.training.run import Run, data_of_model
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.training.events import Scores
 
-DECODED = {"bleu", "f1"}  # metrics of decoded outputs
+DECODED = {"bleu", "chrf", "f1"}  # metrics of decoded outputs
 LEAST_SCORE = 1.0  # lower values of BLEU or F1 do not tell models apart
 MOST_COMPARED = 10  # checkpoints; each bootstrap takes about a second
 ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointScores`, or a function like it
@@ -57,6 +59,7 @@ def evaluation_settings(
         decode_hparams=run.decode_hparams,
         decoded_sentences=decoded_sentences,
         **({"engine": engine} if engine else {}),
+        **tokenizer_setting(problem),
     )
 
 
@@ -133,11 +136,13 @@ def best_checkpoint(
     metric: Metric | None,
     outputs: Mapping[str, Sequence[str] | None],
     references: Sequence[str],
+    run_metric: str = "",
 ) -> tuple[Evaluation, str]:
     """Selects the best row, and gives the reason in one line.
 
     BLEU or F1 decides if it is at least 1 and tells checkpoints apart: of those whose difference from the
     best is within the noise of the sample, by paired bootstrap, the one with the lowest loss is selected.
+    Another metric of the run decides alone.
 
     Args:
         rows: at least one.
@@ -145,7 +150,16 @@ def best_checkpoint(
         outputs: decoded outputs by the checkpoint of their row; rows without any, or with those of another
             number of sentences, are not compared.
         references: of the outputs.
+        run_metric: the score by which the training chose its best; empty leaves the choice to `metric`.
     """
+    measured = [row for row in rows if not math.isnan(row.scores.get(run_metric, math.nan))]
+    if measured and not (metric and run_metric == metric.name):
+        sign = 1 if lower_is_better(run_metric) else -1
+        first = min(measured, key=lambda row: sign * row.scores[run_metric])
+        return (
+            first,
+            f"best {run_metric}, the training's metric: {_name(first)}, {first.scores[run_metric]:.4g}",
+        )
     decoded = [row for row in rows if metric and metric.name in row.scores]
     if not (metric and decoded):
         lowest = min(rows, key=_by_loss)

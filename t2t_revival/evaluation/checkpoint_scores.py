@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import AVERAGED
+from t2t_revival.training.checkpoints.best import best_value
+from t2t_revival.training.checkpoints.directory import AVERAGED, BEST
+from t2t_revival.training.checkpoints.file import fingerprint
+from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, text_lines
 
@@ -45,6 +48,42 @@ class Evaluation:
         return Path(self.checkpoint).parent == Path(AVERAGED)
 
 
+def run_metric(output_dir: Path) -> str:
+    """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any.
+
+    Raises:
+        T2TError: best.json is corrupt.
+    """
+    kept = best_value(output_dir)
+    return kept[0] if kept else ""
+
+
+def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
+    """Returns a checkpoint's own score on dev by the run's metric, with its name; `None` if it has none.
+
+    Those of t2t-eval and t2t-avg-all are found by the weights, those of the training by the step, which an
+    average does not have. Without a metric of the run it is BLEU, F1 or the loss, the first that was
+    measured.
+
+    Raises:
+        T2TError: a file of scores is corrupt, or the checkpoint.
+    """
+    weights = fingerprint(path)
+    scored = [row for row in Evaluations(output_dir, DEV, "").all_rows if row.weights == weights]
+    scores = dict(scored[-1].scores) if scored else {}
+    own = path.parent.name != AVERAGED and path.parent.resolve() in (
+        output_dir.resolve(),
+        (output_dir / BEST).resolve(),
+    )
+    if own and not scores:
+        step = int(path.stem.rpartition("-")[2])
+        rows = [row for row in read_curve(output_dir, DEV) if row["step"] == step]
+        scores = rows[-1] if rows else {}
+    names = (run_metric(output_dir), "bleu", "f1", "loss")
+    name = next((name for name in names if name in scores), "")
+    return (name, scores[name]) if name else None
+
+
 def settings_fingerprint(**values: Any) -> str:
     """Fingerprint of the JSON of `values`, 8 hexadecimal digits."""
     return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=str).encode()):08x}"
@@ -62,6 +101,11 @@ class Evaluations:
         self._output_dir = output_dir
         self._settings = settings
         self._rows = CsvTable(self.path).parse(_evaluation)
+
+    @property
+    def all_rows(self) -> list[Evaluation]:
+        """Evaluations of all settings, in the order of the file."""
+        return list(self._rows)
 
     @property
     def rows(self) -> list[Evaluation]:

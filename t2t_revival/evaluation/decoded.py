@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,9 +12,10 @@ from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import paper_style_languages, sacrebleu_score
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_languages, sacrebleu_score
 from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 from t2t_revival.hints import command_line
+from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
 from t2t_revival.utils.files import buffered_write
 
 if TYPE_CHECKING:
@@ -24,10 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """A corpus score of 0 to 100, and how it was computed."""
+    """A corpus score of 0 to 100, and how it was computed.
+
+    Attributes:
+        score: that of the metric.
+        details: signature, further scores and remarks, for people.
+        chrf: chrF2 of translations.
+    """
 
     score: float
     details: str
+    chrf: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,39 +65,59 @@ class Metric:
     def command(self, outputs: str, references: str) -> str:
         """The command that scores a file of outputs against one of references."""
         files = dict(zip(self.flags, (outputs, references), strict=True))
-        language = self.target_lang if self.target_lang in paper_style_languages() else None
-        return command_line(self.program, **files, target_lang=language)
+        known = self.target_lang in paper_style_languages() or name_of_code(self.target_lang)
+        return command_line(self.program, **files, target_lang=self.target_lang if known else None)
 
 
 def metric_for(problem: Problem) -> Metric | None:
     """The metric of a problem's outputs; `None` if they have none."""
-    metric = next((metric for metric in METRICS if metric.name in problem.eval_metrics()), None)
-    if metric and metric.name == "bleu":
-        return replace(metric, target_lang=getattr(problem, "target_lang", ""))
-    return metric
+    names = problem.eval_metrics()
+    if "bleu" in names:
+        return _bleu_of(getattr(problem, "target_lang", ""))
+    return F1 if "f1" in names else None
 
 
-def _bleu(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
-    bleu = sacrebleu_score(list(outputs), list(references))
-    return MetricResult(bleu.score, "; ".join(filter(None, [bleu.signature, bleu.note])))
+def score_names(problem: Problem) -> tuple[str, ...]:
+    """The names of all scores on a split: a problem's metrics, and chrF beside BLEU."""
+    names = problem.eval_metrics()
+    return (*names, "chrf") if "bleu" in names else names
+
+
+def tokenizer_setting(problem: Problem) -> dict[str, str]:
+    """Names BLEU's tokenizer, for fingerprints of scores; empty for 13a."""
+    if "bleu" not in problem.eval_metrics():
+        return {}
+    name = name_of_code(getattr(problem, "target_lang", ""))
+    if getattr(problem, "lines_have_tags", False) and not name:
+        name = "by script"
+    return {"tokenizer": name} if name not in ("", DEFAULT) else {}
+
+
+def _bleu_of(target_lang: str) -> Metric:
+    def score(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
+        bleu = sacrebleu_score(list(outputs), list(references), target_lang=target_lang)
+        chrf = chrf_score(list(outputs), list(references)).score
+        parts = [bleu.signature, f"chrF2 {chrf:.2f}", bleu.note]
+        return MetricResult(bleu.score, "; ".join(filter(None, parts)), chrf)
+
+    compare = partial(compare_bleu, target_lang=target_lang)
+    return Metric("bleu", "BLEU", score, compare, "t2t-bleu", ("translation", "reference"), target_lang)
 
 
 def _f1(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
     from t2t_revival.evaluation.parseval import score_corpus
-    from t2t_revival.parsing.trees import parse
+    from t2t_revival.parsing.trees import parse, parse_output
 
-    counts = score_corpus(map(parse, references), map(parse, outputs)).overall
+    counts = score_corpus(map(parse, references), map(parse_output, outputs)).overall
+    errors = f"; without a tree, not counted: {counts.errors}" if counts.errors else ""
     return MetricResult(
         counts.f1,
         f"precision {counts.precision:.2f}, recall {counts.recall:.2f}, "
-        f"exact match {counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm",
+        f"exact match {counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm{errors}",
     )
 
 
-METRICS = (
-    Metric("bleu", "BLEU", _bleu, compare_bleu, "t2t-bleu", ("translation", "reference")),
-    Metric("f1", "F1", _f1, compare_f1, "t2t-parseval", ("predicted", "gold")),
-)
+F1 = Metric("f1", "F1", _f1, compare_f1, "t2t-parseval", ("predicted", "gold"))
 
 
 class SplitFiles(NamedTuple):

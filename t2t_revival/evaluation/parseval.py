@@ -8,7 +8,8 @@ which parsers of the Penn Treebank are compared:
   over NP, and the prediction has one of them, one matches and one is missed;
 - words tagged -NONE-, or as punctuation, are deleted first, and with them brackets without other words;
 - TOP does not count; ADVP and PRT are equal; function tags and indices (NP-SBJ-1, NP=2) are ignored;
-- a sentence without words after deletion is skipped.
+- a sentence without words after deletion is skipped;
+- a sentence for which there is no tree is an error: it counts in no measure, and such sentences are counted.
 
 There are two differences. The tags of the gold tree decide which words are deleted in both trees, as
 predicted trees may have no tags; EVALB uses the tags of each tree, and does not score a sentence for which
@@ -53,6 +54,8 @@ class BracketCounts:
     exact: int = 0  # sentences all of whose brackets match
     uncrossed: int = 0  # sentences without crossing brackets
     little_crossed: int = 0  # sentences with 2 crossing brackets or less
+    errors: int = 0  # sentences without a gold tree, or without a predicted one: EVALB's "Error sentence"
+    missed: int = 0  # their gold brackets, which `gold` does not count
 
     def __add__(self, other: BracketCounts) -> BracketCounts:
         return BracketCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -71,6 +74,11 @@ class BracketCounts:
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
         return _percent(2 * self.matched, self.gold + self.predicted)
+
+    @property
+    def f1_with_errors(self) -> float:
+        """F1 if the gold brackets of sentences without a predicted tree count as missed."""
+        return _percent(2 * self.matched, self.gold + self.missed + self.predicted)
 
     @property
     def exact_match(self) -> float:
@@ -102,20 +110,26 @@ class Parseval:
     by_length: dict[str, BracketCounts]  # "1-10", "11-20", "21-30", "31-40" and "41+" words; has all keys
 
 
-def score(gold: Tree, predicted: Tree) -> BracketCounts:
+def score(gold: Tree | None, predicted: Tree | None) -> BracketCounts:
     """Compares the trees of one sentence.
 
     Args:
-        gold: correct tree, with tags, as `read_trees` or a treebank has it.
-        predicted: tree over the same words, with any tags; traces need not be equal.
+        gold: correct tree, with tags, as `read_trees` or a treebank has it; `None` where there is no tree.
+        predicted: tree over the same words, with any tags; traces need not be equal. `None` where the parser
+            found no tree.
 
     Raises:
         T2TError: the words differ.
     """
+    if gold is None:
+        return BracketCounts(errors=1)
     words = _words(gold)
-    _check_words([word for word, _ in words], [word for word, _ in _words(predicted)])
     positions = [0, *accumulate(tag not in DELETED for _, tag in words)]
-    if not positions[-1]:
+    if predicted is None and positions[-1]:
+        return BracketCounts(errors=1, words=len(words), missed=len(_brackets(gold, positions)))
+    if predicted is not None:
+        _check_words([word for word, _ in words], [word for word, _ in _words(predicted)])
+    if predicted is None or not positions[-1]:
         return BracketCounts(skipped=1, words=len(words))
     gold_brackets, predicted_brackets = _brackets(gold, positions), _brackets(predicted, positions)
     matched = (Counter(gold_brackets) & Counter(predicted_brackets)).total()
@@ -134,12 +148,14 @@ def score(gold: Tree, predicted: Tree) -> BracketCounts:
 
 
 def score_corpus(
-    gold_trees: Iterable[Tree], predicted_trees: Iterable[Tree], names: Sequence[str] | None = None
+    gold_trees: Iterable[Tree | None],
+    predicted_trees: Iterable[Tree | None],
+    names: Sequence[str] | None = None,
 ) -> Parseval:
     """Compares the trees of many sentences; see `score`.
 
     Args:
-        gold_trees: one tree for each sentence.
+        gold_trees: one tree for each sentence, or `None`.
         predicted_trees: as many.
         names: of the pairs of trees, for errors; `None` names them "tree 1" and so on.
 
@@ -171,7 +187,7 @@ def _of_length(counts: Iterable[BracketCounts], least: int = 0, most: int | None
     return sum(chosen, BracketCounts())
 
 
-def _named_score(gold: Tree, predicted: Tree, name: str) -> BracketCounts:
+def _named_score(gold: Tree | None, predicted: Tree | None, name: str) -> BracketCounts:
     try:
         return score(gold, predicted)
     except T2TError as error:

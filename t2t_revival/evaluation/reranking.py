@@ -188,8 +188,8 @@ def rerank(nbest: NBest, table: Table, weights: np.ndarray) -> list[str]:
     return [candidates[rank].text for candidates, rank in zip(nbest.candidates, best, strict=True)]
 
 
-def tune_weights(nbest: NBest, table: Table, references: Sequence[str]) -> Tuned:
-    """Tunes the weights for BLEU against references; see `tune`.
+def tune_weights(nbest: NBest, table: Table, references: Sequence[str], target_lang: str = "") -> Tuned:
+    """Tunes the weights for BLEU against references; see `tune`, and `sacrebleu_score` for `target_lang`.
 
     Raises:
         T2TError: there are no lines, or no line has several candidates.
@@ -197,7 +197,7 @@ def tune_weights(nbest: NBest, table: Table, references: Sequence[str]) -> Tuned
     if nbest.width < 2:
         raise T2TError("no line has several candidates: there is nothing to choose from")
     texts = [[candidate.text for candidate in candidates] for candidates in nbest.candidates]
-    return tune(table, bleu_statistics(texts, references))
+    return tune(table, bleu_statistics(texts, references, target_lang))
 
 
 def feature_names(models: Sequence[RescoringModel]) -> list[str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
+
+from t2t_revival.utils.bleu_tokenizers import bleu_metric
 
 SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
 SEED = 12345  # sacreBLEU's default
@@ -34,13 +35,16 @@ class Compared:
         return self.p is not None and self.p < LEVEL
 
 
-def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, Compared]:
+def compare_bleu(
+    outputs: Mapping[str, Sequence[str]], references: Sequence[str], target_lang: str = ""
+) -> dict[str, Compared]:
     """Compares systems by sacreBLEU's paired bootstrap test of each against the first.
 
-    Each system has an output for each reference.
+    Each system has an output for each reference; `target_lang` is as in `sacrebleu_score`.
     """
     systems = [(name, list(lines)) for name, lines in outputs.items()]
-    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    metric = bleu_metric(target_lang, references)
+    test = PairedTest(systems, {"BLEU": metric}, [list(references)], test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {
@@ -80,9 +84,11 @@ def _p(p: float, score: float, base: float) -> float:
 def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
     """Matched brackets of each tree, and the sum of its gold and predicted brackets."""
     from t2t_revival.evaluation.parseval import score
-    from t2t_revival.parsing.trees import parse
+    from t2t_revival.parsing.trees import parse, parse_output
 
-    all_counts = [score(parse(gold), parse(tree)) for gold, tree in zip(references, trees, strict=True)]
+    all_counts = [
+        score(parse(gold), parse_output(tree)) for gold, tree in zip(references, trees, strict=True)
+    ]
     return [(counts.matched, counts.gold + counts.predicted) for counts in all_counts]
 
 

@@ -76,7 +76,7 @@ class TeacherForced:
 
 
 class SplitScores:
-    """Loss, perplexity and accuracy of a model, and BLEU or F1 of what it decodes (`Problem.eval_metrics`).
+    """Loss, perplexity and accuracy of a model, and BLEU with chrF, or F1, of what it decodes.
 
     The split is read once, and graphs are traced for the model of the first call: all later calls must be of
     the same model, whose weights may have changed. At most `decoded_sentences`, evenly spread over the split
@@ -113,7 +113,7 @@ class SplitScores:
         self._scorers: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
-        """Computes the scores by name; BLEU and F1 range from 0 to 100."""
+        """Computes the scores by name; BLEU, chrF and F1 range from 0 to 100."""
         return self.with_outputs(model)[0]
 
     def with_outputs(self, model: Any, decoder: Translator | None = None) -> tuple[Scores, list[str]]:
@@ -146,7 +146,10 @@ class SplitScores:
                 [inputs for inputs, _ in pairs], 1, on_truncation=_ignore, preprocessed=True
             )
             outputs = [best[0].text for best in nbest]
-            scores[name][metric.name] = metric.score(outputs, [target for _, target in pairs]).score
+            result = metric.score(outputs, [target for _, target in pairs])
+            scores[name][metric.name] = result.score
+            if result.chrf is not None:
+                scores[name]["chrf"] = result.chrf
             all_outputs += outputs
         return _mean(scores), all_outputs
 

@@ -37,10 +37,12 @@ def list_translations(folder: Path) -> list[TranslationFile]:
     return sorted(TranslationFile(int(match[1]), path) for match, path in names if match)
 
 
-def bleu_by_tag(translations: list[str], references: list[str], variant: str = "both") -> ScoresByTag:
+def bleu_by_tag(
+    translations: list[str], *references: list[str], variant: str = "both", target_lang: str = ""
+) -> ScoresByTag:
     """Scores translations with sacreBLEU, under T2T's tags; `variant` is "cased", "uncased" or "both"."""
     return {
-        tag: sacrebleu_score(translations, references, lowercase)
+        tag: sacrebleu_score(translations, *references, lowercase=lowercase, target_lang=target_lang)
         for tag, lowercase in LOWERCASE.items()
         if variant in ("both", tag.removeprefix("BLEU_"))
     }
@@ -68,17 +70,19 @@ class TranslationScorer:
     """Scores translations of one text as they come.
 
     Attributes:
-        references: a line for each of a translation's.
-        reference: the name of their file.
+        references: one text or several, each with a line for each of a translation's.
+        reference: the name of the first one's file.
         variant: see `bleu_by_tag`.
+        target_lang: as in `sacrebleu_score`.
         on_fault: called with a message on each file that cannot be scored.
         num_scored: files scored so far.
         faults: files that could not be scored, each with its number of lines; `None` where it is unreadable.
     """
 
-    references: list[str]
+    references: list[list[str]]
     reference: str
     variant: str
+    target_lang: str
     on_fault: Callable[[str], None]
     num_scored: int = 0
     faults: dict[TranslationFile, int | None] = field(default_factory=dict)
@@ -92,12 +96,12 @@ class TranslationScorer:
             except (T2TError, FileNotFoundError) as error:
                 self._add_fault(file, None, str(error))
                 continue
-            if len(lines) != len(self.references):
-                counts = f"has {len(lines)} lines but {self.reference} has {len(self.references)}"
+            if len(lines) != len(self.references[0]):
+                counts = f"has {len(lines)} lines but {self.reference} has {len(self.references[0])}"
                 self._add_fault(file, len(lines), f"{file.path} {counts}")
                 continue
             self.num_scored += 1
-            scores = bleu_by_tag(lines, self.references, self.variant)
+            scores = bleu_by_tag(lines, *self.references, variant=self.variant, target_lang=self.target_lang)
             yield ScoredTranslation(file, lines, written_at, scores)
 
     def raise_faults(self) -> None:
@@ -107,7 +111,7 @@ class TranslationScorer:
         counts = set(self.faults.values())
         if not self.num_scored and len(counts) == 1 and None not in counts:
             raise T2TError(
-                f"{self.reference} has {len(self.references)} lines but every translation has "
+                f"{self.reference} has {len(self.references[0])} lines but every translation has "
                 f"{counts.pop()}: give the --reference of the text that was translated"
             )
         names = ", ".join(file.path.name for file in self.faults)

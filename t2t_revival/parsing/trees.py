@@ -7,10 +7,8 @@ A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,11 +17,12 @@ from nltk.tree.prettyprinter import TreePrettyPrinter
 
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import MAX_DEPTH, WORD
-from t2t_revival.utils.files import text_lines
+from t2t_revival.utils.files import plain_bytes, text_lines
 
 EMPTY = "-NONE-"  # tag of traces and other silent words
 WRAPPERS = ("TOP", "ROOT", "S1")  # labels of the bracket around a sentence, which may also have none
 SPACE = "_"  # replaces a space inside a word: (NN New York) is the word New_York
+EMPTY_BRACKETS = re.compile(rf"\(\s*(?:{'|'.join(WRAPPERS)})?(?=[\s()])|[)\s]")
 TOP = "TOP"  # the label of a tree that would otherwise have none
 
 
@@ -40,15 +39,22 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
 def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
     """Yields the trees as `read_trees`, each with the number of the line on which it begins."""
-    return trees_in(_lines(Path(path)), str(path))
+    return trees_in(text_lines(plain_bytes(Path(path)), str(path)), str(path))
 
 
 def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
     """Yields the trees of lines as `numbered_trees`; errors name the file `where`."""
     for number, text in _bracketings(lines, where):
-        tree = cleaned(_parsed(text, f"{where}, line {number}"))
+        tree = cleaned(_parsed(text, f"{where}, line {number}")) if text else None
         if tree is not None:
             yield number, tree
+
+
+def sentences_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree | None]]:
+    """Yields a tree, or `None`, for each blank line and each bracketing of lines; see `parse_output`."""
+    for number, text in _bracketings(lines, where):
+        tree = parse_output(text, f"{where}, line {number}")
+        yield number, None if tree is None else cleaned(tree)
 
 
 def parse(text: str, where: str = "tree") -> Tree:
@@ -57,10 +63,15 @@ def parse(text: str, where: str = "tree") -> Tree:
     Raises:
         T2TError: it is not the bracketing of one tree.
     """
-    found = list(_bracketings([text.replace("\n", " ")], where))
+    found = [each for _, each in _bracketings([text.replace("\n", " ")], where) if each]
     if len(found) != 1:
         raise T2TError(f"{where}: {len(found)} trees instead of one")
-    return _parsed(found[0][1], where)
+    return _parsed(found[0], where)
+
+
+def parse_output(text: str, where: str = "tree") -> Tree | None:
+    """Parses the output of a parser as `parse`; `None` for no parse: "(())", "()" or an empty line."""
+    return None if not EMPTY_BRACKETS.sub("", text) else parse(text, where)
 
 
 def bracketing(tree: Tree) -> str:
@@ -132,24 +143,14 @@ def _kept(tree: Tree) -> list[Tree]:
     return [Tree(label, children)] if label and children else children
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
-    except OSError as error:
-        raise T2TError(f"{path}: {error.strerror or error}") from error
-    return text_lines(content, str(path))
-
-
 def _bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
-    """Yields the text of each tree with the number of the line on which it begins."""
+    """Yields the text of each tree, or of a blank line between trees, with the number of its first line."""
     parts: list[str] = []
     depth = begins = 0
     for number, line in enumerate(lines, start=1):
         start = 0
+        if depth == 0 and not line.strip():
+            yield number, ""
         for bracket in re.finditer(r"[()]", line):
             if depth == 0:
                 _check_outside(line[start : bracket.start()], where, number)

@@ -168,7 +168,7 @@ class Runs:
             raise T2TError(f"{decoded.outputs} is missing: leave out --norun to make it")
         checkpoint = output_dir / checkpoints.file_name(_steps(output_dir))
         if average:
-            self.command("t2t-avg-all", {"output_dir": output_dir})
+            self.command("t2t-avg-all", {"output_dir": output_dir, "skip_scoring": True})
             checkpoint = output_dir / checkpoints.AVERAGED / checkpoint.name
         decoded.outputs.parent.mkdir(exist_ok=True)
         self.command(

@@ -187,7 +187,8 @@ def _run_row(
     by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"
     length = [checkpoint.step, seen.target_tokens, hours]
-    bleu = round(sacrebleu_score(*decoded.lines()).score, 2)
+    target_lang = getattr(registry.problem(run.problem), "target_lang", "")
+    bleu = round(sacrebleu_score(*decoded.lines(), target_lang=target_lang).score, 2)
     return [name, *[None] * 4, by_time, counted, counted / by_time, *length, bleu, decoded.split]
 
 

@@ -21,6 +21,9 @@ OF_ALL_CORPORA = ("perplexity", "accuracy")  # not measured of each corpus of a 
 TEACHER_FORCED = ("loss", "perplexity", "accuracy")  # all other dev scores are of decoded sentences
 SMOOTHED = "smoothed_loss"  # column of train.csv; earlier versions called it "loss"
 LOWER_IS_BETTER = ("loss", "perplexity")
+STEEP = (
+    0.1  # nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last
+)
 UNKNOWN = "unknown"  # instead of the fingerprint of data that is gone
 
 
@@ -68,6 +71,13 @@ def best_row(output_dir: Path, score: str) -> dict[str, float] | None:
     rows = _measured_on(segments[-1].measured_on, segments) if segments else []
     sign = 1 if lower_is_better(score) else -1
     return min(rows, key=lambda row: (math.isnan(row[score]), sign * row[score]), default=None)
+
+
+def is_falling(output_dir: Path, count: int) -> bool:
+    """Returns whether the dev loss fell by more than `STEEP` during the last `count` evaluations."""
+    segments = read_segments(output_dir, DEV, "loss")
+    losses = [row["loss"] for row in segments[-1].rows[-count:]] if segments else []
+    return bool(losses) and losses[-1] < losses[0] - STEEP
 
 
 def metric_of(score: str) -> str:

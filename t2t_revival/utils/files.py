@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,6 +178,21 @@ def check_file_name(path: Path) -> None:
     """
     if not is_file_name(path.name):
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
+
+
+def plain_bytes(path: Path) -> bytes:
+    """Reads a file, whose content is unpacked if its name ends with .gz.
+
+    Raises:
+        T2TError: it cannot be read, or unpacked.
+    """
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
+    except OSError as error:
+        raise T2TError(f"{path}: {error.strerror or error}") from error
 
 
 def text_lines(content: bytes, where: str) -> list[str]:

@@ -81,7 +81,7 @@ def changed(out, write_checkpoint):
 
 
 def test_an_average_is_of_one_training_data(changed, capsys):
-    assert run(f"--output_dir={changed}", "--n=4") == 0
+    assert run(f"--output_dir={changed}", "--n=4", "--skip_scoring") == 0
     captured = capsys.readouterr()
     assert "averaged 2 checkpoints (steps 9, 10)" in captured.out
     assert captured.err == (
@@ -91,7 +91,7 @@ def test_an_average_is_of_one_training_data(changed, capsys):
 
 
 def test_training_data_is_mixed_where_that_is_asked_for(changed, capsys):
-    assert run(f"--output_dir={changed}", "--n=3", "--mix_data") == 0
+    assert run(f"--output_dir={changed}", "--n=3", "--mix_data", "--skip_scoring") == 0
     captured = capsys.readouterr()
     assert "averaged 3 checkpoints (steps 8, 9, 10)" in captured.out
     mixed = "warning: this average mixes training data: step 8 (aaaaaaaa), steps 9, 10 (bbbbbbbb)\n"
@@ -111,7 +111,7 @@ def test_the_first_steps_are_left_out(changed, capsys):
 
 def test_checkpoints_of_earlier_versions_are_averaged_and_that_is_said(out, capsys, write_checkpoint):
     write_checkpoint(out, 8)
-    assert run(f"--output_dir={out}", "--n=2") == 0
+    assert run(f"--output_dir={out}", "--n=2", "--skip_scoring") == 0
     captured = capsys.readouterr()
     assert "averaged 2 checkpoints (steps 7, 8)" in captured.out
     said = "these checkpoints do not name their training data: assumed to be the same"

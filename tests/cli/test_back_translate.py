@@ -16,6 +16,7 @@ from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
+from tests.support.command_lines import last_of_each
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
 DECODED = [LINES[number] for number in (0, 2, 4)]
@@ -60,7 +61,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def run(*flags: object) -> int:
-    return back_translate.main(["t2t-back-translate", *map(str, flags)])
+    return back_translate.main(last_of_each(["t2t-back-translate", *map(str, flags)]))
 
 
 def failure(capsys: pytest.CaptureFixture[str], status: int) -> str:

@@ -13,6 +13,7 @@ from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.checkpoints.selection import select_checkpoint
+from tests.support.command_lines import last_of_each
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,7 @@ def command(folder: Path, *more: str) -> list[str]:
         "keep_best": 2,
         "export_best": True,
     }
-    return ["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more]
+    return last_of_each(["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more])
 
 
 def test_the_best_two_are_kept_and_the_best_is_exported(run: Path) -> None:

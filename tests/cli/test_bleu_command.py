@@ -1,5 +1,6 @@
 """`t2t-bleu`: output, rejected input, start without TensorFlow."""
 
+import gzip
 import io
 import os
 import re
@@ -9,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU
 
 from t2t_revival.cli import bleu
 from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
@@ -169,3 +171,73 @@ def test_tabs_of_nbest_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixtu
     plain = write(tmp_path / "plain", ["Ein Hund läuft.", "Zwei\tHäuser stehen."])
     assert run(plain, reference) == 0
     assert "tabs" not in capsys.readouterr().err, "a tab of the reference's own"
+
+
+@pytest.fixture
+def chinese(tmp_path: Path) -> list[Path]:
+    return [write(tmp_path / "out", ["我们喜欢这只狗。"]), write(tmp_path / "ref", ["我们喜欢这只猫。"])]
+
+
+@pytest.mark.parametrize("flags", [["--target_lang=zh"], ["--target_lang=zho_Hans"], []])
+def test_chinese_has_its_own_tokenizer(
+    chinese: list[Path], flags: list[str], capsys: pytest.CaptureFixture
+) -> None:
+    assert run(*chinese, *flags) == 0
+    lines = capsys.readouterr().out.splitlines()
+    right = BLEU(tokenize="zh").corpus_score(["我们喜欢这只狗。"], [["我们喜欢这只猫。"]]).score
+    assert right > 50
+    assert lines[1].startswith(f"BLEU_cased = {right:.2f} nrefs:1|case:mixed|eff:no|tok:zh|")
+    assert len(lines) == 3  # the others count words between spaces
+
+
+def test_a_language_that_moses_lacks(chinese: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*chinese, "--target_lang=th") == 0
+    assert "tok:char" in capsys.readouterr().out
+
+
+def test_the_language_of_a_folder(chinese: list[Path], capsys: pytest.CaptureFixture) -> None:
+    folder = chinese[0].parent / "all"
+    folder.mkdir()
+    chinese[0].rename(folder / "out-7")
+    assert bleu.main(["t2t-bleu", f"--translations_dir={folder}", f"--reference={chinese[1]}"]) == 0
+    assert "tok:zh" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["--reference={0},{1}", "--reference={0} --reference={1}"])
+def test_several_references(tmp_path: Path, form: str, capsys: pytest.CaptureFixture) -> None:
+    output = write(tmp_path / "out", ["a little cat sat down here"])
+    texts = ["the small cat sat down"], ["a little cat has sat down"]
+    files = [write(tmp_path / f"ref{number}", lines) for number, lines in enumerate(texts)]
+    assert bleu.main(["t2t-bleu", f"--translation={output}", *form.format(*files).split()]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    right = BLEU().corpus_score(["a little cat sat down here"], list(texts)).score
+    assert lines[1].startswith(f"BLEU_cased = {right:.2f} nrefs:2|")
+    assert lines[2].startswith("chrF2 = ")
+    assert "nrefs:2" in lines[2]
+    assert len(lines) == 3
+
+
+def test_a_file_name_with_a_comma(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    files[1] = files[1].rename(files[1].with_name("ref,new.de"))
+    assert run(*files) == 0
+    assert "nrefs:1" in capsys.readouterr().out
+
+
+def test_references_of_other_lengths(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    short = write(files[0].with_name("short"), ["eins"])
+    assert run(files[0], f"{files[1]},{short}") == 1
+    assert f"has 2 lines but {short} has 1; they must be" in capsys.readouterr().err
+
+
+def test_packed_files(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    plain = capsys.readouterr().out
+    packed = []
+    for path in files:
+        packed.append(path.with_name(f"{path.name}.gz"))
+        packed[-1].write_bytes(gzip.compress(path.read_bytes()))
+    assert run(*packed) == 0
+    assert capsys.readouterr().out == plain
+    packed[0].write_bytes(packed[0].read_bytes()[:-9])
+    assert run(*packed) == 1
+    assert "corrupt gzip file" in capsys.readouterr().err

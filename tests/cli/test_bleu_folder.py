@@ -183,7 +183,7 @@ def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:
             "--translation and --translations_dir cannot be combined",
         ),
         (["--translation=a", "--event_dir=b"], "--event_dir needs --translations_dir=DIR"),
-        (["--translations_dir=a", "--target_lang=fr"], "--target_lang needs --translation=FILE"),
+        (["--translations_dir=a", "--target_lang=french"], "target language 'french'"),
         (["--translations_dir=a"], "--reference=FILE is missing"),
     ],
 )

@@ -21,12 +21,13 @@ from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.hparams import HParams
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.utils import checked_json
+from tests.support.command_lines import last_of_each
 
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
 
 
 def run(*flags: object) -> int:
-    return distill.main(["t2t-distill", *map(str, flags)])
+    return distill.main(last_of_each(["t2t-distill", *map(str, flags)]))
 
 
 def failure(capsys: pytest.CaptureFixture[str], status: int) -> str:
@@ -78,8 +79,13 @@ def commands(monkeypatch: pytest.MonkeyPatch, write_checkpoint: Callable[..., No
         for path, side in ((block.inputs, 0), (block.references, 1), (block.outputs, 0)):
             path.write_bytes(to_bytes([pair[side] for pair in pairs]))
 
-    def measure(translator: object, splits: Mapping[str, Any]) -> dict[str, Any]:
-        return {"parameters": 5, **{f"{name} BLEU": float(len(splits[name][0])) for name in splits}}
+    def measure(translator: object, splits: Mapping[str, Any], target_lang: str) -> dict[str, Any]:
+        assert target_lang == "de"
+        return {
+            "parameters": 5,
+            "BLEU's tokenizer": "13a",
+            **{f"{name} BLEU": float(len(splits[name][0])) for name in splits},
+        }
 
     made = Commands(write_checkpoint)
     monkeypatch.setattr(distill, "run_command", made)

@@ -71,7 +71,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
     write_checkpoint(out, 9)
     assert run(out, "--problem=translate_ende", "--hparams_set=tiny") == 0
     text = capsys.readouterr().out
-    assert text.splitlines()[0].split() == ["step", "loss", "perplexity", "accuracy", "bleu"]
+    assert text.splitlines()[0].split() == ["step", "loss", "perplexity", "accuracy", "bleu", "chrf"]
     assert steps(text) == [7, 9]
     row = {name: float(table(out)[1][name]) for name in ("loss", "perplexity", "accuracy", "bleu")}
 

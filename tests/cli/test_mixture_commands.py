@@ -96,7 +96,8 @@ def test_dev_scores_by_corpus_and_their_means(corpora, capsys):
             assert float(row[metric]) == pytest.approx(sum(values) / 2, rel=1e-4)
     assert evaluation.main(["t2t-eval", "--output_dir=out", "--eval_bleu_sentences=3"]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[0].split()[-4:] == ["loss/news", "loss/talks", "bleu/news", "bleu/talks"]
+    each = [f"{name}/{corpus}" for name in ("loss", "bleu", "chrf") for corpus in ("news", "talks")]
+    assert table[0].split()[-7:] == ["chrf", *each]
     measured = [line.split() for line in table if line.split()[0].isdigit()]
     scored = dict(zip(table[0].split(), measured[-1], strict=True))
     assert float(scored["loss"]) == pytest.approx(float(rows[-1]["loss"]), rel=1e-3)

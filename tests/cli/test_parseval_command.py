@@ -134,11 +134,11 @@ def test_differing_words_name_both_lines(files: list[Path], capsys: pytest.Captu
     assert said in failure(files, capsys)
 
 
-def test_an_empty_line_is_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
-    write(files[1], [PREDICTED[0], "", PREDICTED[2]])
+def test_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[1], [PREDICTED[0], PREDICTED[2]])
     error = failure(files, capsys)
     assert f"{files[0]} has 3 trees but {files[1]} has 2" in error
-    assert "tree 2 of the first (line 2) and of the second (line 3) are not" in error
+    assert "tree 2 of the first (line 2) and of the second (line 2) are not" in error
 
 
 @pytest.mark.parametrize("longer", [0, 1])
@@ -167,3 +167,42 @@ def test_no_tensorflow(files: list[Path]) -> None:
         [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("none", ["(())", "()", "( )", "(TOP)", "(ROOT ( ))", "", "  "])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_sentence_without_a_parse(
+    files: list[Path], none: str, place: int, capsys: pytest.CaptureFixture
+) -> None:
+    """Counted as EVALB's error sentence: in no measure."""
+    others = [number for number in range(3) if number != place]
+    for path, trees in zip(files, (GOLD, PREDICTED), strict=True):
+        write(path, [trees[number] for number in others])
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    write(files[0], GOLD)
+    write(files[1], [none if number == place else tree for number, tree in enumerate(PREDICTED)])
+    assert run(*files) == 0
+    *table, last = capsys.readouterr().out.splitlines(keepends=True)
+    assert "".join(table) == expected
+    counts = score_corpus(
+        (parse(GOLD[number]) for number in others), (parse(PREDICTED[number]) for number in others)
+    ).overall
+    brackets = (3, 4, 3)[place]  # S NP VP; S NP VP NP; S NP VP
+    f1 = 200 * counts.matched / (counts.gold + counts.predicted + brackets)
+    assert last == f"sentences without a tree, not counted, as in EVALB: 1 (F1 if they were: {f1:.2f})\n"
+
+
+def test_a_sentence_without_a_gold_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    write(files[0], [GOLD[0], "(())", GOLD[2]])
+    assert run(*files) == 0
+    assert "sentences without a tree, not counted, as in EVALB: 1 " in capsys.readouterr().out
+
+
+def test_the_same_sentence_without_any_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+    assert run(*files) == 0
+    expected = capsys.readouterr().out
+    for path, trees in zip(files, (GOLD, PREDICTED), strict=True):
+        write(path, [trees[0], "", *trees[1:], "", ""])
+    assert run(*files) == 0
+    assert capsys.readouterr().out == expected

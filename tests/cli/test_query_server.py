@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.cli import decoder, exporter, query_server
+from tests.support.command_lines import last_of_each
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 
 WITHOUT = """
@@ -226,7 +227,7 @@ def test_folders_without_a_model(tmp_path, capsys):
 def test_errors_of_a_server(address, server, tmp_path, capsys):
     (tmp_path / "in").write_text("a\nb\n")
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
-    refused(capsys, run(*address, "--servable_name=other", *flags), "--servable_name=other")
+    refused(capsys, run(*last_of_each([*address, "--servable_name=other", *flags])), "--servable_name=other")
 
     def refuse(*_):
         raise Refusal("INVALID_ARGUMENT", "no\n\t [[{{node Assert}}]]")

@@ -13,6 +13,7 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.training.run import Run
 from tests.cli.conftest import SMALL
+from tests.support.command_lines import last_of_each
 
 SOURCES = ["the dog sees dev1 houses", "", "the dog sees dev2 houses", "houses"]
 REFERENCES = ["der Hund sieht dev1 Häuser", "", "der Hund sieht dev2 Häuser", "die Häuser"]
@@ -51,7 +52,7 @@ def files(tmp_path, monkeypatch):
 
 def run(scorers, *arguments):
     named = ["--nbest=nbest", "--source=in.en", f"--scorers={','.join(map(str, scorers))}"]
-    return rerank.main(["t2t-rerank", *named, *arguments])
+    return rerank.main(last_of_each(["t2t-rerank", *named, *arguments]))
 
 
 @pytest.mark.slow

@@ -15,12 +15,14 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.cli import avg_all, trainer
 from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.evaluation.checkpoint_scores import dev_score
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
+from tests.support.command_lines import last_of_each
 from tests.support.copy_task import shared_models
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
@@ -54,7 +56,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMALL) -> list[str]:
-    return [
+    words = [
         "t2t-trainer",
         "--problem=translate_ende",
         "--hparams_set=tiny",
@@ -66,6 +68,7 @@ def command(corpus: Path, data: Path, out: Path, *more: str, hparams: str = SMAL
         "--eval_bleu_sentences=0",
         *more,
     ]
+    return last_of_each(words)
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +313,7 @@ def test_wrong_words(
     change: str,
     expected: str,
 ) -> None:
-    error = fails([*command(corpus, data, tmp_path / "out"), change], capsys)
+    error = fails(command(corpus, data, tmp_path / "out", change), capsys)
     assert expected in error.lower() or expected in error
     assert not (tmp_path / "out").exists(), "a refused command leaves nothing behind"
 
@@ -324,7 +327,7 @@ def test_an_output_dir_that_cannot_be_written(
 
 def test_average(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = f"--output_dir={trained}"
-    assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
+    assert avg_all.main(["t2t-avg-all", where, "--n=2", "--skip_scoring"]) == 0
     shown = capsys.readouterr().out
     assert "averaged 2 checkpoints (steps 2, 4)" in shown
     assert f"next: t2t-decoder --output_dir={trained}\n" in shown
@@ -356,3 +359,35 @@ def test_updates_that_are_not_finite_are_said_and_many_end_training(
         r"error: training diverged at update \d: .*, 2 times in a row; no checkpoint was saved yet", error
     )
     assert not checkpoints.list_checkpoints(tmp_path)
+
+
+def test_an_average_that_is_worse_is_no_default(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loss falls at every update, so that the newest is better than the average of both."""
+    out = copied(trained, tmp_path / "out")
+    where = f"--output_dir={out}"
+    assert avg_all.main(["t2t-avg-all", where, "--n=2"]) == 0
+    shown = capsys.readouterr().out
+    assert "averaged/model.ckpt-4.npz  dev: loss " in shown
+    assert "\nmodel.ckpt-4.npz  dev: loss " in shown
+    assert "the average is worse, and no default: commands use model.ckpt-4.npz" in shown
+    assert not select_checkpoint(out).averaged
+    assert select_checkpoint(out, "average").averaged
+    name, value = dev_score(out, out / "averaged" / "model.ckpt-4.npz")
+    assert value > dev_score(out, out / "model.ckpt-4.npz")[1]
+    assert name == "loss"
+    assert avg_all.main(["t2t-avg-all", where, "--n=1"]) == 0
+    assert "the average is the default of commands from now on" in capsys.readouterr().out
+    assert select_checkpoint(out).averaged
+    assert avg_all.main(["t2t-avg-all", where, "--n=2", "--skip_scoring"]) == 0
+    assert select_checkpoint(out).averaged
+
+
+def test_without_a_dev_split_the_average_is_the_default(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = copied(trained, tmp_path / "out")
+    assert avg_all.main(["t2t-avg-all", f"--output_dir={out}", f"--data_dir={tmp_path}/none"]) == 0
+    assert "the average is the default without a score on dev: no data for" in capsys.readouterr().err
+    assert select_checkpoint(out).averaged

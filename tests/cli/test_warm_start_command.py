@@ -12,6 +12,7 @@ from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.training.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.test_trainer import SMALL, corpus, fails, models  # noqa: F401  fixtures
+from tests.support.command_lines import last_of_each
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
@@ -43,7 +44,7 @@ def command(source: Path, data: Path, out: Path, *more: str, hparams: str = SMAL
         "hparams": hparams,
         "eval_bleu_sentences": 0,
     }
-    return ["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more]
+    return last_of_each(["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more])
 
 
 def test_a_model_is_adapted_with_its_own_vocabulary(

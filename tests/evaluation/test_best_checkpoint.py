@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -89,3 +90,22 @@ def test_nothing_decoded(losses: tuple[float, float]) -> None:
 
 def test_a_loss_that_is_no_number_decides_nothing() -> None:
     assert choose(s1=(math.nan, outputs(11)), s2=(1.2, outputs(10, (3, 8))))[0] == 2
+
+
+@pytest.mark.parametrize(("metric", "step"), [("loss", 1), ("accuracy", 3), ("bleu/news", 2), ("bleu", 2)])
+def test_the_runs_metric_decides(metric: str, step: int) -> None:
+    rows = [
+        Evaluation(
+            step,
+            f"model.ckpt-{step}.npz",
+            "w",
+            "s",
+            {"loss": loss, "bleu": bleu, metric: value, "accuracy": step},
+        )
+        for step, loss, bleu, value in ((1, 1.0, 20.0, 20.0), (2, 2.0, 30.0, 30.0), (3, 3.0, 25.0, 25.0))
+    ]
+    if metric == "loss":
+        rows = [replace(one, scores={**one.scores, "loss": float(one.step)}) for one in rows]
+    best, reason = best_checkpoint(rows, BLEU, {}, [], metric)
+    assert best.step == step
+    assert (f"best {metric}, the training's metric: step {step}, " in reason) == (metric != "bleu")

@@ -112,3 +112,11 @@ def test_lines_of_one_candidate_leave_the_first_feature() -> None:
     statistics = bleu_statistics([["a b c d"], ["a b c e"]], ["a b c d", "a b c d"])
     found = tune(table_of(np.zeros((2, 1, 3))), statistics)
     np.testing.assert_array_equal(found.weights, [1, 0, 0])
+
+
+def test_statistics_of_chinese_are_of_its_tokens():
+    outputs, references = ["我们喜欢这只狗。", "他在睡觉。"], ["我们喜欢这只猫。", "他在睡觉。"]
+    statistics = bleu_statistics([[text] for text in outputs], references, "zh")[:, 0].sum(0)
+    expected = sacrebleu_score(outputs, references, target_lang="zh").score
+    assert corpus_bleu(statistics) == pytest.approx(expected, abs=1e-9)
+    assert expected > 50

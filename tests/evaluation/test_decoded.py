@@ -1,11 +1,13 @@
 """Metrics of decoded outputs: BLEU of translations, F1 of trees, none of others."""
 
 import pytest
+from sacrebleu.metrics import BLEU
 
 from t2t_revival import registry
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import metric_for, tokenizer_setting
 from t2t_revival.problems import Problem, Text2TextProblem
+from t2t_revival.problems.reversed import ReversedProblem
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]
 
@@ -46,3 +48,34 @@ def test_a_problem_of_another_kind_has_no_measure():
         generate_data = has_data = feature_encoders = dataset = approx_vocab_size = None
 
     assert metric_for(Other()) is None
+
+
+def test_bleu_of_chinese() -> None:
+    """Problems into Chinese, of the package, of a user, and reversed ones, are scored with its tokenizer."""
+    outputs, references = ["我们喜欢这只狗。"], ["我们喜欢这只猫。"]
+
+    class Reports(Text2TextProblem):
+        source_lang, target_lang = "en", "zh_Hant"
+
+    for problem in (registry.problem("translate_enzh"), Reports(), ReversedProblem(ZhDe())):
+        measure = metric_for(problem)
+        result = measure.score(outputs, references)
+        assert result.score == BLEU(tokenize="zh").corpus_score(outputs, [references]).score > 50
+        assert "tok:zh" in result.details
+        assert f"chrF2 {result.chrf:.2f}" in result.details
+        compared = measure.compare({"a": outputs * 20, "b": references * 20}, references * 20)
+        assert compared["a"].score > 50
+        assert tokenizer_setting(problem) == {"tokenizer": "zh"}
+    assert tokenizer_setting(registry.problem("translate_ende")) == {}
+    assert tokenizer_setting(registry.problem("translate_many")) == {"tokenizer": "by script"}
+
+
+class ZhDe(Text2TextProblem):
+    source_lang, target_lang = "zh", "de"
+
+
+def test_an_output_without_a_tree_is_counted() -> None:
+    tree = "(S (NP (PRP He)) (VP (VBZ runs)))"
+    measured = metric_for(registry.problem("parse_wsj")).score([tree, ""], [tree, tree])
+    assert measured.score == 100
+    assert measured.details.endswith("; without a tree, not counted: 1")

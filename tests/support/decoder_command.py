@@ -10,12 +10,13 @@ from t2t_revival.cli import decoder
 from t2t_revival.decoding import tensorflow_engine
 from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.model import Transformer
+from tests.support.command_lines import last_of_each
 
 DECODE = "beam_size=2,extra_length=3"
 
 
 def run(*arguments):
-    return decoder.main(["t2t-decoder", *map(str, arguments)])
+    return decoder.main(last_of_each(["t2t-decoder", *map(str, arguments)]))
 
 
 def decode(out, *arguments):

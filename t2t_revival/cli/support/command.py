@@ -8,6 +8,7 @@ import re
 import sys
 import textwrap
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from absl import flags
@@ -175,12 +176,12 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
     for flag in values:
         values[flag].unparse()
     values.mark_as_parsed()
+    faults = _repetitions(values, arguments)
     try:
         arguments = values.read_flags_from_files(arguments, force_gnu=False)
     except flags.Error as error:
         return [str(error)]
     unknown: list[str] = []
-    faults: list[str] = []
     for name, words in _items(values, arguments):
         if not name:
             faults.append(f"unexpected argument {words[0]!r}")
@@ -196,6 +197,21 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
         + _explain_problem(values) * bool(unknown)
         + faults
     )
+
+
+def _repetitions(values: flags.FlagValues, words: list[str]) -> list[str]:
+    """Returns a line for each flag that is given several times but has one value.
+
+    A value of a file of flags (--flagfile) may be replaced by one on the command line.
+    """
+    found = (_flag(values, name) for name, _ in _items(values, words) if name)
+    given = Counter(flag.name for flag in found if flag is not None)
+    return [
+        f"--{name} is given {'twice' if count == 2 else f'{count} times'}: give it once"
+        + (", its values separated by commas" if isinstance(values[name].parser, flags.ListParser) else "")
+        for name, count in given.items()
+        if count > 1 and not isinstance(values[name], flags.MultiFlag)
+    ]
 
 
 def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -11,6 +11,7 @@ from t2t_revival.cli.support import command, run_flags
 from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
+from t2t_revival.evaluation.decoded import score_names
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import Problem
 from t2t_revival.training.curve_files import OF_ALL_CORPORA, metric_of
@@ -74,8 +75,9 @@ def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
         metric = metric_of(values[flag].value)
         if metric == AUTO:
             continue
-        if metric not in problem.eval_metrics():
-            known = ", ".join(problem.eval_metrics())
+        names = score_names(problem)
+        if metric not in names:
+            known = ", ".join(names)
             raise T2TError(
                 f"--{flag}={values[flag].value}: not a metric of {problem.name}; give one of {known}"
             )

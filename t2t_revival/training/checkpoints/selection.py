@@ -16,6 +16,8 @@ from t2t_revival.training.checkpoints.directory import (
     list_checkpoints,
 )
 from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import writing
 
 NEWEST, AVERAGE = "newest", "average"
 NAMES = (NEWEST, BEST, AVERAGE)
@@ -24,6 +26,7 @@ NONE_OF = {  # why a folder has no checkpoint of a name
     BEST: "t2t-trainer keeps it, with --keep_best, when it evaluates",
     AVERAGE: "t2t-avg-all makes one",
 }
+WORSE = "worse.json"  # in the folder of averages: the steps of those that are no default
 
 
 def select_checkpoint(
@@ -37,7 +40,8 @@ def select_checkpoint(
         output_dir: of the training.
         checkpoint: "newest", "best" or "average"; or a checkpoint's file, with or without ".npz"; or a folder
             of checkpoints to select from instead. `None` selects the newest valid one; at the same step, the
-            average; where early stopping ended the training without an average since, the best.
+            average, unless it scored worse; where early stopping ended the training, or the best scored best,
+            without an average since, the best.
         on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
 
     Raises:
@@ -70,11 +74,37 @@ def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:
         return list_averaged(output_dir)[::-1]
     if name == NEWEST:
         return list_checkpoints(output_dir)[::-1]
-    newest_first = sorted(list_checkpoints(output_dir) + list_averaged(output_dir), reverse=True)
+    worse = _worse(output_dir)
+    averages = [average for average in list_averaged(output_dir) if average.step not in worse]
+    newest_first = sorted(list_checkpoints(output_dir) + averages, reverse=True)
     has_average = bool(newest_first) and newest_first[0].averaged
     if not has_average and best.was_stopped_early(output_dir):
         return [*best.list_best(output_dir), *newest_first]
     return newest_first
+
+
+def mark_average(output_dir: Path, step: int, is_worse: bool) -> None:
+    """Makes an average no default of `select_checkpoint`, or a default again.
+
+    Raises:
+        T2TError: the mark cannot be written, or is corrupt.
+    """
+    before = _worse(output_dir)
+    steps = before | {step} if is_worse else before - {step}
+    path = output_dir / AVERAGED / WORSE
+    with writing(f"to {path}"):
+        if steps:
+            checked_json.save(path, {"steps": sorted(steps)})
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _worse(output_dir: Path) -> set[int]:
+    """Returns the steps of the averages that scored worse than a checkpoint."""
+    path = output_dir / AVERAGED / WORSE
+    if not path.exists():
+        return set()
+    return set(checked_json.load(path, "remove it, and run t2t-avg-all again")["steps"])
 
 
 def _open(path: Path) -> Checkpoint:

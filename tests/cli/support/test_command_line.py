@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from t2t_revival.cli import bleu, datagen, decoder, exporter, query_server, trainer
+from t2t_revival.cli import bleu, datagen, decoder, exporter, query_server, rerank, trainer
 
 # The first master's line in tensor2tensor's document on distributed training.
 DISTRIBUTED = """
@@ -112,16 +112,37 @@ def test_other_faults_are_in_the_same_answer(capsys):
 
 
 def test_forms_of_values(tmp_path, monkeypatch):
-    """Values may be separate words, joined by =, from a flag file, or negative; the last one counts."""
+    """Values may be separate words, joined by =, or from a flag file, which later words replace."""
     seen = {}
     monkeypatch.setattr(trainer, "_train", lambda values: seen.update(values.flag_values_dict()))
     file = tmp_path / "flags.txt"
     file.write_text("--train_steps=3\n--noxla\n")
-    words = (
-        f"--train_steps 7 --xla -problem=a --flagfile={file} --problem b --hparams --x --precision float32"
-    )
+    words = f"--train_steps 7 --xla --flagfile={file} -problem b --hparams --x --precision float32"
     assert trainer.main(["t2t-trainer", *words.split()]) is None or seen
     assert (seen["train_steps"], seen["xla"], seen["problem"], seen["hparams"]) == (3, False, "b", "--x")
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("--problem=a --hparams_set=tiny --problem b", "--problem is given twice: give it once"),
+        ("--train_steps=1 -train_steps 2 --train_steps=3", "--train_steps is given 3 times: give it once"),
+        ("--xla --noxla", "--xla is given twice: give it once"),
+    ],
+)
+def test_a_flag_given_twice(words, fault, capsys):
+    """A second value would replace the first one silently."""
+    assert fault in faults(trainer.main, f"t2t-trainer {words}", capsys)[0]
+
+
+@pytest.mark.parametrize("command", [bleu, datagen, decoder, exporter, query_server, rerank, trainer])
+def test_no_command_takes_a_flag_twice(command, capsys):
+    assert "--debug is given twice" in faults(command.main, "command --debug --debug", capsys)[0]
+
+
+def test_a_list_given_twice(capsys):
+    fault = faults(rerank.main, "t2t-rerank --scorers=a --scorers=b", capsys)[0]
+    assert "--scorers is given twice: give it once, its values separated by commas" in fault
 
 
 def test_a_file_of_flags_that_is_missing(capsys):

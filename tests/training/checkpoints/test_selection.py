@@ -7,7 +7,7 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_stopped_early
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import mark_average, select_checkpoint
 from tests.training.checkpoints.test_best import write
 
 
@@ -72,3 +72,14 @@ def test_a_corrupt_best_is_named_and_the_newest_used(run: Path) -> None:
 def test_a_name_without_a_checkpoint(tmp_path: Path, name: str, expected: str) -> None:
     with pytest.raises(T2TError, match=expected):
         select_checkpoint(tmp_path, name)
+
+
+def test_an_average_that_scored_worse_is_no_default(run: Path) -> None:
+    checkpoints.average(checkpoints.list_checkpoints(run), run)
+    mark_average(run, 3, is_worse=True)
+    assert select_checkpoint(run).path == run / "model.ckpt-3.npz"
+    assert select_checkpoint(run, "average").path == run / "averaged" / "model.ckpt-3.npz"
+    mark_stopped_early(run)
+    assert select_checkpoint(run).path == run / "best" / "model.ckpt-1.npz"
+    mark_average(run, 3, is_worse=False)
+    assert select_checkpoint(run).path == run / "averaged" / "model.ckpt-3.npz"
