@@ -7,6 +7,7 @@ import fcntl
 import io
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +77,16 @@ def writing(what: object, remedy: str = "") -> Iterator[None]:
     except OSError as error:
         reason = f"cannot write {what}: {error.strerror or error}"
         raise T2TError(f"{reason}; {remedy}" if remedy else reason) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Checks that files can be written into a folder, before work whose result would be lost.
+
+    Raises:
+        T2TError: they cannot.
+    """
+    with writing(folder, "mend the folder's permissions"), tempfile.TemporaryFile(dir=folder):
+        return
 
 
 def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:
