@@ -144,7 +144,7 @@ def _words(vocabulary: TextEncoder, ids: Sequence[int]) -> tuple[str, list[int],
     """
     tokens = token_spans(vocabulary, ids)
     text = tokens.text
-    if is_blank(text):
+    if not text.strip():
         raise T2TError("the source or the output is empty: there is nothing to explain")
     if UNSPACED.search(text):
         words = [_stripped(text, *piece) for piece in tokens.spans if text[slice(*piece)].strip()]
