@@ -37,6 +37,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.training.run import Run, data_of_model
+from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -90,6 +91,8 @@ def _align(values: flags.FlagValues) -> None:
     inputs = named_files(values, "source", "target", "gold") | run_flags.model_files(values, output_dir, run)
     outputs = named_files(values, "align_to_file") or ({"": STANDARD_STREAM} if values.source else {})
     check_outputs(inputs, {} if values.choose_heads else outputs)
+    if values.choose_heads:
+        check_writable(output_dir)
     pairs = _pairs(values, output_dir, run)
     gold = _gold(values.gold, pairs) if values.gold else None
     tensorflow_setup.load_tensorflow(values)

@@ -6,16 +6,19 @@ al., 2005, "Edinburgh System Description", grow-diag-final-and.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.data.word_alignment import Link, format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 
 NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
+SPACE = re.compile(r"\s")
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 
@@ -45,7 +48,7 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
         with names[0].open("w", encoding="utf-8") as source, names[1].open("w", encoding="utf-8") as target:
             for pair in pairs:
                 for file, text in zip((source, target), pair, strict=True):
-                    file.write(" ".join(_bare(word) for word in text.split()) + "\n")
+                    file.write(" ".join(_bare(text[slice(*word)]) for word in split_words(text)) + "\n")
         try:
             with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
                 links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}
@@ -89,7 +92,11 @@ def symmetrize(forward: frozenset[Link], reverse: frozenset[Link]) -> frozenset[
 
 
 def _bare(word: str) -> str:
-    """Returns a word in lower case, without the punctuation at its ends unless it has nothing else."""
+    """Returns a word in lower case, without the punctuation at its ends unless it has nothing else.
+
+    White space in it, at which eflomal would cut it, is a sign.
+    """
+    word = SPACE.sub("_", word)
     start, end = 0, len(word)
     while start < end and _is_mark(word[start]):
         start += 1

@@ -1,8 +1,8 @@
 """Word alignments: which words of a target translate which words of a source.
 
-Words are what stands between white space, counted from 0. A line of a file, one for each pair, has the links
-in Pharaoh's format, "0-0 1-2": source word, target word. In gold alignments, a link "1?2" or "1p2" is
-possible, where one with "-" is sure.
+Words are what stands between spaces and tabs, counted from 0; a no-break space is part of a word. A line of a
+file, one for each pair, has the links in Pharaoh's format, "0-0 1-2": source word, target word. In gold
+alignments, a link "1?2" or "1p2" is possible, where one with "-" is sure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check_links(links: Iterable[Link], source: str, target: str) -> None:
     Raises:
         T2TError: one has not.
     """
-    counts = len(source.split()), len(target.split())
+    counts = len(split_words(source)), len(split_words(target))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
             if word >= count:

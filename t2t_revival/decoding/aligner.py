@@ -18,6 +18,7 @@ from t2t_revival.decoding.detailer import Hypothesis
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -48,7 +49,9 @@ def align(
     """
     encoded = encode(translator, pairs, on_note)
     found: list[list[Link]] = [[] for _ in pairs]
-    numbers = [number for number, one in enumerate(encoded) if one.source.strip() and one.text.strip()]
+    numbers = [
+        number for number, one in enumerate(encoded) if not (is_blank(one.source) or is_blank(one.text))
+    ]
 
     def links(batch: list[int]) -> list[list[Link]]:
         details = translator.detailer([encoded[numbers[index]] for index in batch])

@@ -20,6 +20,7 @@ from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_search import LexicalSearch
@@ -67,7 +68,7 @@ class ConstrainedLines:
         """
         constraints = checked(constraints, self._first_line + index)
         try:
-            if not text.strip():
+            if is_blank(text):
                 self._blank[index] = constraints
                 return
             room = room_of(len(ids), self._options)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import leading_tag
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _paragraph(tag: str, parts: Iterable[str]) -> Paragraph:
     gap = ""
     for part in parts:
         text = part.strip()
-        if not text:
+        if is_blank(text):
             gap += part
             continue
         start = part.index(text)

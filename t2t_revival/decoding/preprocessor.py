@@ -13,6 +13,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Preprocessor:
         known = self.vocabularies.inputs.tags
         listed = ", ".join(known)
         for number, text in enumerate(texts, start=self.first_line):
-            if text.strip() and text.partition(" ")[0] not in known:
+            if not is_blank(text) and text.partition(" ")[0] not in known:
                 raise LineError(
                     number,
                     f"{text[:40]!r} begins with none of the model's tags, {listed}: write one before the "
@@ -134,7 +135,7 @@ class Preprocessor:
             )
         pairs = zip(inputs, prefixes, strict=True)
         for number, (text, prefix) in enumerate(pairs, start=self.first_line):
-            if prefix and not text.strip():
+            if prefix and is_blank(text):
                 raise LineError(number, "a prefix without a source")
         return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.markup.plain import describe_unbalanced
+from t2t_revival.decoding.markup.plain import describe_faults
 from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.outputs import (
     Draw,
@@ -118,7 +118,7 @@ def translate_lines(
     )
     known = output.start(origin, len(lines), form)
     translations = dict(known)
-    if options.markup and (note := describe_unbalanced(lines, options.markup, first_line)):
+    for note in describe_faults(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
     if on_progress:
         on_progress(DecodingProgress(len(known), len(lines), 0.0))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from t2t_revival.decoding.lexical_constraints import is_inside
 from t2t_revival.errors import T2TError
 
 COMMENT = "#"
+SPACES = re.compile(r"\s+")  # of a source between words of a term: a no-break space, or several
 
 
 class Terminology:
@@ -25,8 +27,8 @@ class Terminology:
     """
 
     def __init__(self, terms: Mapping[str, str]) -> None:
-        self._terms = dict(terms)
-        self._longest = max(map(len, terms), default=0)
+        self._terms = {SPACES.sub(" ", term): target for term, target in terms.items()}
+        self._longest = max(map(len, self._terms), default=0)
 
     @classmethod
     def parse(cls, lines: Sequence[str], name: str) -> Terminology:
@@ -58,6 +60,7 @@ class Terminology:
 
     def phrases(self, source: str) -> list[str]:
         """Returns the translations of the terms of a source, in its order."""
+        source = SPACES.sub(" ", source)
         found: list[tuple[int, int]] = []
         taken = bytearray(len(source))
         for begin, end in sorted(self._places(source), key=lambda span: (span[0] - span[1], span[0])):
@@ -99,4 +102,4 @@ def _sides(line: str, place: str) -> tuple[str, str]:
     for side, column in zip(("source", "target"), columns, strict=True):
         if not column:
             raise T2TError(f"{place}: the {side} term is empty: write source term TAB target term")
-    return columns[0], columns[1]
+    return SPACES.sub(" ", columns[0]), columns[1]

@@ -29,6 +29,7 @@ from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import check_tag
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class Translator:
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             outputs = {index: [Translation("", 0.0)] for index in batch}
-            indices = [index for index in batch if inputs[index].strip()]
+            indices = [index for index in batch if not is_blank(inputs[index])]
             found: list[tuple[int, list[list[int]], list[float]]] = []
             if any(index not in bound for index in indices):
                 rows = pad([source_ids[index] for index in indices])
@@ -292,7 +293,7 @@ class Translator:
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):
-            if not text.strip():
+            if is_blank(text):
                 raise LineError(number, "no source")
         targets = preprocessor.targets([output for _, output in cleaned])
         sources = preprocessor.sources(inputs, on_truncation or _warn)

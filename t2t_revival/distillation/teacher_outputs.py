@@ -26,6 +26,7 @@ from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.reversed import one_way
 from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import buffered_write, text_lines
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class TeacherOutputs(DecodedBlocks):
         )
         for source, reference in everything:
             ids = translator.vocabulary.encode(source)
-            if not ids or not source.strip():
+            if not ids or is_blank(source):
                 left_out["blank"] += 1
             elif len(ids) >= translator.max_length:  # EOS is one more
                 left_out["longer_than_max_length"] += 1

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.utils.blank import is_blank
 
 HOW = 'write it with t2t-decoder --decode_hparams="return_beams=True,write_beam_scores=True"'
 
@@ -53,7 +54,7 @@ class NBest(NamedTuple):
         candidates = []
         for number, (line, source) in enumerate(zip(lines, sources, strict=True), start=1):
             try:
-                candidates.append(_parse(number, line) if source.strip() else [Candidate("", 0.0)])
+                candidates.append([Candidate("", 0.0)] if is_blank(source) else _parse(number, line))
             except LineError as error:
                 raise T2TError(f"{name}, {error}") from error
         return cls(sources, candidates)

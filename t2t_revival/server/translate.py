@@ -23,6 +23,7 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     constraint_inputs,
 )
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
@@ -200,4 +201,4 @@ def joined(paragraph: Paragraph, parts: Sequence[Translation]) -> Translation:
 
 
 def _finished(line: str, output: str, problem: Text2TextProblem | None) -> str:
-    return problem.postprocess(line, output).text if problem and line.strip() else output
+    return problem.postprocess(line, output).text if problem and not is_blank(line) else output

@@ -15,6 +15,7 @@ from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class ServedTranslator:
         inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
         answers = query(self.model, inputs, search, len(inputs), filled, constraints)
         results = [
-            [self._finish(text, output) for output in outputs] if text.strip() else outputs[:1]
+            [self._finish(text, output) for output in outputs] if not is_blank(text) else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
         ]
         if not options.detailed:
@@ -204,13 +205,13 @@ class ServedTranslator:
             (line, output.text)
             for line, outputs in zip(lines, results, strict=True)
             for output in outputs
-            if line.strip() and math.isfinite(output.score)
+            if not is_blank(line) and math.isfinite(output.score)
         ]
         found = iter(query_details(self.model, pairs, options.alternatives, bool(options.alignments), tag))
         return [
             [
                 output._replace(details=next(found))
-                if line.strip() and math.isfinite(output.score)
+                if not is_blank(line) and math.isfinite(output.score)
                 else output
                 for output in outputs
             ]

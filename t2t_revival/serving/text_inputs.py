@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.utils.blank import INVISIBLE
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
 
 SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]"  # whitespace of Python's `strip` and `split`
-BLANK = rf"^{SPACE}*$"
+BLANK = "^[{}]*$".format("".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in INVISIBLE))
 BRACKETS = ((r"\(", "-LRB-"), (r"\)", "-RRB-"))  # as treebanks write them
 LINE_END = r"[\n\r]"
 SUBSTITUTE = 0xFFFD  # replaces invalid UTF-8

@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import stat
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -78,6 +79,16 @@ def writing(what: object, remedy: str = "") -> Iterator[None]:
     except OSError as error:
         reason = f"cannot write {what}: {error.strerror or error}"
         raise T2TError(f"{reason}; {remedy}" if remedy else reason) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Checks that files can be written into a folder, before work whose result would be lost.
+
+    Raises:
+        T2TError: they cannot.
+    """
+    with writing(folder, "mend the folder's permissions"), tempfile.TemporaryFile(dir=folder):
+        return
 
 
 def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None = None) -> None:

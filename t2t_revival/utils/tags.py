@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -20,7 +21,7 @@ def symbol(tag: str) -> str:
 def tagged(texts: Sequence[str], tag: str) -> list[str]:
     """Returns texts with a tag before those that are not blank and do not have it."""
     prefix = symbol(tag)
-    return [text if not text.strip() or text.startswith(prefix) else prefix + text for text in texts]
+    return [text if is_blank(text) or text.startswith(prefix) else prefix + text for text in texts]
 
 
 def leading_tag(line: str, tags: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -125,7 +126,7 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
         T2TError: the input is empty; input or output has more than `MAX_TOKENS` tokens, or more than the
             model's maximum; the decoder has no self-attention; or the model's weights contain NaN.
     """
-    if not line.strip():
+    if is_blank(line):
         raise T2TError("the input is empty: give a sentence")
     check_has_attention(translator)
     source = translator.encode(line)

@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.spans import Span, token_spans, words_of_tokens
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.visualization.attention import check_has_attention, row
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def explain(translator: Translator, line: str, output: str | None = None, prefix
             parser; the decoder has no self-attention; or the model's weights contain NaN.
     """
     check_has_attention(translator)
-    if not line.strip():
+    if is_blank(line):
         raise T2TError("the source is empty: give a sentence")
     source = translator.encode(line)
     _check_length("source", source, min(MAX_TOKENS, translator.max_length))

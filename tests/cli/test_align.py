@@ -125,3 +125,16 @@ def test_what_the_decoder_refuses(out, files, arguments, fault, capsys, monkeypa
     (files / "p").write_text("a\tb\n")
     assert decoder.main(["t2t-decoder", f"--output_dir={out}", *arguments]) == 1
     assert fault in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(out, capsys, monkeypatch):
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr(align, "_pairs", lambda *_: pytest.fail("it worked first"))
+    assert run(out, "--choose_heads") == 1
+    assert capsys.readouterr().err.endswith(
+        f"error: cannot write {out}: Permission denied; mend the folder's permissions\n"
+    )

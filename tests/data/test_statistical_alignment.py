@@ -2,6 +2,8 @@
 
 import itertools
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,19 @@ from t2t_revival.errors import T2TError
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 NOUNS = {"dog": "Hund", "cat": "Katze", "horse": "Pferd", "bird": "Vogel"}
 WORDS = NOUNS | {"sees": "sieht", "finds": "findet", "today": "heute", "never": "nie"}
+
+
+def test_eflomal_is_given_the_words_of_links(tmp_path, monkeypatch):
+    class Aligner:
+        def align(self, source, target, links_filename_fwd, links_filename_rev, quiet):
+            assert [line.split() for line in source] == [["a", "dog"]]
+            assert [line.split() for line in target] == [["bonjour", "chien_x"]]
+            for name in (links_filename_fwd, links_filename_rev):
+                Path(name).write_text("1-1\n")
+
+    monkeypatch.setitem(sys.modules, "eflomal", SimpleNamespace(Aligner=Aligner))
+    pairs = [("A dog", "Bonjour\u00a0, chien\u2028x")]
+    assert [*align_corpus(pairs, tmp_path)] == ["1-1"]
 
 
 @given(LINKS, LINKS)

@@ -84,3 +84,18 @@ def test_tokens_have_the_links_of_their_words(subwords_file):
         expected = [of_source["dog"], of_source["the"], [len(ids[0])]][word]  # the end, without a link
         assert found == set(expected), (place, before)
     assert token_links(frozenset(), Vocabularies(vocabulary, vocabulary), texts, ids) == []
+
+
+def test_a_no_break_space_is_part_of_a_word():
+    check_links([(3, 2)], "Hello , my dog", "Bonjour\u00a0, mon chien")
+    with pytest.raises(T2TError, match="link 3-3: the target has 3 words, counted from 0"):
+        check_links([(3, 3)], "Hello , my dog", "Bonjour\u00a0, mon chien")
+
+
+def test_links_of_tokens_beside_a_no_break_space(vocabulary):
+    vocabularies = Vocabularies(vocabulary, vocabulary)
+    texts = "The dog sees", "der\u00a0der Hund sieht"
+    ids = tuple(map(vocabulary.encode, texts))
+    flat = token_links(frozenset([(1, 1)]), vocabularies, texts, ids)
+    linked = [ids[1][t] for t, s in zip(flat[::2], flat[1::2], strict=True) if s < len(ids[0])]
+    assert vocabulary.decode(sorted(set(linked), key=linked.index)).strip() == "Hund"

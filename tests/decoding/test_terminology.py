@@ -35,6 +35,14 @@ def test_terms_of_a_source(source, expected):
     assert TERMS.phrases(source) == expected
 
 
+def test_any_white_space_may_stand_between_the_words_of_a_term():
+    for space in ("  ", "\u00a0", "\u202f", "\t", " \u3000"):
+        assert TERMS.phrases(f"A hot{space}dog and a{space}house{space}of cards") == ["Hotdog", "Kartenhaus"]
+        assert Terminology({f"hot{space}dog": "Hotdog"}).phrases("hot dog") == ["Hotdog"]
+    with pytest.raises(T2TError, match="line 2: line 1 translates 'hot dog' otherwise"):
+        Terminology.parse(["hot dog\tHotdog", "hot  dog\tWurst"], "t")
+
+
 def test_a_file_of_terms():
     lines = ["# comment", "", "dog\tHund", " hot dog \t Hotdog ", "dog\tHund"]
     assert Terminology.parse(lines, "terms").phrases("hot dog dog") == ["Hotdog", "Hund"]

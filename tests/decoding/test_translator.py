@@ -59,7 +59,10 @@ def test_streams_change_nothing(translator):
 
 
 def test_lines_without_content_give_empty_lines(translator):
-    assert translator.nbest(["", "  ", "\t", "\n"], n=2) == [[Translation("", 0.0)]] * 4
+    assert (
+        translator.nbest(["", "  ", "\t", "\n", "\u200b", "\ufeff", "\u00ad \u2060"], n=2)
+        == [[Translation("", 0.0)]] * 7
+    )
     assert translator.translate([]) == []
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, check_apart, exclusive_lock, text_lines
+from t2t_revival.utils.files import atomic_write, check_apart, check_writable, exclusive_lock, text_lines
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -94,3 +94,10 @@ def test_a_lock_without_a_refusal_is_waited_for(tmp_path: Path) -> None:
         order.append("first")
     waiting.join()
     assert order == ["first", "second"]
+
+
+def test_a_folder_that_takes_no_files_is_noticed(tmp_path: Path) -> None:
+    check_writable(tmp_path)
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(T2TError, match=r"cannot write .*/none: No such file or directory; mend the folder's"):
+        check_writable(tmp_path / "none")

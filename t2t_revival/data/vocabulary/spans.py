@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from t2t_revival.utils.blank import is_blank
+
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
 SPACE = "\u2581"  # SentencePiece's piece of a space alone
-NO_SPACES = re.compile(r"\S+")
+WORD = re.compile(r"[^ \t]+")  # as aligners in C++ read files: a no-break space is part of a word
 
 
 class Span(NamedTuple):
@@ -66,7 +68,7 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
     """
     ends = [word.end for word in words]
     last = [
-        span.end if opens else len(tokens.text[: span.end].rstrip()) - 1
+        span.end if opens else len(tokens.text[: span.end].rstrip(" \t")) - 1
         for span, opens in zip(tokens.spans, tokens.opens_word, strict=True)
     ]
     found = [min(bisect_right(ends, max(character, 0)), len(words) - 1) for character in last]
@@ -74,8 +76,8 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
 
 
 def split_words(text: str) -> list[Span]:
-    """Returns what stands between white space."""
-    return [Span(*match.span()) for match in NO_SPACES.finditer(text)]
+    """Returns what stands between spaces and tabs, which are the borders of words everywhere."""
+    return [Span(*match.span()) for match in WORD.finditer(text)]
 
 
 def match_words(words: Sequence[str], others: Sequence[str]) -> list[int]:
@@ -84,16 +86,17 @@ def match_words(words: Sequence[str], others: Sequence[str]) -> list[int]:
     Both are words of one text, which a vocabulary has normalised on one side: characters may have changed,
     and white space may have come or gone.
     """
-    if len(words) == len(others):
+    sizes, lengths = list(map(_normal_length, words)), list(map(_normal_length, others))
+    if list(map(bool, sizes)) == list(map(bool, lengths)):  # none has vanished
         return list(range(len(words)))
-    ends = list(accumulate(map(_normal_length, others)))
-    sizes = list(map(_normal_length, words))
+    ends = list(accumulate(lengths))
     middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
     return [min(bisect_right(ends, middle), max(len(others) - 1, 0)) for middle in middles]
 
 
 def _normal_length(word: str) -> int:
-    return len("".join(unicodedata.normalize("NFKC", word).split()))
+    """Returns the number of visible characters of a normalised word."""
+    return sum(not is_blank(character) for character in unicodedata.normalize("NFKC", word))
 
 
 def _common_length(one: str, other: str) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2t_revival.decoding.markup.patterns import CLOSE, ENTITY, ITEM, OPEN, TAG, Span, find
 
+UNKNOWN = re.compile(  # begins or ends markup that is not whole
+    r"</?[^\W\d]|</\d|\{[{%#]|[}%#]\}|\[\[|\]\]|[$%]\{|&(?:amp;)*lt;/?\w|\\(?:u00|x)3[cC]|\{\s*\w+\s*,\s*(?:plural|select)|<!--|-->"
+)
 MAX_DEPTH = 200  # of elements within each other; tags of deeper ones stand alone
 
 
@@ -21,6 +25,7 @@ class Marked:
         texts: before, between and after the spans, with characters for entities; one more than spans.
         has_entities: whether the line had any.
         unbalanced: number of tags that have no partner, and stand alone.
+        unknown: whether the texts have what looks like markup.
     """
 
     spans: list[Span]
@@ -28,6 +33,7 @@ class Marked:
     texts: list[str]
     has_entities: bool
     unbalanced: int
+    unknown: bool
 
 
 def parse(line: str, kind: str) -> Marked:
@@ -38,7 +44,9 @@ def parse(line: str, kind: str) -> Marked:
     alone = [span.shape in (OPEN, CLOSE) and partners[index] is None for index, span in enumerate(spans)]
     spans = [span._replace(shape=TAG) if one else span for span, one in zip(spans, alone, strict=True)]
     spans, partners = _merged(spans, partners, _texts(line, spans, entities))
-    return Marked(spans, partners, _texts(line, spans, entities), bool(entities), sum(alone))
+    rest = " ".join(_texts(line, spans, []))
+    unknown = bool(UNKNOWN.search(rest)) or rest.count("{") != rest.count("}")
+    return Marked(spans, partners, _texts(line, spans, entities), bool(entities), sum(alone), unknown)
 
 
 def _paired(spans: list[Span]) -> tuple[list[Span], list[int | None]]:

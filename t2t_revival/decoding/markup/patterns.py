@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from itertools import zip_longest
 from typing import NamedTuple
@@ -23,10 +23,41 @@ BREAKS = set(  # elements that separate words
 )
 ENCLOSURES = frozenset(("''", '""', "``", "`'", "()", "[]", "‘’", "“”", "„“", "‚‘", "«»", "‹›"))  # noqa: RUF001
 
-ATTRIBUTE = r"""\s+[^\s"'<>/=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+QUOTED = r"""(?:
+    \\+"(?:[^"\\]|\\(?!\\*["']))*\\+" | \\+'(?:[^'\\]|\\(?!\\*["']))*\\+'   # in files of strings
+    | "[^"]*" | '[^']*' | \{(?:[^{}]|\{[^{}]*\})*\}
+)"""
+STARTS, ENDS = ("bpt", "bx", "sc"), ("ept", "ex", "ec")  # of XLIFF and TMX
+NUMBERS_OF_TAG = [
+    re.compile(rf"""\s(?:{names})\s*=\s*\\*["']?([^\s"'\\/]+)""") for names in ("rid|startRef", "id|i")
+]
+SECTIONS = ("{", "[")  # how names of tags of templates begin
+SLASH = r"(?:\\*/)"
+BRACKETS = {  # around tags, as characters, entities and escapes
+    "": ("<", ">"),
+    "entities": (
+        r"&(?:amp;)*(?:lt|\#0*60|\#[xX]0*3[cC]);",
+        r"&(?:amp;)*(?:gt|\#0*62|\#[xX]0*3[eE]);",
+    ),
+    "escapes": (r"\\+(?:u00|x)3[cC]", r"\\+(?:u00|x)3[eE]"),
+}
+
+
+def _tags(style: str) -> str:
+    left, right = BRACKETS[style]
+    inner = f"(?: (?!{left}|{right})[^<>] )"
+    return rf"""
+    {left}(?P<slash{style}>{SLASH}?) (?: (?P<number{style}>\d+)\s* | (?P<name{style}>[^\W\d][\w:.-]*)
+        (?: (?:\s (?: {QUOTED} | (?!["'{{\\]){inner} | (?!{right})\\(?!\\*["']) )*? )? | \s{inner}*? )
+    ) (?P<empty{style}>{SLASH}?){right}
+    """
+
+
 TAGS = rf"""
-    (?P<tag> <!--.*?--> | <!\[CDATA\[.*?\]\]> | <\?.*?\?> | <![A-Za-z][^<>]*>
-    | <(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*)(?:{ATTRIBUTE})*\s*(?P<empty>/?)> )
+    (?P<single> <!--.*?--> | <!\[CDATA\[.*?\]\]> | <\?.*?\?> | <![A-Za-z][^<>]*> | <%.*?%>
+    | (?P<native> <(?P<code>bpt|ept|ph|it|ut)(?:\s[^<>]*)?(?<!/)> .*? </(?P=code)\s*> ) )   # XLIFF, TMX
+    | <<\w[\w .-]*>> | (?P<fragment> <>(?=.*</>) | </> )
+    | {" | ".join(map(_tags, BRACKETS))}
 """
 ENTITIES = r"(?P<entity> &(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6}); )"
 IN_ADDRESS = r"""(?: (?!&(?:quot|apos|lt|gt|nbsp|\#39|\#34);) [^\s<>"\\|`´‘’“”„«»] )"""  # noqa: RUF001
@@ -38,28 +69,47 @@ ADDRESSES = rf"""
 LENGTH = r"(?:hh?|ll?|[Lqjzt]|I64|I32)?"
 PRINTF = r"[diouxXeEfFgGaAcCsSpn@]"
 PERCENT = rf"""
-    %\([\w.]+\)[-+\#0\ ]*(?:\d+|\*)?(?:\.\d+)?[A-Za-z]        # %(name)s
+    %%[A-Za-z_][\w.]*%%
+    | %\([^()\s]+\)[-+\#0\ ]*(?:\d+|\*)?(?:\.\d+)?[A-Za-z]        # %(name)s
+    | (?<!\d)%[-+\#0\ ]*\d*<\w+>(?:[-+\#0\ ]*\d*(?:\.\d+)?[A-Za-z])?   # %<name>s
     | %\d+\$[-+\#0'\ ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?{LENGTH}{PRINTF}   # %1$s
+    | %\d+![^!\s]+! | %(?:\d+\$)?\#@\w+@                      # %1!s!, %#@files@
     | (?<!\d)%[A-Z][A-Z0-9_]+(?:%(?![\w(]))?                  # %PRODUCTNAME
-    | (?<!\d)%[A-Za-z_]\w{{2,}}%(?!\w)                        # %SystemRoot%
+    | (?<!\d)%[A-Za-z_]\w*%(?![\w%(])                         # %SystemRoot%
     | (?<!\d)%[a-z]{{3,}}                                     # %divide
     | (?<!\d)%[-+\#0']*(?:[1-9]\d*|\*)?(?:\.(?:\d+|\*))?{LENGTH}{PRINTF}   # %-5.2f
     | (?<!\d)%[-_^\#E]?[A-Za-z](?![A-Za-z])                   # %Y-%m-%d
     | (?<!\d)(?:%L?\d{{1,2}})+                                # %1%2
     | %%
 """
-BRACES = r"""
-    \{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b (?:[^{}]|\{[^{}]*\}){0,400} \}
-    | \{\{[^{}]{0,80}\}\} | [$%#]?\{[^{}\s]*\}
-    | \{[ ][-$]?[\w.-]*[ ]\} | \{\w[\w-]*(?:[ ]\w[\w-]*){1,2}\}   # { $year }, {user profile}
-    | \$\([^()\s]*\) | \$\[[^\[\]\s]*\]
+TEMPLATES = r"""
+    \{%[-+~]?\s*(?P<stop>end_?|/)?(?P<block>\w+).*?%\} | \{%.*?%\} | \{\#.*?\#\}
+    | \[\[(?:[^\[\]])*\]\] | \[%(?:\d+\$)?[\w.]+(?::\w+)?\]
+    | \[(?P<begin>[A-Za-z]\w*)(?:[=\s][^\[\]]*)?\](?=.*\[/(?P=begin)\]) | \[/(?P<finish>[A-Za-z]\w*)\]
 """
-DOLLARS = r"\$[A-Za-z_][\w.]*\$(?!\w) | \$[A-Za-z_]\w*(?:\.\w+)*\|? | (?<!\w)@[A-Za-z_]\w*@"
+BRACE = r"(?P<brace>[$%\#@]?\{)"
+PLACEHOLDER = re.compile(  # between a brace and the one that belongs to it
+    r"""
+    [$%\#@]\{.* | \{\{.* | \{[^{}\s]*\}
+    | \{\s*\w+\s*,\s*(?:plural|select|selectordinal|choice|number|date|time|duration|ordinal|spellout)\b.*
+    | \{[\#/:@^&>!=*~].* | \{\s*["'$-].* | \{\w[\w.\[\]]*(?:![rsa])?:.*
+    | \{[ ][\w.-]*[ ]\} | \{\w[\w-]*(?:[ ]\w[\w-]*){1,2}\}   # { year }, {user profile}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+SECTION = re.compile(r"(\{+)[~-]?([#^/]?)\s*(\w[\w.-]*)")
+VARIABLES = r"""
+    \$\$[A-Za-z_][\w.]*\$\$ | \$[A-Za-z_][\w.]*\$(?!\w) | \$t\((?:[^()]|\([^()]*\))*\)
+    | \$[A-Za-z_]\w*(?:\.\w+|->\w+|\[[\w"'$-]*\])*\|? | \$\([^()\s]*\) | \$\[[^\[\]\s]*\]
+    | @@\w+@@ | (?<!\w)@[A-Za-z_]\w*@ | @(?:\.\w+)?:(?:\([\w.]+\)|[A-Za-z_](?:[\w.]*\w)?)
+    | \#\#\w+\#\# | \#[A-Z][A-Z0-9_]+\# | (?<!\w)__\w+?__(?!\w)
+"""
 ESCAPES = r"""
     \b[A-Za-z]:\\[^\s"'<>|*?]*
     | (?P<space>\\[nrtvf]) | \\(?:[abe0"'\\]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-7]{3})
 """
 PATH = r"(?:/[\w.+~@%-]*\w)*"  # after a variable
+AFTER_BRACE = re.compile(PATH)
 NUMBER = r"(?<!\w)[-+]?\d+(?:[.,:/]\d+)*%?(?!\w)"
 TRAILING = ".,;:!?'*"
 JOINT = re.compile(r"[-/:.,_+@=~]{0,2}")  # between items that stay together, as in %d/%d
@@ -86,7 +136,7 @@ def _compile(*parts: str) -> re.Pattern[str]:
     return re.compile("|".join(parts), re.VERBOSE)
 
 
-_COMMON = (ADDRESSES, TAGS, ENTITIES, f"(?:{BRACES} | {DOLLARS}){PATH}")
+_COMMON = (ADDRESSES, TAGS, ENTITIES, TEMPLATES, BRACE, f"(?:{VARIABLES}){PATH}")
 _PATTERNS = {
     HTML: _compile(*_COMMON, PERCENT),
     PLACEHOLDERS: _compile(*_COMMON, ESCAPES, PERCENT),
@@ -97,7 +147,7 @@ _PATTERNS = {
 
 def find(text: str, kind: str) -> list[Span]:
     """Returns the markup of a line, one of `KINDS`, in its order; no two overlap."""
-    found = _together(text, _spans(text, _PATTERNS[kind]))
+    found = _together(text, _without_single_sections(_spans(text, _PATTERNS[kind])))
     spans: list[Span] = []
     for span, following in zip_longest(found, found[1:]):
         least, most = spans[-1].end if spans else 0, following.start if following else len(text)
@@ -119,19 +169,71 @@ def _together(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def _spans(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
-    position = 0
+    position, closing = 0, _closing_braces(text)
     while match := pattern.search(text, position):
-        span = _span(match)
+        span = _braces(match, closing) if match["brace"] else _span(match)
         position = max(span.end, match.start() + 1)
         if span.end > span.start:
             yield span
 
 
+def _closing_braces(text: str) -> dict[int, int]:
+    """Returns the place behind the closing brace that belongs to each opening one."""
+    found, begun = {}, []
+    for match in re.finditer(r"[{}]", text):
+        if match[0] == "{":
+            begun.append(match.start())
+        elif begun:
+            found[begun.pop()] = match.end()
+    return found
+
+
+def _braces(match: re.Match[str], closing: Mapping[int, int]) -> Span:
+    """Returns a placeholder in braces; an empty span if it is none."""
+    text, start = match.string, match.start()
+    end = closing.get(match.end() - 1, 0)
+    if not end and text.startswith("{{", match.end() - 1):
+        end = text.find("}}", start) + 2
+    if end <= start or not PLACEHOLDER.fullmatch(text, start, end):
+        return Span(start, start, ITEM)
+    section = SECTION.match(text, start, end)
+    if section and (section[2] or section[1] == "{"):  # {{name}} has no {{/name}}
+        return Span(start, end, CLOSE if section[2] == "/" else OPEN, section[1] + section[3])
+    following = AFTER_BRACE.match(text, end)
+    return Span(start, following.end() if following else end, ITEM)
+
+
+def _without_single_sections(spans: Iterable[Span]) -> list[Span]:
+    """Makes items of those tags of templates that have no partner in the line."""
+    found: list[Span] = []
+    begun: dict[str, list[int]] = {}
+    for number, span in enumerate(spans):
+        is_section = span.name[:1] in SECTIONS and span.shape in (OPEN, CLOSE)
+        found.append(span._replace(shape=ITEM) if is_section else span)
+        if is_section and span.shape == OPEN:
+            begun.setdefault(span.name, []).append(number)
+        elif is_section and begun.get(span.name):
+            first = begun[span.name].pop()
+            found[first], found[number] = found[first]._replace(shape=OPEN), span
+    return found
+
+
 def _span(match: re.Match[str]) -> Span:
     start, end = match.span()
     groups = match.groupdict()
-    if groups["tag"]:
-        return _tag(match)
+    for style in BRACKETS:
+        if groups[f"name{style}"] or groups[f"number{style}"]:
+            return _tag(match, style)
+    if groups["native"]:
+        return _numbered_tag(match, groups["code"])
+    if groups["fragment"]:
+        return Span(start, end, CLOSE if "/" in match[0] else OPEN, "<>")
+    if groups["single"]:
+        return Span(start, end, TAG)
+    if name := groups["block"]:
+        return Span(start, end, CLOSE if groups["stop"] else OPEN, f"{{%{name}")
+    if name := groups["begin"] or groups["finish"]:
+        return Span(start, end, OPEN if groups["begin"] else CLOSE, f"[{name}")
     if entity := groups["entity"]:
         text = unescape(entity)
         is_text = text != entity and all(one.isprintable() or one == "\xa0" for one in text)
@@ -141,12 +243,24 @@ def _span(match: re.Match[str]) -> Span:
     return Span(start, end, ITEM, breaks=bool(groups.get("space")))
 
 
-def _tag(match: re.Match[str]) -> Span:
-    name = (match["name"] or "").lower()
+def _tag(match: re.Match[str], style: str) -> Span:
+    name = (match[f"name{style}"] or match[f"number{style}"]).lower()
+    if match[f"empty{style}"] and name in {*STARTS, *ENDS}:
+        return _numbered_tag(match, name)
     breaks = name in BREAKS
-    if not name or match["empty"] or name in VOID:
+    is_void = name in VOID and f"/{name}" not in match.string.lower()  # <Link>...</Link> of JSX is not
+    if match[f"empty{style}"] or is_void:
         return Span(*match.span(), TAG, name, breaks)
-    return Span(*match.span(), CLOSE if match["slash"] else OPEN, name, breaks)
+    return Span(*match.span(), CLOSE if match[f"slash{style}"] else OPEN, f"{name} {style}".rstrip(), breaks)
+
+
+def _numbered_tag(match: re.Match[str], name: str) -> Span:
+    """Returns a tag of XLIFF or TMX that is one half of an element, by its number."""
+    attributes = match[0].partition(">")[0]
+    number = next(filter(None, (pattern.search(attributes) for pattern in NUMBERS_OF_TAG)), None)
+    if name not in {*STARTS, *ENDS} or not number:
+        return Span(*match.span(), TAG)
+    return Span(*match.span(), OPEN if name in STARTS else CLOSE, f"</> {number[1]}")
 
 
 def _trimmed(address: str) -> str:

@@ -51,6 +51,7 @@ class Plain:
         marks: in the line's order.
         escaped: whether the line writes &, < and > of its text as entities.
         unbalanced: number of tags that have no partner.
+        unknown: whether the text has what looks like markup.
     """
 
     line: str
@@ -58,6 +59,7 @@ class Plain:
     marks: tuple[Mark, ...] = ()
     escaped: bool = False
     unbalanced: int = 0
+    unknown: bool = False
 
 
 def take_out(line: str, kind: str) -> Plain:
@@ -68,17 +70,16 @@ def take_out(line: str, kind: str) -> Plain:
         kind: one of `KINDS`.
     """
     marked = parse(line, kind)
-    escaped = marked.has_entities or (
-        kind.startswith(HTML) and any(span.shape != ITEM for span in marked.spans)
-    )
+    tags = [line[span.start] for span in marked.spans if span.shape != ITEM]
+    escaped = marked.has_entities or "&" in tags or (kind.startswith(HTML) and "<" in tags)
     if not marked.spans:
-        return Plain(line, marked.texts[0], escaped=escaped)
+        return Plain(line, marked.texts[0], escaped=escaped, unknown=marked.unknown)
     text, marks = marked.texts[0].strip(), []
     for first, end in _runs(marked):
         gap, run = _run(line, marked, first, end, len(text))
         marks += run
         text += gap + marked.texts[end].strip()
-    return Plain(line, text, tuple(marks), escaped, marked.unbalanced)
+    return Plain(line, text, tuple(marks), escaped, marked.unbalanced, marked.unknown)
 
 
 def _runs(marked: Marked) -> Iterator[tuple[int, int]]:
@@ -124,11 +125,20 @@ def _run(line: str, marked: Marked, first: int, end: int, place: int) -> tuple[s
     return gap, marks
 
 
-def describe_unbalanced(lines: Sequence[str], kind: str, first_line: int = 1) -> str:
-    """Returns a line for people about tags that have no partner; "" if there are none."""
-    counts = [take_out(line, kind).unbalanced for line in lines]
-    found = [number for number, count in enumerate(counts, start=first_line) if count]
-    if not found:
-        return ""
-    others = f", and {len(found) - 1:,} more lines" if len(found) > 1 else ""
-    return f"line {found[0]}{others}: tags without their start or end tag, which are placed each for itself"
+def describe_faults(lines: Sequence[str], kind: str, first_line: int = 1) -> list[str]:
+    """Returns lines for people about tags that have no partner, and about markup that is not recognised."""
+    plains = [take_out(line, kind) for line in lines]
+    faults = {
+        "tags without their start or end tag, which are placed each for itself": [
+            bool(plain.unbalanced) for plain in plains
+        ],
+        "what looks like markup is incomplete or not recognised, and is translated as text": [
+            plain.unknown for plain in plains
+        ],
+    }
+    return [_describe(fault, found, first_line) for fault, found in faults.items() if any(found)]
+
+
+def _describe(fault: str, found: Sequence[bool], first_line: int) -> str:
+    others = f", and {sum(found) - 1:,} more lines" if sum(found) > 1 else ""
+    return f"line {found.index(True) + first_line}{others}: {fault}"

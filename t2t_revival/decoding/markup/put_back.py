@@ -9,6 +9,7 @@ from t2t_revival.decoding.markup.layout import lay_out
 from t2t_revival.decoding.markup.patterns import CLOSE, OPEN
 from t2t_revival.decoding.markup.plain import CLOSING, OPENING, Mark, Plain
 from t2t_revival.decoding.markup.units import Links, align_units
+from t2t_revival.utils.blank import is_blank
 
 Placed = tuple[int, int]  # offset in the output, and number of a mark
 
@@ -23,11 +24,11 @@ def put_back(plain: Plain, output: str, links: Links) -> str:
     Args:
         plain: the source without its markup.
         output: translation of its text.
-        links: word alignment, as numbers of a source word and an output word, both between white space.
+        links: word alignment, as numbers of a source word and an output word, both between spaces.
             Without any, marks are placed by proportion.
     """
-    if not plain.text.strip():
-        return plain.line
+    if is_blank(plain.text):
+        return plain.line if plain.marks else ""
     alignment = align_units(plain.text, (mark.place for mark in plain.marks), output, links)
     pieces, position = [], 0
     for run in _runs(lay_out(plain.marks, output, alignment), output):

@@ -12,6 +12,7 @@ from t2t_revival.decoding.markup.plain import Plain, take_out
 from t2t_revival.decoding.markup.put_back import put_back
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import known_tags, leading_tag
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def translate_with_markup(
     """
     heads = [leading_tag(line, tags) for line in lines]
     plains = [take_out(line[len(tag) :], kind) for tag, line in zip(heads, lines, strict=True)]
-    texts = [tag + plain.text if plain.text.strip() else "" for tag, plain in zip(heads, plains, strict=True)]
+    texts = [
+        "" if is_blank(plain.text) else tag + plain.text for tag, plain in zip(heads, plains, strict=True)
+    ]
     results: dict[int, list[Translation]] = {}
 
     def collect(outputs: Outputs) -> None:
@@ -107,7 +110,7 @@ def _links(
     numbers = [
         number
         for number, output in best.items()
-        if plains[number].marks and texts[number] and output.text.strip()
+        if plains[number].marks and texts[number] and not is_blank(output.text)
     ]
     if not numbers:
         return {}

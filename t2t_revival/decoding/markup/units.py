@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
-WORD = re.compile(r"\S+")
+from t2t_revival.data.vocabulary.spans import split_words
+
 Links = Iterable[tuple[int, int]]  # numbers of a source word and of an output word
 
 
@@ -45,7 +45,7 @@ def align_units(source: str, places: Iterable[int], output: str, links: Links) -
         output: its translation.
         links: word alignment; numbers beyond the words are ignored.
     """
-    words, translations = ([match.span() for match in WORD.finditer(text)] for text in (source, output))
+    words, translations = map(split_words, (source, output))
     ordered = sorted(set(places))
     within = (ordered[bisect_right(ordered, start) : bisect_left(ordered, end)] for start, end in words)
     cuts = [_edges(source, word) | {*found} for word, found in zip(words, within, strict=True)]

@@ -31,7 +31,7 @@ def test_each_word_has_its_characters_in_order(either, text):
     assert numbers == sorted(numbers)
     if text.split():
         assert len(numbers) == len(ids)
-        assert set(numbers) <= set(range(len(text.split())))
+        assert set(numbers) <= set(range(len(split_words(text))))
 
 
 def test_words_by_hand(subwords_file):
@@ -70,3 +70,13 @@ def test_what_a_vocabulary_does_not_read_has_no_tokens(vocabulary):
 )
 def test_words_that_a_vocabulary_has_split_or_joined(words, others, expected):
     assert match_words(words, others) == expected
+
+
+@pytest.mark.parametrize("inner", ["\u00a0", "\u202f", "\u3000", "\u2028", "\x0b", "\x1c", "\x85"])
+def test_only_spaces_and_tabs_are_borders_of_words(inner):
+    assert [*map(tuple, split_words(f"a{inner}b\tc  d"))] == [(0, 3), (4, 5), (7, 8)]
+
+
+def test_words_match_where_one_vanished_and_another_was_split():
+    assert match_words(["Bonjour", ","], ["Bonjour\u00a0,", "\u200b"]) == [0, 0]
+    assert match_words(["Bonjour", ",", "mon"], ["Bonjour\u00a0,", "mon"]) == [0, 0, 1]

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.decoding.markup import translation
-from t2t_revival.decoding.markup.plain import describe_unbalanced
+from t2t_revival.decoding.markup.plain import describe_faults
 from t2t_revival.decoding.markup.translation import translate_with_markup
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
@@ -68,9 +68,10 @@ def test_an_empty_output_keeps_the_marks():
 
 def test_unbalanced_lines_are_named_once():
     lines = ["<b>a</b>", "<i>b", "c</p>", "<d>"]
-    assert describe_unbalanced(lines, "html", 5).startswith("line 6, and 2 more lines: tags without")
-    assert describe_unbalanced(lines[:2], "html").startswith("line 2: tags without")
-    assert describe_unbalanced(lines[:1], "html") == ""
+    [fault] = describe_faults(lines, "html", 5)
+    assert fault.startswith("line 6, and 2 more lines: tags without")
+    assert describe_faults(lines[:2], "html")[0].startswith("line 2: tags without")
+    assert describe_faults(lines[:1], "html") == []
 
 
 def translator(vocabulary, asked):
