@@ -15,7 +15,7 @@ from t2t_revival.serving.signatures import DEFAULT
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.server.batching import Columns
+    from t2t_revival.server.rows import Columns
 
 INSTANCES, INPUTS = "instances", "inputs"  # keys of rows and of columns
 MAX_SHOWN = 200  # characters of a request that an error repeats
@@ -89,7 +89,7 @@ def parse_predict(body: bytes, signatures: Mapping[str, SignatureDef]) -> Call:
 
 def format_predict(call: Call, found: Columns) -> dict[str, Any]:
     """Formats the answer of a call; numbers are those of float32, in as few digits as identify them."""
-    columns = {name: [_json_row(row) for row in rows] for name, rows in found.items()}
+    columns = {name: _json_value(rows) for name, rows in found.items()}
     if not call.is_row:
         return {"outputs": columns}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -181,11 +181,9 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
-def _json_row(row: Any) -> Any:
-    return [_json_value(value) for value in row] if isinstance(row, list) else row
-
-
 def _json_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json_value(each) for each in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return float(str(np.float32(value))) if isinstance(value, float) else value

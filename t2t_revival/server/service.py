@@ -17,11 +17,13 @@ from google.protobuf.json_format import MessageToDict
 
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFullError
+from t2t_revival.server.batching import TEXTS, Batcher, BatchLimits, QueueFullError
 from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
+from t2t_revival.server.rows import Columns
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
+from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import WITH_OPTIONS
 from t2t_revival.utils.tags import tagged
 
@@ -68,8 +70,8 @@ class Limits:
         lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
         if len(lines) > most:
             raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
-        for number, line in enumerate(lines, 1):
-            if len(line) > self.max_characters:
+        for number, texts in enumerate(zip(*(columns[name] for name in TEXTS if name in columns)), 1):
+            if max(map(len, texts)) > self.max_characters:
                 fault = f"line {number} has more than {self.max_characters:,} characters: split it"
                 raise RequestError(fault, 413)
         beam_size, extra_length = self.max_beam_size, self.max_extra_length
@@ -254,7 +256,7 @@ class Service:
     ) -> Columns:
         found = await self.batcher.translate(model, signature, columns)
         self.metrics.lines.labels(name).inc(len(columns["inputs"]))
-        outputs = [row[0].decode("utf-8", "replace") for row in found["outputs"]]
+        outputs = [text_of(row[0]) for row in found.get("outputs", ())]  # a call of `score` has none
         for side, texts in (("input", columns["inputs"]), ("output", outputs)):
             self.metrics.characters.labels(name, side).inc(sum(map(len, texts)))
         return found

@@ -13,8 +13,8 @@ from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import Columns
 from t2t_revival.server.predict import RequestError
+from t2t_revival.server.rows import Columns
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,

@@ -8,9 +8,9 @@ from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_scores import Evaluations
 from t2t_revival.model import Transformer
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
-from t2t_revival.evaluation.checkpoint_scores import Evaluations
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import fingerprint
