@@ -4,13 +4,14 @@ Annotations are not postponed here: FastAPI reads them, and some are those of on
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -20,7 +21,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelInfo
 from t2t_revival.server.page import add_page
-from t2t_revival.server.predict import RequestError
+from t2t_revival.server.predict import RequestError, encodable, parse_json
 from t2t_revival.server.protection import Protection
 from t2t_revival.server.service import AskedVersion, Limits, Service, failure
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest
@@ -28,6 +29,7 @@ from t2t_revival.server.versions import ServedModel
 
 RETRY_SECS = 1
 MAX_BODY = 4 * 2**20
+MAX_MESSAGE = 1000  # characters of an error
 PREDICT_BODY = {
     "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
 }
@@ -37,6 +39,25 @@ class ErrorAnswer(BaseModel):
     """A fault of a request or of the server."""
 
     error: str
+
+
+class _JsonRequest(Request):
+    """A request whose body is parsed as those of TensorFlow Serving's API are."""
+
+    async def json(self) -> Any:
+        return parse_json(await self.body())
+
+
+class _Route(APIRoute):
+    """A route of requests with `_JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handle_json
 
 
 def _newest() -> AskedVersion:
@@ -82,12 +103,14 @@ def create_app(
         version=version("t2t_revival"),
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         responses={
             "4XX": {"model": ErrorAnswer, "description": "A request that is wrong."},
             "5XX": {"model": ErrorAnswer, "description": "Too many requests, no answer in time, or a fault."},
         },
         lifespan=service.lifespan,
     )
+    app.router.route_class = _Route
     for kind, version_of in KINDS.items():
         _add_model_routes(app, service, "/v1/models/{name}" + kind, version_of)
     _add_other_routes(app, service)
@@ -170,24 +193,28 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
     app.add_api_route("/metrics", metrics, response_class=Response)
 
 
+def _error(message: str, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Returns an error as TensorFlow Serving does; what has no UTF-8 in a message is escaped."""
+    shown = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}..."
+    return JSONResponse({"error": encodable(shown)}, status, headers)
+
+
 async def _show_error(_: Request, error: Exception) -> JSONResponse:
-    """Answers with an error as TensorFlow Serving does."""
     status, message = failure(error)
-    headers = {"Retry-After": str(RETRY_SECS)} if status == 503 else None
-    return JSONResponse({"error": message}, status, headers)
+    return _error(message, status, {"Retry-After": str(RETRY_SECS)} if status == 503 else None)
 
 
 async def _show_invalid(_: Request, error: Exception) -> JSONResponse:
     """Names the first field of a request that is wrong."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return JSONResponse({"error": f"JSON Parse error: {first['ctx']['error']}"}, 400)
     where = ".".join(str(part) for part in first["loc"] if part != "body")
-    return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, 400)
+    return _error(f"{where}: {first['msg']}" if where else first["msg"], 400)
 
 
 async def _show_unknown(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    message = f"Malformed request: {request.method} {request.url.path}"
-    return JSONResponse({"error": message}, error.status_code, error.headers)
+    if isinstance(error.__cause__, RequestError):  # of `parse_json`, in FastAPI's reading of a body
+        return await _show_error(request, error.__cause__)
+    message = f"Malformed request: {request.method} {request.scope['path']}"
+    return _error(message, error.status_code, error.headers)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import dev_score
-from t2t_revival.server.translate import Options
+from t2t_revival.server.translate import Options, Text
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.training.run import Run
@@ -35,10 +35,10 @@ class ExplainRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str
+    text: Text
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None
-    output: Annotated[str | None, Field(description="As /translate returned it.")] = None
-    prefix: Annotated[str, Field(description="Beginning of the output that is decoded.")] = ""
+    output: Annotated[Text | None, Field(description="As /translate returned it.")] = None
+    prefix: Annotated[Text, Field(description="Beginning of the output that is decoded.")] = ""
     tag: str = ""
 
 

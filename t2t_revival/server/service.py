@@ -70,7 +70,8 @@ class Limits:
         lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
         if len(lines) > most:
             raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
-        for number, texts in enumerate(zip(*(columns[name] for name in TEXTS if name in columns)), 1):
+        texts_of_lines = zip(*(columns[name] for name in TEXTS if name in columns), strict=True)
+        for number, texts in enumerate(texts_of_lines, 1):
             if max(map(len, texts)) > self.max_characters:
                 fault = f"line {number} has more than {self.max_characters:,} characters: split it"
                 raise RequestError(fault, 413)
