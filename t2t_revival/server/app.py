@@ -19,15 +19,15 @@ from starlette.middleware.cors import CORSMiddleware
 
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelInfo
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelsAnswer
 from t2t_revival.server.page import add_page
 from t2t_revival.server.predict import RequestError, encodable, parse_json
 from t2t_revival.server.protection import Protection
-from t2t_revival.server.service import AskedVersion, Limits, Service, failure
+from t2t_revival.server.service import AskedVersion, Limits, Service, Start, failure
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest
 from t2t_revival.server.versions import ServedModel
 
-RETRY_SECS = 1
+RETRY = {"Retry-After": "1"}  # seconds
 MAX_BODY = 4 * 2**20
 MAX_MESSAGE = 1000  # characters of an error
 PREDICT_BODY = {
@@ -86,18 +86,20 @@ def create_app(
     max_body: int = MAX_BODY,
     api_keys: Collection[str] = (),
     cors_origins: Collection[str] = (),
+    start: Start | None = None,
 ) -> FastAPI:
     """Creates the application.
 
     Args:
-        models: by name; their versions are loaded with `ServedModel.update` before.
+        models: by name; those without a version are loaded when the application starts.
         limits: bounds of requests. `None` takes the default ones.
         batch_limits: bounds of batches and of the queue. `None` takes the default ones.
         max_body: bytes of a request's body.
         api_keys: see `Protection`.
         cors_origins: web sites whose pages may send requests.
+        start: what else is done when models are loaded.
     """
-    service = Service(models, limits or Limits(), batch_limits or BatchLimits())
+    service = Service(models, limits or Limits(), batch_limits or BatchLimits(), start)
     app = FastAPI(
         title="t2t-server",
         version=version("t2t_revival"),
@@ -171,9 +173,11 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
         return {"status": "ok"}
 
     async def readyz(response: Response) -> dict[str, str]:
-        missing = service.missing()
-        response.status_code = 503 if missing else 200
-        return {"status": f"loading {', '.join(missing)}" if missing else "ready"}
+        unready = service.unready()
+        if unready:
+            response.status_code = 503
+            response.headers.update(RETRY)
+        return {"status": unready or "ready"}
 
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type=CONTENT_TYPE_LATEST)
@@ -187,7 +191,7 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
     )
     app.add_api_route("/explain", explain, methods=["POST"], response_model=ExplainAnswer)
     app.add_api_route("/attention", attention, methods=["POST"])
-    app.add_api_route("/models", models, response_model=dict[str, list[ModelInfo]])
+    app.add_api_route("/models", models, response_model=ModelsAnswer)
     app.add_api_route("/healthz", healthz)
     app.add_api_route("/readyz", readyz)
     app.add_api_route("/metrics", metrics, response_class=Response)
@@ -201,7 +205,7 @@ def _error(message: str, status: int, headers: Mapping[str, str] | None = None) 
 
 async def _show_error(_: Request, error: Exception) -> JSONResponse:
     status, message = failure(error)
-    return _error(message, status, {"Retry-After": str(RETRY_SECS)} if status == 503 else None)
+    return _error(message, status, RETRY if status == 503 else None)
 
 
 async def _show_invalid(_: Request, error: Exception) -> JSONResponse:

@@ -101,7 +101,7 @@ class Batcher:
     and the others are those nearest to it in length. While nothing is translated, a line does not wait.
 
     Args:
-        limits: see `BatchLimits`.
+        limits: see `BatchLimits`; may be replaced until it is entered.
         metrics: counts what is done.
 
     Example:
@@ -116,10 +116,10 @@ class Batcher:
         self._wait = limits.max_wait
         self._models: Counter[LoadedModel] = Counter()  # requests of each
         self._changed = asyncio.Condition()
-        self._threads = ThreadPoolExecutor(limits.parallel, "translate")
         self._workers: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Batcher:
+        self._threads = ThreadPoolExecutor(self.limits.parallel, "translate")
         self._workers = [asyncio.create_task(self._work()) for _ in range(self.limits.parallel)]
         return self
 

@@ -156,6 +156,13 @@ class ModelInfo(BaseModel):
         )
 
 
+class ModelsAnswer(BaseModel):
+    """The models that answer, and the names of those that are being loaded."""
+
+    models: list[ModelInfo]
+    loading: list[str]
+
+
 class Inspector:
     """Explains outputs of a model, draws its attention and describes its training.
 
