@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import socket
 import sys
 import tempfile
-from contextlib import ExitStack, suppress
+import threading
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +28,8 @@ from t2t_revival.utils.signals import terminable
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.server.versions import ServedModel, Version
+    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.serving.folder_model import FolderModel
 
 USAGE = """
 t2t-server --output_dir=DIR
@@ -34,8 +37,9 @@ t2t-server --saved_model=EXPORT_DIR
 t2t-server --config=models.yaml
 
 Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
-texts. An export_dir is watched: new versions take over without a pause. Ctrl-C or SIGTERM ends the server
-when the requests that it has are answered.
+texts. The port opens at once; models are loaded then, and /readyz tells when all answer. An export_dir is
+watched: new versions take over without a pause. Ctrl-C or SIGTERM ends the server when the requests that it
+has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -75,19 +79,20 @@ def command_flags() -> flags.FlagValues:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _serve, argv)
+    abandoned = threading.Event()
+    status = command.run(command_flags(), USAGE, partial(_serve, abandoned), argv)
+    if abandoned.is_set():  # nothing ends the thread that loads models, and Python would wait for it
+        os._exit(status)
+    return status
 
 
-def _serve(values: flags.FlagValues) -> None:
+def _serve(abandoned: threading.Event, values: flags.FlagValues) -> None:
+    """Serves models; `abandoned` is set if the server ends while they are loaded."""
     _check_flags(values)
     configs, keys = _configs(values), _api_keys(values)
-    with _listen(values.host, values.port) as listener:
-        tensorflow_setup.load_tensorflow(values)
-        parallel = tensorflow_setup.num_parallel_batches()
-        with ExitStack() as stack:  # of exports, which are in memory once they are loaded
-            models = [_served(config, values, parallel, stack) for config in configs]
-            asyncio.run(_load(models))
-        _run(values, listener, models, keys, parallel)
+    with _listen(values.host, values.port) as listener, ExitStack() as stack:
+        models = [_served(config, values, stack) for config in configs]
+        _run(values, listener, models, keys, abandoned)
 
 
 def _check_flags(values: flags.FlagValues) -> None:
@@ -138,7 +143,7 @@ def _api_keys(values: flags.FlagValues) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Opens the port before models are loaded, which takes longer."""
+    """Opens the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -153,54 +158,79 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _served(config: ModelConfig, values: flags.FlagValues, parallel: int, stack: ExitStack) -> ServedModel:
-    """Returns a model, which is loaded later if it is a SavedModel; `stack` has the folders of exports."""
-    from t2t_revival.server.inspection import Inspector
+def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> ServedModel:
+    """Returns a model that is loaded later; `stack` removes what an interrupted export leaves.
+
+    Raises:
+        T2TError: there is no such model.
+    """
     from t2t_revival.server.versions import ServedModel
 
     if config.saved_model:
         problem = problem_flags.text_problem(values, config.problem) if config.problem else None
-        return ServedModel(config.name, config.saved_model, config.labels, config.keep, say, problem)
-    assert config.output_dir
-    translator = _translator(config, parallel)
-    assert translator.checkpoint
-    say(f"{config.name}: {translator.checkpoint.path}")
-    served = ServedModel(config.name, None, say=say, problem=translator.problem)
-    if config.engine == CTRANSLATE2:
-        served.versions = _ready_version(translator)
-        say(f"{config.name}: version {translator.checkpoint.step} is served by {translator.engine}")
-        path = str(translator.checkpoint.path)
-        shown = replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path)
-        translator = _translator(shown, parallel)
-    else:
-        served.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t2t-server-")))
-        _export(translator, config.name, served.folder)
-    served.inspector = Inspector(translator, config.output_dir)
-    return served
+        served = ServedModel(
+            config.name, config.saved_model, config.labels, config.keep, say, problem=problem
+        )
+        if served.nothing_found:
+            raise T2TError(f"{config.name}: {served.nothing_found}")
+        return served
+    _decode_options(config)
+    return ServedModel(config.name, None, say=say, prepare=partial(_prepare, config, stack))
 
 
-def _ready_version(translator: Translator) -> dict[int, Version]:
-    """Returns a model as the only version, with the number of its step."""
-    from t2t_revival.server.versions import AVAILABLE, Version
+def _prepare(config: ModelConfig, stack: ExitStack, served: ServedModel) -> None:
+    """Loads the checkpoint of an output_dir, and serves it with the number of its step."""
+    from t2t_revival.server.inspection import Inspector
     from t2t_revival.serving.translator_model import TranslatorModel
 
+    assert config.output_dir
+    translator = _translator(config)
     assert translator.checkpoint
-    step = translator.checkpoint.step
-    return {step: Version(step, TranslatorModel(translator), AVAILABLE)}
+    say(f"{config.name}: {translator.checkpoint.path}")
+    served.problem, step = translator.problem, translator.checkpoint.step
+    if config.engine == CTRANSLATE2:
+        say(f"{config.name}: step {step} is translated by {translator.engine}")
+        path = str(translator.checkpoint.path)
+        shown = _translator(replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path))
+        served.inspector = Inspector(shown, config.output_dir)
+        served.serve(step, TranslatorModel(translator))
+        return
+    served.inspector = Inspector(translator, config.output_dir)
+    served.serve(step, _exported(translator, config, stack))
 
 
-def _translator(config: ModelConfig, parallel: int) -> Translator:
+def _exported(translator: Translator, config: ModelConfig, stack: ExitStack) -> FolderModel:
+    """Exports a model, and loads it from there into memory."""
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.serving.export import export
+    from t2t_revival.serving.folder_model import FolderModel
+
+    assert config.output_dir
+    heads = AlignmentHeads.find(config.output_dir, translator.model.hparams)
+    made = tempfile.TemporaryDirectory(prefix="t2t-server-", ignore_cleanup_errors=True)
+    stack.callback(made.cleanup)
+    with made as folder:
+        return FolderModel(export(translator, Path(folder), config.name, heads=heads))
+
+
+def _decode_options(config: ModelConfig) -> DecodeHParams:
+    """The settings of an output_dir's decoding; raises T2TError if an export cannot have them."""
+    assert config.output_dir
+    options = DecodeHParams.parse("", Run.load(config.output_dir).decode_hparams)
+    options.check_served()
+    return options
+
+
+def _translator(config: ModelConfig) -> Translator:
     """Loads the checkpoint of an output_dir."""
     from t2t_revival.decoding.translator import Translator
 
     assert config.output_dir
-    options = DecodeHParams.parse("", Run.load(config.output_dir).decode_hparams)
-    options.check_served()
     return Translator.load(
         config.output_dir,
         config.checkpoint,
-        options,
-        parallel,
+        _decode_options(config),
+        tensorflow_setup.num_parallel_batches(),
         config.precision,
         constant_weights=False,
         on_damaged=warn_of_corruption,
@@ -209,45 +239,40 @@ def _translator(config: ModelConfig, parallel: int) -> Translator:
     )
 
 
-def _export(translator: Translator, name: str, folder: Path) -> None:
-    """Exports a model into a folder; the version is its step."""
-    from t2t_revival.serving.export import export
-
-    assert translator.checkpoint
-    export(translator, folder, name).rename(folder / str(translator.checkpoint.step))
-
-
-async def _load(models: list[ServedModel]) -> None:
-    """Loads the models; raises T2TError if one has no version that can be served."""
-    for model in models:
-        await model.update()
-        if not model.is_ready:
-            faults = [version.fault for version in model.versions.values() if version.fault]
-            reason = (
-                faults[0] if faults else f"{model.folder}: no version of a model; t2t-exporter writes one"
-            )
-            raise T2TError(f"{model.name}: {reason}")
-
-
 def _run(
     values: flags.FlagValues,
     listener: socket.socket,
     models: list[ServedModel],
     keys: list[str],
-    parallel: int,
+    abandoned: threading.Event,
 ) -> None:
-    """Serves until SIGINT or SIGTERM."""
+    """Serves until SIGINT or SIGTERM, or until a model cannot be loaded."""
     import uvicorn
 
     from t2t_revival.server.app import create_app
-    from t2t_revival.server.service import Limits
+    from t2t_revival.server.service import Limits, Start
+
+    host, port = listener.getsockname()[:2]
+    address = f"http://{'localhost' if host in LOCAL else host}:{port}"
+    loaded: list[Exception | None] = []
+
+    def begin() -> int:
+        tensorflow_setup.load_tensorflow(values)
+        return tensorflow_setup.num_parallel_batches()
+
+    def end(fault: Exception | None) -> None:
+        loaded.append(fault)
+        if fault:
+            server.should_exit = True
+            return
+        say(f"serving at {address}; Ctrl-C ends it")
+        say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
 
     limits = Limits(values.max_lines, max_beam_size=values.max_beam_size, timeout=values.timeout_secs)
     batches = BatchLimits(
         values.batch_size,
         max_wait=values.batch_wait_ms / 1000,
         max_queue=values.max_queue,
-        parallel=parallel,
     )
     app = create_app(
         {model.name: model for model in models},
@@ -256,6 +281,7 @@ def _run(
         max_body=values.max_body_mib * MEBIBYTE,
         api_keys=keys,
         cors_origins=values.cors_origins,
+        start=Start(begin, end),
     )
     config = uvicorn.Config(
         app,
@@ -264,13 +290,18 @@ def _run(
         timeout_graceful_shutdown=values.timeout_secs,
         server_header=False,
     )
-    host, port = listener.getsockname()[:2]
-    address = f"http://{'localhost' if host in LOCAL else host}:{port}"
+    server = uvicorn.Server(config)
     listener.listen()
-    say(f"serving at {address}; Ctrl-C ends it")
-    say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
-    with suppress(KeyboardInterrupt), terminable():  # uvicorn ends in order, and then raises the signal again
-        uvicorn.Server(config).run(sockets=[listener])
+    say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
+    try:
+        with terminable():  # uvicorn ends in order, and then raises the signal again
+            server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        if not loaded:
+            abandoned.set()
+            raise
+    if loaded and loaded[0]:
+        raise loaded[0]
     say("ended: all requests are answered")
 
 

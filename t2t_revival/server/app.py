@@ -4,13 +4,14 @@ Annotations are not postponed here: FastAPI reads them, and some are those of on
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -18,16 +19,17 @@ from starlette.middleware.cors import CORSMiddleware
 
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelInfo
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, ModelsAnswer
 from t2t_revival.server.page import add_page
-from t2t_revival.server.predict import RequestError
+from t2t_revival.server.predict import RequestError, encodable, parse_json
 from t2t_revival.server.protection import Protection
-from t2t_revival.server.service import AskedVersion, Limits, Service, failure
+from t2t_revival.server.service import AskedVersion, Limits, Service, Start, failure
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest
 from t2t_revival.server.versions import ServedModel
 
-RETRY_SECS = 1
+RETRY = {"Retry-After": "1"}  # seconds
 MAX_BODY = 4 * 2**20
+MAX_MESSAGE = 1000  # characters of an error
 PREDICT_BODY = {
     "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
 }
@@ -37,6 +39,25 @@ class ErrorAnswer(BaseModel):
     """A fault of a request or of the server."""
 
     error: str
+
+
+class _JsonRequest(Request):
+    """A request whose body is parsed as those of TensorFlow Serving's API are."""
+
+    async def json(self) -> Any:
+        return parse_json(await self.body())
+
+
+class _Route(APIRoute):
+    """A route of requests with `_JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handle_json
 
 
 def _newest() -> AskedVersion:
@@ -65,29 +86,33 @@ def create_app(
     max_body: int = MAX_BODY,
     api_keys: Collection[str] = (),
     cors_origins: Collection[str] = (),
+    start: Start | None = None,
 ) -> FastAPI:
     """Creates the application.
 
     Args:
-        models: by name; their versions are loaded with `ServedModel.update` before.
+        models: by name; those without a version are loaded when the application starts.
         limits: bounds of requests. `None` takes the default ones.
         batch_limits: bounds of batches and of the queue. `None` takes the default ones.
         max_body: bytes of a request's body.
         api_keys: see `Protection`.
         cors_origins: web sites whose pages may send requests.
+        start: what else is done when models are loaded.
     """
-    service = Service(models, limits or Limits(), batch_limits or BatchLimits())
+    service = Service(models, limits or Limits(), batch_limits or BatchLimits(), start)
     app = FastAPI(
         title="t2t-server",
         version=version("t2t_revival"),
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         responses={
             "4XX": {"model": ErrorAnswer, "description": "A request that is wrong."},
             "5XX": {"model": ErrorAnswer, "description": "Too many requests, no answer in time, or a fault."},
         },
         lifespan=service.lifespan,
     )
+    app.router.route_class = _Route
     for kind, version_of in KINDS.items():
         _add_model_routes(app, service, "/v1/models/{name}" + kind, version_of)
     _add_other_routes(app, service)
@@ -148,9 +173,11 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
         return {"status": "ok"}
 
     async def readyz(response: Response) -> dict[str, str]:
-        missing = service.missing()
-        response.status_code = 503 if missing else 200
-        return {"status": f"loading {', '.join(missing)}" if missing else "ready"}
+        unready = service.unready()
+        if unready:
+            response.status_code = 503
+            response.headers.update(RETRY)
+        return {"status": unready or "ready"}
 
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type=CONTENT_TYPE_LATEST)
@@ -164,30 +191,34 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
     )
     app.add_api_route("/explain", explain, methods=["POST"], response_model=ExplainAnswer)
     app.add_api_route("/attention", attention, methods=["POST"])
-    app.add_api_route("/models", models, response_model=dict[str, list[ModelInfo]])
+    app.add_api_route("/models", models, response_model=ModelsAnswer)
     app.add_api_route("/healthz", healthz)
     app.add_api_route("/readyz", readyz)
     app.add_api_route("/metrics", metrics, response_class=Response)
 
 
+def _error(message: str, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Returns an error as TensorFlow Serving does; what has no UTF-8 in a message is escaped."""
+    shown = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}..."
+    return JSONResponse({"error": encodable(shown)}, status, headers)
+
+
 async def _show_error(_: Request, error: Exception) -> JSONResponse:
-    """Answers with an error as TensorFlow Serving does."""
     status, message = failure(error)
-    headers = {"Retry-After": str(RETRY_SECS)} if status == 503 else None
-    return JSONResponse({"error": message}, status, headers)
+    return _error(message, status, RETRY if status == 503 else None)
 
 
 async def _show_invalid(_: Request, error: Exception) -> JSONResponse:
     """Names the first field of a request that is wrong."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return JSONResponse({"error": f"JSON Parse error: {first['ctx']['error']}"}, 400)
     where = ".".join(str(part) for part in first["loc"] if part != "body")
-    return JSONResponse({"error": f"{where}: {first['msg']}" if where else first["msg"]}, 400)
+    return _error(f"{where}: {first['msg']}" if where else first["msg"], 400)
 
 
 async def _show_unknown(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    message = f"Malformed request: {request.method} {request.url.path}"
-    return JSONResponse({"error": message}, error.status_code, error.headers)
+    if isinstance(error.__cause__, RequestError):  # of `parse_json`, in FastAPI's reading of a body
+        return await _show_error(request, error.__cause__)
+    message = f"Malformed request: {request.method} {request.scope['path']}"
+    return _error(message, error.status_code, error.headers)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.server.rows import ALTERNATIVES, Columns, answer_of
 
 if TYPE_CHECKING:
     from t2t_revival.server.metrics import Metrics
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 WAIT_SHARE = 0.05  # of the time of the last batch that a line may wait for others
 CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
-Columns = dict[str, list[Any]]  # outputs by name, a row for each line
+TEXTS = ("inputs", "targets")  # inputs by whose length lines are joined
 
 
 class QueueFullError(T2TError):
@@ -67,17 +68,11 @@ class _Job:
         if len(self.rows) < len(self.lines) or self.answer.done():
             return
         ordered = [self.rows[place] for place in range(len(self.lines))]
-        width = max(self.columns.get("n", ())) if "n" in self.columns else None
-        names = ordered[0]
-        self.answer.set_result({name: [_first(row[name], width) for row in ordered] for name in names})
+        self.answer.set_result(answer_of(ordered, self.columns))
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
-
-
-def _first(values: Any, width: int | None) -> Any:
-    return values[:width] if isinstance(values, list) else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +82,8 @@ class _Line:
 
     @property
     def length(self) -> int:
-        return len(self.job.lines[self.place])
+        columns = self.job.columns
+        return max(len(columns[name][self.place]) for name in TEXTS if name in columns)
 
     @property
     def is_wanted(self) -> bool:
@@ -105,7 +101,7 @@ class Batcher:
     and the others are those nearest to it in length. While nothing is translated, a line does not wait.
 
     Args:
-        limits: see `BatchLimits`.
+        limits: see `BatchLimits`; may be replaced until it is entered.
         metrics: counts what is done.
 
     Example:
@@ -120,10 +116,10 @@ class Batcher:
         self._wait = limits.max_wait
         self._models: Counter[LoadedModel] = Counter()  # requests of each
         self._changed = asyncio.Condition()
-        self._threads = ThreadPoolExecutor(limits.parallel, "translate")
         self._workers: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Batcher:
+        self._threads = ThreadPoolExecutor(self.limits.parallel, "translate")
         self._workers = [asyncio.create_task(self._work()) for _ in range(self.limits.parallel)]
         return self
 
@@ -163,6 +159,8 @@ class Batcher:
             raise QueueFullError(
                 f"the queue has {self.lines:,} of {self.limits.max_queue:,} lines: try again later"
             )
+        if ALTERNATIVES in columns:  # the largest is that of all lines, which batches may part
+            columns = {**columns, ALTERNATIVES: [max(columns[ALTERNATIVES])] * len(columns["inputs"])}
         job = _Job(model, signature, columns, asyncio.get_running_loop().create_future(), time.monotonic())
         self._models[model] += 1
         await self._add(job)

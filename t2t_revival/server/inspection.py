@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from t2t_revival.data.vocabulary.spans import Span
-from t2t_revival.server.translate import Options
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.server.translate import Options, Text
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
-from t2t_revival.training.curve_files import DEV, best_row, read_curve
+from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.training.run import Run
 from t2t_revival.utils.tags import check_tag, known_tags, tagged
 from t2t_revival.visualization.attention import compute_attention
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from t2t_revival.server.service import Limits
     from t2t_revival.server.versions import ServedModel
 
-SCORES = {"bleu": "BLEU", "f1": "F1"}
+SCORES = {"bleu": "BLEU", "f1": "F1", "chrf": "chrF"}  # by columns of the curve, the first of which is drawn
 MAX_POINTS = 300  # of a curve
 
 
@@ -33,10 +35,10 @@ class ExplainRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str
+    text: Text
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None
-    output: Annotated[str | None, Field(description="As /translate returned it.")] = None
-    prefix: Annotated[str, Field(description="Beginning of the output that is decoded.")] = ""
+    output: Annotated[Text | None, Field(description="As /translate returned it.")] = None
+    prefix: Annotated[Text, Field(description="Beginning of the output that is decoded.")] = ""
     tag: str = ""
 
 
@@ -91,21 +93,24 @@ class ExplainAnswer(BaseModel):
 
 
 class Score(BaseModel):
-    """The best score on dev."""
+    """The score on dev of the checkpoint that is served."""
 
     name: str
     value: float
-    step: int
 
 
 class Training(BaseModel):
-    """A model's training; curves are of dev, as pairs of target tokens and a value."""
+    """A model's training; curves are of dev, as pairs of target tokens and a value.
+
+    `metric` is the name of the curve "score"; the checkpoint's own `score` may be another one.
+    """
 
     problem: str
     hparams_set: str
     step: int
     parameters: int
     score: Score | None
+    metric: str
     curves: dict[str, list[tuple[float, float]]]
 
 
@@ -149,6 +154,13 @@ class ModelInfo(BaseModel):
             max_characters=limits.max_characters,
             training=inspector.training if inspector else None,
         )
+
+
+class ModelsAnswer(BaseModel):
+    """The models that answer, and the names of those that are being loaded."""
+
+    models: list[ModelInfo]
+    loading: list[str]
 
 
 class Inspector:
@@ -197,15 +209,24 @@ class Inspector:
         assert self._translator.checkpoint
         rows = read_curve(self._output_dir, DEV)
         metric = next((name for name in SCORES if any(name in row for row in rows)), "")
-        best = best_row(self._output_dir, metric) if metric else None
         return Training(
             problem=self._run.problem,
             hparams_set=self._run.hparams_set,
             step=self._translator.checkpoint.step,
             parameters=self._translator.model.count_params(),
-            score=Score(name=SCORES[metric], value=best[metric], step=int(best["step"])) if best else None,
+            score=self._score(),
+            metric=SCORES.get(metric, ""),
             curves={"loss": _curve(rows, "loss"), "score": _curve(rows, metric)},
         )
+
+    def _score(self) -> Score | None:
+        """Returns the score of the checkpoint; `None` without one, or where its files are gone or corrupt."""
+        assert self._translator.checkpoint
+        try:
+            found = dev_score(self._output_dir, self._translator.checkpoint.path)
+        except (T2TError, OSError):
+            return None
+        return Score(name=SCORES.get(found[0], found[0]), value=found[1]) if found else None
 
     def _tagged(self, asked: ExplainRequest) -> str:
         check_tag(asked.tag, self._translator.vocabularies, self._translator.problem)

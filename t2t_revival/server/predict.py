@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +16,11 @@ from t2t_revival.serving.signatures import DEFAULT
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.server.batching import Columns
+    from t2t_revival.server.rows import Columns
 
 INSTANCES, INPUTS = "instances", "inputs"  # keys of rows and of columns
 MAX_SHOWN = 200  # characters of a request that an error repeats
+MAX_DIGITS = 300  # of an integer, which then is a float64 too
 TYPES: dict[int, tuple[str, type | tuple[type, ...]]] = {  # by `DataType`
     1: ("float", (int, float)),
     3: ("int32", int),
@@ -54,14 +56,38 @@ class Call(NamedTuple):
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """Parses a request's body; raises RequestError if it is no JSON object."""
+    """Parses a request's body.
+
+    Raises:
+        RequestError: it is no JSON object, or has a key twice, or a number of more than `MAX_DIGITS` digits.
+    """
     try:
-        request = json.loads(body)
+        request = json.loads(body, object_pairs_hook=_object, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"JSON Parse error: {error}") from error
     if not isinstance(request, dict):
         raise RequestError(f"JSON Value: {_shown(request)} Is not object")
     return request
+
+
+def encodable(text: str) -> str:
+    """Returns a text with its lone surrogates, which have no UTF-8, as JSON escapes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object, whose names may be looked up anywhere."""
+    found = {encodable(key): value for key, value in pairs}
+    if len(found) < len(pairs):
+        counts = Counter(encodable(key) for key, _ in pairs)
+        raise ValueError(f"an object has the key {_shown(counts.most_common(1)[0][0])} twice")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, more than {MAX_DIGITS}")
+    return int(digits)
 
 
 def parse_predict(body: bytes, signatures: Mapping[str, SignatureDef]) -> Call:
@@ -89,7 +115,7 @@ def parse_predict(body: bytes, signatures: Mapping[str, SignatureDef]) -> Call:
 
 def format_predict(call: Call, found: Columns) -> dict[str, Any]:
     """Formats the answer of a call; numbers are those of float32, in as few digits as identify them."""
-    columns = {name: [_json_row(row) for row in rows] for name, rows in found.items()}
+    columns = {name: _json_value(rows) for name, rows in found.items()}
     if not call.is_row:
         return {"outputs": columns}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -174,23 +200,25 @@ def _value(name: str, value: Any, dtype: int) -> Any:
         raise RequestError(f"{name}: JSON Value: {_shown(value)} is not of expected type: {kind}")
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
-    return value
+    return float(value) if kind == "float" else value
 
 
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() != {"b64"}
 
 
-def _json_row(row: Any) -> Any:
-    return [_json_value(value) for value in row] if isinstance(row, list) else row
-
-
 def _json_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json_value(each) for each in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    """Returns JSON as messages repeat it: its beginning."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # it was parsed just so
+        text = "of many levels"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

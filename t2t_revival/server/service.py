@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fastapi import FastAPI, Request
@@ -17,11 +17,13 @@ from google.protobuf.json_format import MessageToDict
 
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import Batcher, BatchLimits, Columns, QueueFullError
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo
+from t2t_revival.server.batching import TEXTS, Batcher, BatchLimits, QueueFullError
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo, ModelsAnswer
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
+from t2t_revival.server.rows import Columns
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
+from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import WITH_OPTIONS
 from t2t_revival.utils.tags import tagged
 
@@ -68,8 +70,9 @@ class Limits:
         lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
         if len(lines) > most:
             raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
-        for number, line in enumerate(lines, 1):
-            if len(line) > self.max_characters:
+        texts_of_lines = zip(*(columns[name] for name in TEXTS if name in columns), strict=True)
+        for number, texts in enumerate(texts_of_lines, 1):
+            if max(map(len, texts)) > self.max_characters:
                 fault = f"line {number} has more than {self.max_characters:,} characters: split it"
                 raise RequestError(fault, 413)
         beam_size, extra_length = self.max_beam_size, self.max_extra_length
@@ -78,31 +81,77 @@ class Limits:
                 raise RequestError(f"{name} must be at most {maximum} on this server")
 
 
+class Start(NamedTuple):
+    """What a server does before its models are loaded, and after.
+
+    Attributes:
+        begin: called first, in a thread; returns how many batches are translated at the same time.
+        end: called when all models are loaded and warm, or with the error for which one is not.
+    """
+
+    begin: Callable[[], int]
+    end: Callable[[Exception | None], None]
+
+
 class Service:
     """Work of the routes of the application.
 
     Args:
-        models: by name.
+        models: by name; those that have no version are loaded while the server runs.
         limits: bounds of requests.
         batch_limits: bounds of batches and of the queue.
+        start: what else is done when models are loaded.
     """
 
-    def __init__(self, models: Mapping[str, ServedModel], limits: Limits, batch_limits: BatchLimits) -> None:
-        self.models, self.limits = models, limits
+    def __init__(
+        self,
+        models: Mapping[str, ServedModel],
+        limits: Limits,
+        batch_limits: BatchLimits,
+        start: Start | None = None,
+    ) -> None:
+        self.models, self.limits, self._start = models, limits, start
         self.metrics = Metrics()
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
+        self._loading = ThreadPoolExecutor(1, "load")
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
-        """Translates, and watches the folders of the models, while the server runs."""
+        """Loads models, translates, and watches the folders of the models, while the server runs."""
+        work = asyncio.create_task(self._work())
+        yield
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        for threads in (self._inspecting, self._loading):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _work(self) -> None:
+        fault: Exception | None = None
+        try:
+            if self._start:
+                loop = asyncio.get_running_loop()
+                parallel = await loop.run_in_executor(self._loading, self._start.begin)
+                self.batcher.limits = replace(self.batcher.limits, parallel=parallel)
+        except Exception as error:
+            fault = error
         async with self.batcher:
-            watches = [asyncio.create_task(model.watch(self._is_used)) for model in self.models.values()]
-            yield
-            for watch in watches:
-                watch.cancel()
+            fault = fault or await self._load()
+            if self._start:
+                self._start.end(fault)
+            watches = (model.watch(self._is_used, self._loading) for model in self.models.values())
             await asyncio.gather(*watches, return_exceptions=True)
-            self._inspecting.shutdown(wait=False, cancel_futures=True)
+
+    async def _load(self) -> Exception | None:
+        """Loads the models one by one, and warms them up then; returns the error of one that cannot be."""
+        try:
+            for model in self.models.values():
+                await model.start(self._loading)
+            for model in self.models.values():
+                await model.warm_up(self._loading)
+        except Exception as error:
+            return error
+        return None
 
     def _is_used(self, model: LoadedModel) -> bool:
         return self.batcher.requests(model) > 0
@@ -126,9 +175,13 @@ class Service:
             found = await self._answer(request, self._translate(name, model, call.signature, call.columns))
             return format_predict(call, found)
 
-    def missing(self) -> list[str]:
-        """The models of which no version answers."""
-        return [model.name for model in self.models.values() if not model.is_ready]
+    def unready(self) -> str:
+        """What is being done before all models answer, such as "loading 2 of 3"; empty when they do."""
+        models = self.models.values()
+        ready, warm = sum(model.is_ready for model in models), sum(model.is_warm for model in models)
+        if ready < len(models):
+            return f"loading {ready + 1} of {len(models)}"
+        return f"warming up {warm + 1} of {len(models)}" if warm < len(models) else ""
 
     def metrics_text(self) -> bytes:
         """Metrics as Prometheus reads them."""
@@ -231,6 +284,7 @@ class Service:
         """Calls a method of a model's inspector, one at a time."""
         served = self.find(asked.model)
         with self._measured(served.name, "explain"):
+            served.find()
             if served.inspector is None:
                 raise RequestError(f"{served.name} is an exported model: only an output_dir can be explained")
             self.limits.check({"inputs": [asked.text, asked.output or asked.prefix]})
@@ -244,17 +298,18 @@ class Service:
             finally:
                 self._inspections -= 1
 
-    def describe(self) -> dict[str, list[ModelInfo]]:
-        """Describes the models that answer."""
-        ready = [model for model in self.models.values() if model.is_ready]
-        return {"models": [ModelInfo.of(model, self.limits) for model in ready]}
+    def describe(self) -> ModelsAnswer:
+        """Describes the models that answer, and names the others."""
+        models = self.models.values()
+        ready = [ModelInfo.of(model, self.limits) for model in models if model.is_ready]
+        return ModelsAnswer(models=ready, loading=[model.name for model in models if not model.is_ready])
 
     async def _translate(
         self, name: str, model: LoadedModel, signature: str, columns: Mapping[str, Sequence[Any]]
     ) -> Columns:
         found = await self.batcher.translate(model, signature, columns)
         self.metrics.lines.labels(name).inc(len(columns["inputs"]))
-        outputs = [row[0].decode("utf-8", "replace") for row in found["outputs"]]
+        outputs = [text_of(row[0]) for row in found.get("outputs", ())]  # a call of `score` has none
         for side, texts in (("input", columns["inputs"]), ("output", outputs)):
             self.metrics.characters.labels(name, side).inc(sum(map(len, texts)))
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from t2t_revival.decoding.constrained_lines import checked
 from t2t_revival.decoding.json_inputs import JsonLine
@@ -13,8 +13,8 @@ from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import Columns
 from t2t_revival.server.predict import RequestError
+from t2t_revival.server.rows import Columns
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.paragraphs import Paragraph
     from t2t_revival.problems.text_problems import Text2TextProblem
 
+Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "replace").decode())]  # always UTF-8
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 SAMPLING = ("sampling_temp", "sampling_keep_top_k", "random_seed")
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
@@ -60,6 +61,8 @@ class Options(BaseModel):
     @model_validator(mode="after")
     def _check_effects(self) -> Options:
         """Rejects options without effect."""
+        if self.sampling_method != "random" and self.n > self.beam_size:
+            raise ValueError(f"n={self.n} must be at most beam_size, which is {self.beam_size}")
         if self.sampling_method == "random":
             useless = {"beam_size"} & self.model_fields_set
             reason = "sampling_method=random: give n"
@@ -114,16 +117,15 @@ class TranslateRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str | list[str]
+    text: Text | list[Text]
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None
     options: Options | None = None
     stream: Annotated[bool, Field(description="Whether to answer line by line, as NDJSON.")] = False
 
     @property
     def lines(self) -> list[str]:
-        """The texts, in UTF-8: what has none becomes a question mark."""
-        texts = [self.text] if isinstance(self.text, str) else self.text
-        return [text.encode("utf-8", "replace").decode() for text in texts]
+        """The texts."""
+        return [self.text] if isinstance(self.text, str) else self.text
 
     def call(
         self, lines: Sequence[str], definitions: Mapping[str, SignatureDef]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from t2t_revival.errors import T2TError
 from t2t_revival.server.predict import RequestError
 from t2t_revival.serving.client import Model
 from t2t_revival.serving.export_origin import newer_note
@@ -23,7 +25,22 @@ if TYPE_CHECKING:
 
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
-WARMUP_LINES = ("", "a")
+FIRST_LINES = ("", "a")
+WARMUP = {  # an input of each name
+    "inputs": "a",
+    "targets": "a",
+    "alternatives": 1,
+    "beam_size": 4,
+    "alpha": 0.6,
+    "extra_length": 50,
+    "n": 2,
+    "constraints": "a",
+    "avoid": "",
+    "tag": "",
+    "sampling_temp": 1.0,
+    "sampling_keep_top_k": -1,
+    "random_seed": 0,
+}
 
 
 class LoadedModel(Model, Protocol):
@@ -71,9 +88,11 @@ class ServedModel:
         labels: versions by label, such as "stable".
         keep: number of the newest versions that are served.
         say: called with a line for people when a version is loaded, refused or dropped.
+        prepare: makes the first version of a model that is no export, in a thread.
         problem: converts lines to inputs and outputs to texts, of /translate. `None` leaves them as they are.
         inspector: explains outputs; `None` of a model whose training is not here.
         versions: all that were found, by number.
+        is_warm: whether all signatures of the first version were called.
     """
 
     name: str
@@ -81,9 +100,11 @@ class ServedModel:
     labels: Mapping[str, int] = field(default_factory=dict)
     keep: int = 1
     say: Callable[[str], None] = print
+    prepare: Callable[[ServedModel], None] | None = None
     problem: Text2TextProblem | None = None
     inspector: Inspector | None = None
     versions: dict[int, Version] = field(default_factory=dict)
+    is_warm: bool = True
     _refused: dict[int, float] = field(default_factory=dict)  # time of change of each that is damaged
 
     @property
@@ -91,16 +112,56 @@ class ServedModel:
         """True if a version answers."""
         return any(version.state == AVAILABLE for version in self.versions.values())
 
+    async def start(self, threads: Executor) -> None:
+        """Loads the first version, unless there is one.
+
+        Raises:
+            T2TError: there is none that can be served.
+        """
+        if self.is_ready:
+            return
+        self.is_warm = False
+        if self.prepare:
+            await asyncio.get_running_loop().run_in_executor(threads, self.prepare, self)
+        await self.update(threads=threads)
+        if not self.is_ready:
+            faults = (version.fault for version in self.versions.values() if version.fault)
+            raise T2TError(f"{self.name}: {next(faults, self.nothing_found)}")
+
+    @property
+    def nothing_found(self) -> str:
+        """What is wrong where no version was found; empty where there are some."""
+        if self.folder is None or _numbered_folders(self.folder):
+            return ""
+        return f"{self.folder}: no version of a model; t2t-exporter writes one"
+
+    async def warm_up(self, threads: Executor) -> None:
+        """Calls the signatures of the first version, so that no request pays for what is done once."""
+        if not self.is_warm:
+            await asyncio.get_running_loop().run_in_executor(threads, _warm_up, self.find()[1])
+            self.is_warm = True
+
+    def serve(self, number: int, model: LoadedModel) -> None:
+        """Serves a version from now on; its messages name the model, not where it lies."""
+        model.where = self.name
+        self.versions[number] = Version(number, model, AVAILABLE)
+        self.say(f"{self.name}: version {number} is served")
+
+    def _not_yet(self) -> RequestError:
+        return RequestError(f"{self.name} is being loaded: try again soon", 503)
+
     def find(self, number: int | None = None, label: str | None = None) -> tuple[int, LoadedModel]:
         """Returns the version with a number or a label, or the newest one, and its model.
 
         Raises:
-            RequestError: it is not served.
+            RequestError: it is not served, or not yet.
         """
         if label is not None:
             if label not in self.labels:
                 raise RequestError(f"Unrecognized servable version label: {label}")
             number = self.labels[label]
+        if not self.is_ready:
+            raise self._not_yet()
         served = {
             one.number: one.model for one in self.versions.values() if one.state == AVAILABLE and one.model
         }
@@ -121,25 +182,29 @@ class ServedModel:
             number = self.find(label=label)[0]
         found = sorted(self.versions.values(), key=lambda version: -version.number)
         shown = [version for version in found if number in (None, version.number)]
+        if not shown and not self.is_ready:
+            raise self._not_yet()
         if not shown:
             wanted = f"version {number}" if number is not None else "any versions"
             raise RequestError(f"Could not find {wanted} of model {self.name}", 404)
         return {"model_version_status": [version.status() for version in shown]}
 
-    async def watch(self, in_use: Callable[[LoadedModel], bool]) -> None:
+    async def watch(self, in_use: Callable[[LoadedModel], bool], threads: Executor) -> None:
         """Updates the versions again and again, until it is cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECS)
             with suppress(OSError):  # such as of a network file system, which may come back
-                await self.update(in_use)
+                await self.update(in_use, threads)
 
-    async def update(self, in_use: Callable[[LoadedModel], bool] = lambda model: False) -> None:
+    async def update(
+        self, in_use: Callable[[LoadedModel], bool] = lambda model: False, threads: Executor | None = None
+    ) -> None:
         """Loads new versions; drops others as soon as one of these answers and no request uses them."""
         found = _numbered_folders(self.folder) if self.folder else {}
         wanted = sorted(found)[-self.keep :] + [number for number in self.labels.values() if number in found]
         for number in wanted:
             if number not in self.versions or self._is_mended(number, found[number]):
-                await self._load(number, found[number])
+                await self._load(number, found[number], threads)
         available = [number for number in self.versions if self.versions[number].state == AVAILABLE]
         if any(number in wanted for number in available):
             for number in available:
@@ -155,27 +220,36 @@ class ServedModel:
         version = self.versions[number]
         return version.state == END and self._refused.get(number, 0) != _changed(folder)
 
-    async def _load(self, number: int, folder: Path) -> None:
+    async def _load(self, number: int, folder: Path, threads: Executor | None) -> None:
         version = self.versions[number] = Version(number)
-        changed = _changed(folder)
+        changed, loop = _changed(folder), asyncio.get_running_loop()
         try:
-            version.model = await asyncio.get_running_loop().run_in_executor(None, _open, folder)
+            model = await loop.run_in_executor(threads, _open, folder)
+            if self.is_ready:  # no request waits for this one
+                await loop.run_in_executor(threads, _warm_up, model)
         except Exception as error:  # whatever it is, the version before goes on
-            version.state, version.fault = END, " ".join(str(error).split()) or type(error).__name__
+            fault = " ".join(str(error).split()) or type(error).__name__
+            version.state, version.fault = END, fault.replace(str(folder), f"version {number}")
             self._refused[number] = changed
-            self.say(f"{self.name}: version {number} is refused: {version.fault}")
+            self.say(f"{self.name}: version {number} is refused: {fault}")
             return
-        version.state = AVAILABLE
-        self.say(f"{self.name}: version {number} is served")
+        self.serve(number, model)
         if note := newer_note(folder):
             self.say(note)
 
 
-def _open(folder: Path) -> LoadedModel | None:
-    """Loads a version and calls it once, so that the first request does not pay for what is done once."""
-    model = FolderModel(folder)
-    model.predict(DEFAULT, {"inputs": WARMUP_LINES})
+def _open(folder: Path) -> LoadedModel:
+    """Loads a version and calls it once."""
+    model: LoadedModel = FolderModel(folder)
+    model.predict(DEFAULT, {"inputs": FIRST_LINES})
     return model
+
+
+def _warm_up(model: LoadedModel) -> None:
+    """Calls each signature once: TensorFlow prepares its graph at the first call, which may take seconds."""
+    for signature, definition in model.signature_defs.items():
+        with suppress(T2TError):  # such as of a phrase that the vocabulary cannot spell: the graph is ready
+            model.predict(signature, {name: [WARMUP[name]] for name in definition.inputs})
 
 
 def _changed(folder: Path) -> float:

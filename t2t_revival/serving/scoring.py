@@ -82,24 +82,28 @@ class GraphScorer:
         target_names = source_names = _names(target_side)
         if self._vocabularies.separate:
             source_names = _names(source_side)
+        is_source = sources != PAD
         source_texts, source_ends = _ends(source_side, sources)
         target_texts, target_ends = _ends(target_side, targets)
         found = {
             "log_probs": tf.reduce_sum(log_probs, axis=1),
             "tokens": tf.gather(target_names, targets),
             "token_log_probs": log_probs,
-            "token_ends": target_ends,
+            "token_ends": tf.where(is_token, target_ends, 0),
             "alternatives": tf.where(is_token[:, :, None], tf.gather(target_names, others), ""),
             "alternative_log_probs": tf.where(is_token[:, :, None], other_log_probs, 0.0),
             "target_texts": target_texts,
             "source_tokens": tf.gather(source_names, sources),
-            "source_token_ends": source_ends,
+            "source_token_ends": tf.where(is_source, source_ends, 0),
             "source_texts": source_texts,
         }
-        return found if self._heads is None else found | self._alignment(attention)
+        if self._heads is None:
+            return found
+        return found | self._alignment(attention, is_token[:, :, None] & is_source[:, None])
 
-    def _alignment(self, attention: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _alignment(self, attention: tf.Tensor, is_there: tf.Tensor) -> dict[str, tf.Tensor]:
         assert self._heads
+        attention = tf.where(is_there, attention, 0.0)
         if self._heads.shifted:
             attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
         rule = tf.constant([self._heads.share, float(self._heads.null)])

@@ -1,5 +1,6 @@
 """t2t-server, and TensorFlow Serving where it is installed, answer alike, as its documentation says."""
 
+import json
 import re
 import shutil
 import socket
@@ -13,6 +14,7 @@ import pytest
 import requests
 
 from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.serving.folder_model import FolderModel
 
 HOST = "127.0.0.1"
 BINARY = shutil.which("tensorflow_model_server")
@@ -129,6 +131,57 @@ def test_options(rest):
     )
     assert [row["outputs"] for row in rows["predictions"]] == columns["outputs"]
     assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
+
+
+VALUES = {"targets": "the", "alternatives": 2, "constraints": "dog", "avoid": "", "random_seed": 1} | OPTIONS
+VALUES |= {"sampling_temp": 0.9, "sampling_keep_top_k": -1}
+SIGNATURES = ["serving_default", "translate_with_options", "translate_with_sampling"]
+SIGNATURES += ["translate_with_constraints", "score"]
+
+
+def plain(value):
+    """Returns what an exported model returns as JSON has it."""
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else pytest.approx(value, abs=1e-4)
+
+
+@pytest.mark.parametrize("signature", SIGNATURES)
+def test_every_signature_answers_as_the_exported_model(rest, export_dir, signature):
+    model = FolderModel(export_dir)
+    assert {*model.signature_defs} == {*SIGNATURES}
+    lines = ["the dog", "houses", ""]
+    names = [name for name in model.signature_defs[signature].inputs if name != "inputs"]
+    inputs = {"inputs": lines, **{name: [VALUES[name]] * 3 for name in names}}
+    expected = {name: plain(values) for name, values in model.predict(signature, inputs).items()}
+    model.close()
+    assert predict(rest, signature_name=signature, inputs=inputs)["outputs"] == expected
+    instances = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
+    rows = predict(rest, signature_name=signature, instances=instances)["predictions"]
+    assert {name: [row[name] for row in rows] for name in rows[0]} == expected
+
+
+def test_details_are_those_of_the_folder(addresses, export_dir, tmp_path):
+    (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\n")
+    asked = ["t2t-query-server", f"--decode_from_file={tmp_path / 'in'}", "--output_format=jsonl"]
+    asked.append("--decode_hparams=token_scores=True,alternatives=2,beam_size=3,extra_length=3")
+    found = []
+    for where in (f"--saved_model={export_dir}", *(f"--server={address}" for address in addresses)):
+        name = [] if "saved_model" in where else [f"--servable_name={NAME}"]
+        assert query_server.main([*asked, where, *name, f"--decode_to_file={tmp_path / 'out'}"]) == 0
+        found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
+        (tmp_path / "out").unlink()
+    for lines in found[1:]:
+        assert lines == [nearly(line) for line in found[0]]
+
+
+def nearly(value):
+    """Returns JSON whose numbers are equal to those that are nearly so."""
+    if isinstance(value, dict):
+        return {name: nearly(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [nearly(each) for each in value]
+    return pytest.approx(value, abs=1e-3) if isinstance(value, float) else value
 
 
 def test_a_version(rest, export_dir):

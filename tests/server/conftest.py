@@ -105,7 +105,8 @@ class CapitalsInspector:
         hparams_set="tiny",
         step=2000,
         parameters=1234,
-        score=Score(name="BLEU", value=31.25, step=1500),
+        score=Score(name="BLEU", value=29.5),
+        metric="BLEU",
         curves={"loss": [(1e6, 4.5), (2e6, 2.5)], "score": [(1e6, 11.0), (2e6, 31.25)]},
     )
 

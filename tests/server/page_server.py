@@ -20,7 +20,7 @@ def served(name, model, problem=None, inspector=None):
     found = ServedModel(name, None, problem=problem, inspector=inspector)
     found.versions = {5: Version(5, model, AVAILABLE)}
 
-    async def watch(_):
+    async def watch(*_):
         pass
 
     found.watch = watch

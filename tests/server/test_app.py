@@ -267,8 +267,9 @@ def test_every_answer_has_security_headers(client):
 def test_readiness(client, served):
     assert client.get("/readyz").json() == {"status": "ready"}
     served.versions[2].state = END
-    assert client.get("/readyz").status_code == 503
-    assert client.get("/readyz").json() == {"status": "loading capitals"}
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"status": "loading 1 of 1"}
 
 
 def test_metrics(client):

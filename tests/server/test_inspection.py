@@ -8,9 +8,12 @@ from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_scores import Evaluations
 from t2t_revival.model import Transformer
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
+from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint
+from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.training.run import Run
 from t2t_revival.visualization.explanation import explain
 from tests.support.tiny_models import TINY
@@ -76,14 +79,50 @@ def test_a_training_without_curves(inspector, translator):
     assert training.curves == {"loss": [], "score": []}
 
 
-def test_curves_and_the_best_score(inspector, tmp_path):
-    rows = ["5,1000,1,4.5,10.5,a,b", "6,2000,2,3.5,12.5,a,b", "7,3000,3,3.25,12.0,a,b"]
-    (tmp_path / "dev.csv").write_text(DEV + "\n".join(rows) + "\n")
+def write(path, translator):
+    path.parent.mkdir(exist_ok=True)
+    checkpoints.save(path, checkpoints.model_arrays(translator.model), {"step": 7})
+    return path
+
+
+ROWS = ["5,1000,1,4.5,10.5,a,b", "6,2000,2,3.5,12.5,a,b", "7,3000,3,3.25,12.0,a,b"]
+
+
+def test_curves_and_the_score_of_the_step_that_is_served(inspector, translator, tmp_path):
+    write(tmp_path / "model.ckpt-7.npz", translator)
+    (tmp_path / "dev.csv").write_text(DEV + "\n".join(ROWS) + "\n")
     training = inspector.training
     assert training.curves["loss"] == [(1000, 4.5), (2000, 3.5), (3000, 3.25)]
     assert training.curves["score"] == [(1000, 10.5), (2000, 12.5), (3000, 12.0)]
+    assert training.metric == "BLEU"
     assert training.score
-    assert training.score.model_dump() == {"name": "BLEU", "value": 12.5, "step": 6}
+    assert training.score.model_dump() == {"name": "BLEU", "value": 12.0}
+
+
+@pytest.mark.parametrize("name", ["averaged/model.ckpt-7.npz", "model.ckpt-8.npz", "model.ckpt-7.npz"])
+def test_a_checkpoint_that_was_not_scored_has_no_score(inspector, translator, tmp_path, name):
+    """An average, a step between two evaluations, and a checkpoint that a training has removed."""
+    (tmp_path / "dev.csv").write_text(DEV + "\n".join(ROWS) + "\n")
+    path = tmp_path / name
+    if name != "model.ckpt-7.npz":
+        write(path, translator)
+    translator.checkpoint = Checkpoint(7, False, path)
+    assert inspector.training.score is None
+    assert len(inspector.training.curves["score"]) == 3
+
+
+def test_the_score_of_an_average_is_its_own(inspector, translator, tmp_path):
+    (tmp_path / "dev.csv").write_text(DEV + "\n".join(ROWS) + "\n")
+    path = write(tmp_path / "averaged" / "model.ckpt-7.npz", translator)
+    translator.checkpoint = Checkpoint(7, True, path)
+    Evaluations(tmp_path, "dev", "s").add(7, path, fingerprint(path), {"loss": 3.0, "bleu": 13.25})
+    assert inspector.training.score.model_dump() == {"name": "BLEU", "value": 13.25}
+
+
+def test_corrupt_scores_are_none(inspector, translator, tmp_path):
+    write(tmp_path / "model.ckpt-7.npz", translator)
+    (tmp_path / "eval-dev.csv").write_text("step,checkpoint\nx,y\n")
+    assert inspector.training.score is None
 
 
 def test_long_curves_are_thinned(inspector, tmp_path):

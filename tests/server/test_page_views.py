@@ -148,8 +148,9 @@ def test_recent_texts_stay_in_the_browser(page):
 def test_about_the_model(page):
     page.click("#open-about")
     facts = page.inner_text("#facts")
-    for text in ("capitals", "translate_capitals", "1,234", "2,000", "31.25 at step 1,500"):
+    for text in ("capitals", "translate_capitals", "1,234", "2,000", "29.50"):
         assert text in facts
+    assert page.inner_text("#subtitle") == "capitals · step 2,000 · dev BLEU 29.5"
     assert page.locator("#curve polyline").count() == 2
     caption = "dev loss from 4.50 to 2.50 (grey), dev BLEU from 11.00 to 31.25 (colour)."
     assert page.inner_text("#curve figcaption") == caption

@@ -19,7 +19,15 @@ async def echo(scope, receive, send):
 
 def call(messages, **settings):
     """Sends messages to the middleware, the last of them after half a second; returns what it sent."""
-    sent, scope = [], {"type": "http", "path": "/translate", "headers": [(b"content-type", b"text/plain")]}
+    sent, scope = (
+        [],
+        {
+            "type": "http",
+            "method": "POST",
+            "path": "/translate",
+            "headers": [(b"content-type", b"text/plain")],
+        },
+    )
     waiting = iter(messages)
 
     async def receive():

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from types import MappingProxyType
 
 import pytest
 
@@ -14,7 +15,7 @@ from t2t_revival.server.versions import ServedModel
 class Loaded(str):
     """Stands for a model."""
 
-    is_closed = False
+    is_closed, signature_defs = False, MappingProxyType({})
 
     def close(self):
         self.is_closed = True
@@ -77,7 +78,7 @@ def test_a_damaged_version_is_refused_once_and_loaded_when_it_is_mended(folder):
         assert look(model) == {1: "AVAILABLE", 2: "END"}
     assert model.find() == (1, "1")
     assert said[1:] == [f"m: version 2 is refused: {path}: damaged"]
-    assert model.status(2)["model_version_status"][0]["status"]["error_message"] == f"{path}: damaged"
+    assert model.status(2)["model_version_status"][0]["status"]["error_message"] == "version 2: damaged"
     shutil.rmtree(path)
     look(model)
     write(folder, 2)

@@ -511,7 +511,7 @@ function fact(name, value) {
 
 function drawAbout() {
   const { name, version, training } = model();
-  const best = training?.score;
+  const score = training?.score;
   byId("facts").replaceChildren(
     ...fact("Name", name),
     ...fact("Version", version),
@@ -519,13 +519,13 @@ function drawAbout() {
     ...fact("Hparams set", training?.hparams_set),
     ...fact("Weights", grouped(training?.parameters)),
     ...fact("Step", grouped(training?.step)),
-    ...fact(`Dev ${best?.name}`, best && `${best.value.toFixed(2)} at step ${grouped(best.step)}`),
+    ...fact(`Dev ${score?.name}`, score?.value.toFixed(2)),
   );
   drawCurve(training?.curves);
 }
 
 function drawCurve(curves) {
-  const kinds = [["loss", "dev loss"], ["score", training_score()]].filter(([kind]) => curves?.[kind]?.length > 1);
+  const kinds = [["loss", "dev loss"], ["score", `dev ${model().training?.metric}`]].filter(([kind]) => curves?.[kind]?.length > 1);
   byId("curve").hidden = !kinds.length;
   if (!kinds.length) return;
   const [width, height, edge] = [600, 220, 34];
@@ -551,8 +551,6 @@ function drawCurve(curves) {
   byId("curve").firstElementChild.replaceChildren(svg);
   byId("curve").lastElementChild.textContent = caption;
 }
-
-const training_score = () => `dev ${model().training?.score?.name ?? ""}`;
 
 async function openAttention() {
   showError(null);

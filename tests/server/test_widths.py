@@ -1,0 +1,126 @@
+"""Requests that are joined into batches get what they would get alone, from every signature of an export."""
+
+import asyncio
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.model import Transformer
+from t2t_revival.server.batching import Batcher, BatchLimits
+from t2t_revival.server.metrics import Metrics
+from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.signatures import DTYPES, NO_OUTPUT, SCORE, WITH_OPTIONS
+from tests.support.tiny_models import TINY
+
+HEADS = AlignmentHeads(1, (2,), shifted=True, share=0.6, null=True)
+LINES = [
+    "the dog sees the house",
+    "",
+    "cat",
+    "der Hund sees 3 houses .",
+    "the cat the cat the cat the cat",
+    "a",
+]
+OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 3}
+SAMPLING = {"sampling_temp": 0.9, "sampling_keep_top_k": -1, "random_seed": 7}
+
+
+class Joined:
+    """A model whose batches hold as many lines as come; it counts them."""
+
+    where = "module"
+
+    def __init__(self, module):
+        self._functions, self.batches = module.signatures, []
+        self.signature_defs = dict.fromkeys(self._functions)
+
+    def predict(self, signature, inputs):
+        self.batches.append(len(inputs["inputs"]))
+        given = {name: tf.constant(value, DTYPES[name]) for name, value in inputs.items()}
+        found = self._functions[signature](**given)
+        return {name: value.numpy().tolist() for name, value in found.items()}
+
+
+@pytest.fixture(scope="module")
+def model(subwords_file):
+    keras.utils.set_random_seed(5)
+    vocabulary = SubwordVocabulary(subwords_file)
+    options = DecodeHParams(beam_size=2, extra_length=3, return_beams=True)
+    translator = Translator(Transformer(TINY, vocabulary.size), vocabulary, options, max_length=30)
+    return Joined(ServingModule(translator, heads=HEADS))
+
+
+def requests(signature):
+    """Requests of different widths; the last one has lines of several batches."""
+    parts = [(LINES[:1], [1]), (LINES[1:3], [3, 2]), (LINES[3:4], [4]), (LINES, [1, 1, 3, 1, 2, 1])]
+    for lines, counts in parts:
+        columns = {"inputs": lines}
+        if signature == SCORE:
+            yield columns | {"targets": lines[::-1], "alternatives": [count - 1 for count in counts]}
+            continue
+        given = {"n": counts}
+        if "options" in signature or "constraints" in signature:
+            given |= {name: [value] * len(lines) for name, value in OPTIONS.items()}
+        if "constraints" in signature:
+            given |= {"constraints": ["the"] * len(lines), "avoid": [""] * len(lines)}
+        if "sampling" in signature:
+            usual = {"alpha": 0.6, "extra_length": 3, **SAMPLING}
+            given |= {name: [value] * len(lines) for name, value in usual.items()}
+        yield columns if signature == "serving_default" else columns | given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [64, 2])
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "serving_default",
+        WITH_OPTIONS,
+        "translate_with_sampling",
+        "translate_with_constraints",
+        SCORE,
+    ],
+)
+def test_a_request_gets_what_it_would_get_alone(model, signature, most):
+    asked = [*requests(signature)]
+    alone = [model.predict(signature, columns) for columns in asked]
+    model.batches.clear()
+
+    async def main():
+        async with Batcher(BatchLimits(max_lines=most, parallel=1), Metrics()) as batcher:
+            answers = (batcher.translate(model, signature, columns) for columns in asked)
+            return await asyncio.gather(*answers)
+
+    found = asyncio.run(main())
+    assert max(model.batches) > 4 if most == 64 else len(model.batches) > 4  # joined, and split
+    for answer, expected in zip(found, alone, strict=True):
+        assert answer.keys() == expected.keys()
+        for name, values in expected.items():
+            got, wanted = np.array(answer[name]), np.array(values)  # rectangular: a ragged row would fail
+            assert got.shape == wanted.shape, name
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(got, wanted, atol=2e-4, err_msg=name)
+            else:
+                assert (got == wanted).all(), name
+
+
+@pytest.mark.slow
+def test_an_answer_has_as_many_outputs_as_its_widest_line(model):
+    """Lines of n=1 that share no batch with that of n=3 are padded as in one batch."""
+    options = {name: [value] * 4 for name, value in OPTIONS.items()}
+    columns = {"inputs": ["the dog"] * 4, "n": [3, 1, 1, 1], **options}
+
+    async def main():
+        async with Batcher(BatchLimits(max_lines=1, parallel=1), Metrics()) as batcher:
+            return await batcher.translate(model, WITH_OPTIONS, columns)
+
+    found = asyncio.run(main())
+    assert [len(row) for row in found["outputs"]] == [3] * 4
+    assert found["outputs"][3][1:] == [b"", b""]
+    assert found["scores"][3][1:] == [NO_OUTPUT] * 2
