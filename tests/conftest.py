@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.hparams import HParams
 
@@ -72,6 +73,26 @@ def free_memory() -> Iterator[None]:
     gc.collect()
     keras.backend.clear_session(free_memory=False)  # of kernels, which hold what has become free
     ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture(autouse=True)
+def restored_registry() -> Iterator[None]:
+    """Removes a test's registrations and users' packages; built-in names, made at a first look-up, stay."""
+    packages = registry._PACKAGES
+    tables: list[dict] = [registry._PROBLEMS, registry._HPARAMS, registry._SCHEDULE_FACTORS, packages]
+    before = [dict(table) for table in tables]
+    yield
+    imported = packages.keys() - before[-1].keys()
+    for table, entries in zip(tables, before, strict=True):
+        made = {name: entry for name, entry in table.items() if is_built_in(entry)}
+        table.clear()
+        table.update(made | entries)
+    for name in [name for name in sys.modules if name.partition(".")[0] in imported]:
+        del sys.modules[name]
+
+
+def is_built_in(entry: object) -> bool:
+    return getattr(entry, "__module__", "").startswith("t2t_revival.")
 
 
 @pytest.fixture
