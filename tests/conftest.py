@@ -53,6 +53,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         processes.start_server()
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Records what is skipped, so that CI runs it again with more packages; see .ci/run."""
+    record_skipped(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Records whole files that are skipped."""
+    record_skipped(report)
+
+
+def record_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    path = os.environ.get("SKIPPED_TESTS")
+    if path and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].replace("\n", " ")
+        with open(path, "a", encoding="utf-8") as file:  # also by workers, so that lines may occur twice
+            file.write(f"{report.nodeid}\t{reason}\n")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def free_memory() -> Iterator[None]:
     """Frees the graphs of each file of tests, so that a process stays below 2.5 GB."""
