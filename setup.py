@@ -118,7 +118,7 @@ setup(
             "pre-commit>=4.0",
             "prometheus-client>=0.21",
             "pyevalb>=0.1.3",
-            "pytest>=8.0",
+            "pytest>=8.2",
             "pytest-xdist>=3.6",
             "pyyaml>=6.0",
             "ruff>=0.12",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.hparams import HParams
 
@@ -52,6 +53,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         processes.start_server()
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Records what is skipped, so that CI runs it again with more packages; see .ci/run."""
+    record_skipped(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Records whole files that are skipped."""
+    record_skipped(report)
+
+
+def record_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    path = os.environ.get("SKIPPED_TESTS")
+    if path and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].replace("\n", " ")
+        with open(path, "a", encoding="utf-8") as file:  # also by workers, so that lines may occur twice
+            file.write(f"{report.nodeid}\t{reason}\n")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def free_memory() -> Iterator[None]:
     """Frees the graphs of each file of tests, so that a process stays below 2.5 GB."""
@@ -72,6 +91,26 @@ def free_memory() -> Iterator[None]:
     gc.collect()
     keras.backend.clear_session(free_memory=False)  # of kernels, which hold what has become free
     ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture(autouse=True)
+def restored_registry() -> Iterator[None]:
+    """Removes a test's registrations and users' packages; built-in names, made at a first look-up, stay."""
+    packages = registry._PACKAGES
+    tables: list[dict] = [registry._PROBLEMS, registry._HPARAMS, registry._SCHEDULE_FACTORS, packages]
+    before = [dict(table) for table in tables]
+    yield
+    imported = packages.keys() - before[-1].keys()
+    for table, entries in zip(tables, before, strict=True):
+        made = {name: entry for name, entry in table.items() if is_built_in(entry)}
+        table.clear()
+        table.update(made | entries)
+    for name in [name for name in sys.modules if name.partition(".")[0] in imported]:
+        del sys.modules[name]
+
+
+def is_built_in(entry: object) -> bool:
+    return getattr(entry, "__module__", "").startswith("t2t_revival.")
 
 
 @pytest.fixture

@@ -42,10 +42,6 @@ def test_a_source_that_must_be_given(name: str) -> None:
 
 
 def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry.list_problems()
-    for table in ("_PROBLEMS", "_PACKAGES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-
     @registry.register_problem
     class TranslateEncs(Text2TextProblem):
         source_lang, target_lang = "en", "cs"

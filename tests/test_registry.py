@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,20 +9,6 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-
-
-@pytest.fixture(autouse=True)
-def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Removes the registrations and imports of a test after it."""
-    registry.list_hparams(), registry.list_problems()
-    monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
-    monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
-    monkeypatch.setattr(registry, "_PACKAGES", {})
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if name.startswith("usr_"):
-            del sys.modules[name]
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,9 @@ IN_CHECKOUT = [sys.executable, str(Path(__file__).resolve())]  # begins command 
 
 
 def make_importable() -> None:
-    """Makes hparams/ and problems/ importable in such a checkout, where they are beside the package."""
+    """Makes such a checkout importable."""
     if importlib.util.find_spec("t2t_revival") is None:
         sys.path.insert(0, str(ROOT))
-    import t2t_revival
-
-    if importlib.util.find_spec("t2t_revival.hparams") is None:
-        t2t_revival.__path__.append(str(ROOT))
 
 
 if __name__ == "__main__":

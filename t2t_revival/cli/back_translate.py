@@ -19,7 +19,7 @@ from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.reversed import one_way
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run
 
 USAGE = """
@@ -75,9 +75,14 @@ def _back_translate(values: flags.FlagValues) -> None:
     _check_flags(values)
     shard = Shard(values.worker_id, values.decode_shards)
     model_dir, run = run_flags.open_run(values)
-    corpus = _corpus(values, model_dir, run)
-    if not (corpus.stored_counts() or corpus.are_complete()):
-        _decode(values, corpus, shard)
+
+    def decoded() -> BackTranslation:
+        corpus = _corpus(values, model_dir, run)
+        if not (corpus.stored_counts() or corpus.are_complete()):
+            _decode(values, corpus, shard)
+        return corpus
+
+    corpus = taking_next(decoded, values.checkpoint, warn_of_corruption)
     counts = corpus.make_corpus()
     if counts is None:
         say(f"this worker is done; the last of the {shard.count} to finish writes the corpus")

@@ -30,7 +30,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.checkpoints.averaging import average_latest
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import Run, check_place, check_same, data_of_model
@@ -107,6 +107,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _distill(values: flags.FlagValues) -> None:
     _check_flags(values)
+    taking_next(partial(_decode_or_train, values), values.checkpoint, warn_of_corruption)
+
+
+def _decode_or_train(values: flags.FlagValues) -> None:
     teachers, run = _teachers(values)
     if values["worker_id"].present:
         _decode(values, _outputs(values, teachers, run))

@@ -32,6 +32,7 @@ from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
+from t2t_revival.training.checkpoints.selection import taking_next
 
 USAGE = """
 t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
@@ -85,11 +86,16 @@ def main(argv: list[str] | None = None) -> int:
 def _rerank(values: flags.FlagValues) -> None:
     _check_flags(values)
     nbest, references = _read(values)
-    models = _open(values)
-    names, weights_file = reranking.feature_names(models), _weights_file(values)
+    weights_file = _weights_file(values)
     _check_files(values, weights_file)
-    weights = None if values.tune else _weights(values, names, weights_file)
-    table = reranking.make_table(nbest, _scores(values, models, nbest))
+
+    def scored() -> tuple[list[RescoringModel], np.ndarray | None, list[np.ndarray]]:
+        models = _open(values)
+        weights = None if values.tune else _weights(values, reranking.feature_names(models), weights_file)
+        return models, weights, _scores(values, models, nbest)
+
+    models, weights, scores = taking_next(scored, values.checkpoint, warn_of_corruption)
+    names, table = reranking.feature_names(models), reranking.make_table(nbest, scores)
     if weights is None:
         problem = registry.problem(reranking.problem_of_lists(models))
         target_lang = getattr(problem, "target_lang", "")

@@ -13,9 +13,9 @@ from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParam
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
-from t2t_revival.training.checkpoints.directory import OnDamaged
+from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ def load(
     hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
     translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
     heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None
-    selected = select_checkpoint(folder, checkpoint, on_damaged)
     settings = options, precision, num_parallel_batches, on_note, translations
-    model = engines.new_model(engine, hparams, vocabularies, *settings)
-    while True:
-        try:
-            engines.load_weights(model, selected)
-            break
-        except CheckpointNotFoundError:  # a training has replaced it in the meantime
-            selected = select_checkpoint(folder, checkpoint, on_damaged)
+
+    def read() -> tuple[engines.Model, Checkpoint]:
+        selected = select_checkpoint(folder, checkpoint, on_damaged)
+        model = engines.new_model(engine, hparams, vocabularies, *settings)
+        engines.load_weights(model, selected)
+        return model, selected
+
+    model, selected = taking_next(read, checkpoint, on_damaged)
     if translations:
         with suppress(CheckpointNotFoundError):  # replaced after it was loaded
             if note := data_warning(translations, folder, trained_on(selected.path)):

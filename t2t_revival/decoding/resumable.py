@@ -24,7 +24,6 @@ from t2t_revival.decoding.outputs import (
     to_bytes,
 )
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.training.checkpoints.file import fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
@@ -238,10 +237,7 @@ def origin_of(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
     return {
         "output": kind,
         "input": digest(lines),
-        "checkpoint": ", ".join(
-            f"{one.path.name} with weights {fingerprint(one.path)}"
-            for one in (checkpoint, *translator.more_checkpoints)
-        ),
+        "checkpoint": ", ".join(one.name for one in (checkpoint, *translator.more_checkpoints)),
         "problem": translator.problem and translator.problem.name,
         "engine": translator.engine,
         "max_length": translator.max_length,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
-from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.training.run import Run
 
@@ -28,7 +27,7 @@ class TrainedModel(NamedTuple):
     def name(self) -> str:
         """The file and the weights of the checkpoint, for people and to compare."""
         average = "average " if self.checkpoint.averaged else ""
-        return f"{average}{self.checkpoint.path.name} with weights {fingerprint(self.checkpoint.path)}"
+        return f"{average}{self.checkpoint.name}"
 
 
 def open_models(

@@ -23,9 +23,9 @@ from t2t_revival.reproduction.training_flops import (
     sustained_rate,
     training_flops,
 )
-from t2t_revival.training.checkpoints.directory import ignored_checkpoint
+from t2t_revival.training.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
 from t2t_revival.training.checkpoints.file import load
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
@@ -179,8 +179,15 @@ def _run_row(
     output_dir: Path, decoded: Decoded, rate: float, kept: Kept, on_message: OnMessage
 ) -> list[Cell]:
     run, hparams = Run.load(output_dir), load_hparams(output_dir)
-    checkpoint = select_checkpoint(output_dir, on_damaged=lambda error: on_message(ignored_checkpoint(error)))
-    seen, devices = _seen(checkpoint.path)
+
+    def on_unusable(error: Unusable) -> None:
+        on_message(ignored_checkpoint(error))
+
+    def read() -> tuple[Checkpoint, Seen, int]:
+        checkpoint = select_checkpoint(output_dir, on_damaged=on_unusable)
+        return checkpoint, *_seen(checkpoint.path)
+
+    checkpoint, seen, devices = taking_next(read, on_removed=on_unusable)
     on_message(f"{output_dir}: counting its FLOPs")
     counted = _flops_of_training(kept, hparams, load_vocabularies(output_dir).targets.size, seen)
     hours = seen.seconds / 3600

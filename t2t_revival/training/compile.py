@@ -9,6 +9,7 @@ import keras
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
+from t2t_revival.training.checkpoints.directory import check_paths
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
@@ -46,7 +47,7 @@ def compile_model(
         xla: whether XLA compiles the training step.
 
     Raises:
-        T2TError: as `freeze`.
+        T2TError: as `freeze`; or checkpoints could not tell two weights or two moments apart.
     """
     if hparams.lora_rank:
         for weight in model.trainable_variables:
@@ -60,6 +61,7 @@ def compile_model(
         auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)
+    check_paths(model)
     # Keras would build the loss by drawing a batch, and infers its types wrong for several replicas.
     logits = keras.ops.zeros((1, 1, model.target_vocab_size))
     keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +20,10 @@ from t2t_revival.training.checkpoints.directory import (
     OnDamaged,
     assign,
     check_architecture,
+    ignored_checkpoint,
     load_weights,
 )
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabularies
 
 if TYPE_CHECKING:
@@ -39,12 +42,14 @@ class WarmStart:
         partial: whether only the weights that fit are taken.
         new_pieces: for the vocabulary, or the inputs' and the targets', the ids of the other training's that
             each piece is cut into that it lacks.
+        asked: a folder of checkpoints or a file in place of the training's own choice.
     """
 
     output_dir: Path
     checkpoint: Checkpoint
     partial: bool = False
     new_pieces: tuple[list[list[int]], ...] = ()
+    asked: str | None = None
 
     @classmethod
     def open(cls, path: Path, partial: bool = False, on_damaged: OnDamaged | None = None) -> WarmStart:
@@ -59,8 +64,8 @@ class WarmStart:
         folder = next((place for place in (path, *path.parents[:2]) if (place / FILE_NAME).exists()), None)
         if folder is None:
             raise T2TError(f"--warm_start_from={path}: not the output_dir of a training, nor a file in one")
-        chosen = select_checkpoint(folder, None if path == folder else str(path), on_damaged)
-        return cls(folder, chosen, partial)
+        asked = None if path == folder else str(path)
+        return cls(folder, select_checkpoint(folder, asked, on_damaged), partial, asked=asked)
 
     @property
     def vocabularies(self) -> list[Path]:
@@ -109,15 +114,26 @@ class WarmStart:
         )
 
     def assign_to(self, model: Any) -> list[str]:
-        """Assigns the weights to a model; returns notes for people, the first on the checkpoint.
+        """Assigns the weights to a model; returns notes for people, on the checkpoint among them.
+
+        Where the other training has removed the checkpoint meanwhile, the next one is taken.
 
         Raises:
             T2TError: a weight does not fit, or none where some may not; or a weight is not finite.
         """
         import numpy as np
 
-        path = self.checkpoint.path
-        arrays, meta = load_weights(path)
+        notes: list[str] = []
+        again = iter(partial(select_checkpoint, self.output_dir, self.asked), None)
+        choices = chain([self.checkpoint], again)
+
+        def read() -> tuple[Path, dict[str, np.ndarray], dict]:
+            path = next(choices).path
+            return path, *load_weights(path)
+
+        path, arrays, meta = taking_next(
+            read, self.asked, lambda error: notes.append(ignored_checkpoint(error))
+        )
         arrays = {
             name: array for name, array in arrays.items() if array.dtype.kind == "f"
         }  # no random states
@@ -126,15 +142,15 @@ class WarmStart:
                 raise T2TError(
                     f"{path}: {name.removeprefix(MODEL)} is not finite: take an earlier checkpoint"
                 )
-        note = f"starting with the weights of {path} (step {meta['step']})"
+        notes.append(f"starting with the weights of {path} (step {meta['step']})")
         if self.new_pieces:
             arrays = {name: self._with_new_rows(name, array) for name, array in arrays.items()}
-            note += f", {sum(map(len, self.new_pieces)):,} new pieces"
+            notes[-1] += f", {sum(map(len, self.new_pieces)):,} new pieces"
         weights = [weight for weight in model.weights if not is_adapter(weight.path)]
         if not self.partial:
             check_architecture(model, meta, path)
             assign(weights, arrays, MODEL, path)
-            return [note]
+            return notes
         fitting = [weight for weight in weights if _fits(weight, arrays)]
         if not fitting:
             raise T2TError(f"{path}: no weight fits this model")
@@ -144,7 +160,7 @@ class WarmStart:
         fresh = [weight.path for weight in weights if weight.path not in taken]
         unused = [name for name in (key.removeprefix(MODEL) for key in arrays) if name not in taken]
         return [
-            note,
+            *notes,
             f"{len(fitting)} of {len(weights)} weights taken",
             *(_list(what, names) for what, names in (("fresh", fresh), ("not used", unused)) if names),
         ]

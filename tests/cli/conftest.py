@@ -1,7 +1,6 @@
 """A trained model for the commands that use one."""
 
 import shutil
-import sys
 
 import keras
 import pytest
@@ -54,15 +53,3 @@ def trained(tmp_path_factory):
 def out(trained, tmp_path):
     """Copy of the output_dir that a test may change."""
     return shutil.copytree(trained / "out", tmp_path / "out")
-
-
-@pytest.fixture
-def packages(monkeypatch):
-    """Restores the registry after a test."""
-    registry.list_hparams(), registry.list_problems()
-    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    before = set(registry._PACKAGES)
-    yield
-    for name in set(registry._PACKAGES) - before:
-        sys.modules.pop(name, None)

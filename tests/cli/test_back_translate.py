@@ -121,7 +121,6 @@ def test_the_other_direction_of_a_problem_without_a_reverse(
     flags: list[str],
     out: Path,
     tmp_path: Path,
-    packages: None,
     loads: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from t2t_revival import registry
 from tests.support.decoder_command import refused, run
 
 
@@ -80,9 +79,7 @@ def test_a_misspelt_name_is_said_to_be_one(problem, hparams_set, said, tmp_path,
     refused(capsys, status, said, "no trained model in")
 
 
-def test_names_of_a_users_package_are_known(tmp_path, monkeypatch, capsys):
-    registry.list_hparams()  # the built-in ones register themselves at the first look-up, and stay
-    monkeypatch.setattr(registry, "_HPARAMS", dict(registry._HPARAMS))
+def test_names_of_a_users_package_are_known(tmp_path, capsys):
     package = tmp_path / "user_package_of_decoder"
     package.mkdir()
     (package / "__init__.py").write_text(

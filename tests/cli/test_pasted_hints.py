@@ -77,7 +77,7 @@ def run(place, trained):
 
 
 @pytest.mark.slow
-def test_from_data_to_a_score_with_a_users_problem(place, packages, shell):
+def test_from_data_to_a_score_with_a_users_problem(place, shell):
     package = place / "usr_hinted"
     package.mkdir()
     (package / "__init__.py").write_text(PROBLEM)

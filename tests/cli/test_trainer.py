@@ -124,11 +124,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
     trained: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    registry.list_schedule_factors()
-    for table in ("_SCHEDULE_FACTORS", "_PACKAGES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
     package = tmp_path / "usr_half_rate"
     package.mkdir()
     (package / "__init__.py").write_text(
@@ -148,7 +144,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(
     finally:
         sys.modules.pop("usr_half_rate", None)
     del registry._SCHEDULE_FACTORS["half_rate"]
-    registry._PACKAGES.clear()  # those of other tests too, as in a process of its own
+    registry._PACKAGES.clear()  # as in a process of its own
     line = fails(command(corpus, data, out, *flags, "--train_steps=5", hparams=""), capsys)
     assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
     assert line.endswith("(one of your own needs --t2t_usr_dir)")

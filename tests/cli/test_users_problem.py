@@ -52,7 +52,7 @@ class UsrFailing(Text2TextProblem):
 
 
 @pytest.fixture
-def package(packages, tmp_path):
+def package(tmp_path):
     """The user's package."""
     folder = tmp_path / "usr_shouting"
     folder.mkdir()
@@ -101,7 +101,7 @@ def test_the_next_command_asks_for_the_package(usr_out, package, capsys):
 
 
 @pytest.mark.parametrize("importable", [True, False])
-def test_a_fault_in_a_worker_is_one_line(packages, importable, tmp_path, monkeypatch, capsys):
+def test_a_fault_in_a_worker_is_one_line(importable, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "usr_failing"
     folder.mkdir()
     (folder / "__init__.py").write_text(FAILING)
@@ -133,9 +133,7 @@ def test_a_fault_in_a_worker_is_one_line(packages, importable, tmp_path, monkeyp
         ),
     ],
 )
-def test_a_source_that_does_not_reach_a_worker_is_one_line(
-    packages, lines, message, tmp_path, monkeypatch, capsys
-):
+def test_a_source_that_does_not_reach_a_worker_is_one_line(lines, message, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "usr_failing"
     folder.mkdir()
     code = "".join(f"    {line}\n" for line in lines)

@@ -1,7 +1,6 @@
 """T2T's example package, as docs/from_tensor2tensor.md ports it, runs as it stands there."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,13 @@ DOCS = Path(__file__).parents[2] / "docs" / "from_tensor2tensor.md"
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+def package(tmp_path):
     section = DOCS.read_text(encoding="utf-8").split("\n## Porting a problem\n")[1]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     folder = tmp_path / "usr_poetry"
     folder.mkdir()
     (folder / "__init__.py").write_text(code, encoding="utf-8")
-    yield folder
-    sys.modules.pop("usr_poetry", None)
+    return folder
 
 
 @pytest.fixture

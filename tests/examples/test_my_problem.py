@@ -8,7 +8,6 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,19 +18,6 @@ from t2t_revival.errors import T2TError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = EXAMPLES / "my_problem"
-
-
-@pytest.fixture(autouse=True)
-def unchanged_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Registrations and imports of a test end with it."""
-    registry.list_hparams(), registry.list_problems()
-    for table in ("_HPARAMS", "_PROBLEMS", "_PACKAGES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if name.startswith((PACKAGE.name, "usr_")):
-            del sys.modules[name]
 
 
 @pytest.fixture

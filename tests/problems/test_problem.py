@@ -1,4 +1,3 @@
-import sys
 import textwrap
 
 import pytest
@@ -243,15 +242,12 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
     monkeypatch.setattr(workers, "cores", lambda: 2)
     registry.import_usr_dir(str(package))
-    try:
-        problem = registry.problem("count_down", vocab_size=290)
-        problem.generate_data(tmp_path / "data")
-        assert registry.list_problems()["count_down"] == "Counts down."
-        pairs = [(f"count to {n} please", f"from {n} down") for n in range(5)]
-        assert list(problem.text("dev", tmp_path / "data")) == pairs
-        assert len(list(problem.text("train", tmp_path / "data"))) == 50
-    finally:
-        del registry._PROBLEMS["count_down"], sys.modules["my_problems"]
+    problem = registry.problem("count_down", vocab_size=290)
+    problem.generate_data(tmp_path / "data")
+    assert registry.list_problems()["count_down"] == "Counts down."
+    pairs = [(f"count to {n} please", f"from {n} down") for n in range(5)]
+    assert list(problem.text("dev", tmp_path / "data")) == pairs
+    assert len(list(problem.text("train", tmp_path / "data"))) == 50
 
 
 @pytest.mark.parametrize(

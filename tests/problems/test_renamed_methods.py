@@ -9,11 +9,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.problems import Text2TextProblem
 
 
-@pytest.fixture(autouse=True)
-def unchanged_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -32,9 +32,7 @@ class UsrAnimals(Text2TextProblem):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    registry.list_problems()
-    monkeypatch.setattr(registry, "_PROBLEMS", dict(registry._PROBLEMS))
+def registered():
     registry.register_problem(UsrAnimals)
 
 

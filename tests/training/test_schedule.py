@@ -1,8 +1,6 @@
 """Section 5.3, equation (3), and tensor2tensor's schedules."""
 
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import keras
@@ -132,16 +130,6 @@ def test_a_trained_model_is_read_without_its_factor(tmp_path: Path) -> None:
         stored.override("")
 
 
-@pytest.fixture
-def own_factors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Factors that a test registers go with it."""
-    registry.list_schedule_factors()
-    monkeypatch.setattr(registry, "_SCHEDULE_FACTORS", dict(registry._SCHEDULE_FACTORS))
-    monkeypatch.setattr(registry, "_PACKAGES", {})
-    yield
-    sys.modules.pop("usr_rates", None)
-
-
 def guide_package(folder: Path) -> str:
     """The package that docs/guides/training.md shows."""
     text = (Path(__file__).parents[2] / "docs" / "guides" / "training.md").read_text(encoding="utf-8")
@@ -153,7 +141,6 @@ def guide_package(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.usefixtures("own_factors")
 def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     schedule = "constant*cool_down"
     with pytest.raises(T2TError, match="'cool_down'"):
@@ -169,7 +156,6 @@ def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, [3, 3, 3, 3 * 0.5**0.5, 0], rtol=1e-6)
 
 
-@pytest.mark.usefixtures("own_factors")
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -186,7 +172,6 @@ def test_a_factor_that_returns_no_number(value: object, message: str) -> None:
         Schedule(HParams(learning_rate_schedule="constant*mine"))
 
 
-@pytest.mark.usefixtures("own_factors")
 def test_what_is_no_factor_is_not_registered() -> None:
     with pytest.raises(T2TError, match=r"schedule factor 'alone' must take \(step, hparams\)"):
 

@@ -133,6 +133,21 @@ def test_nothing_that_fits(tmp_path: Path) -> None:
         WarmStart.open(tmp_path, partial=True).assign_to(build_model(HPARAMS, VOCAB))
 
 
+def test_the_next_is_taken_where_the_other_training_removes_the_first(tmp_path: Path) -> None:
+    model = build_model(HPARAMS, VOCAB)
+    model({"inputs": np.ones((1, 2), int), "targets": np.ones((1, 2), int)})
+    first, second = (tmp_path / f"model.ckpt-{step}.npz" for step in (5, 6))
+    checkpoints.save(first, checkpoints.model_arrays(model), {"step": 5})
+    save_run(tmp_path)
+    start, given = WarmStart.open(tmp_path), WarmStart.open(first)
+    first.rename(second)
+    notes = start.assign_to(model)
+    assert notes[0] == f"{first} was removed meanwhile: the next one is used"
+    assert notes[1] == f"starting with the weights of {second} (step 5)"
+    with pytest.raises(T2TError, match=f"no checkpoint {first}"):
+        given.assign_to(model)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float) -> None:
     arrays = {f"{MODEL}transformer/w": np.float32([1, value])}

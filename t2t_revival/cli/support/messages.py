@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from tqdm import tqdm
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint, ignored_checkpoint
+from t2t_revival.training.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def say(message: str) -> None:
         pass
 
 
-def warn_of_corruption(error: CorruptCheckpointError) -> None:
-    """Warns that a corrupt checkpoint is skipped and an older one used."""
+def warn_of_corruption(error: Unusable) -> None:
+    """Warns that a checkpoint that is corrupt, or was removed meanwhile, is skipped and the next one used."""
     say(f"warning: {ignored_checkpoint(error)}")
 
 

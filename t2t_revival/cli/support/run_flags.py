@@ -26,6 +26,7 @@ from t2t_revival.problems.problem import Problem
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
+from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import IMPORTED_DATA, Run, load_hparams
 from t2t_revival.utils.files import is_file_name
@@ -272,8 +273,14 @@ def load_translator(
     from t2t_revival.decoding.translator import Translator
 
     if folders := ensemble(values):
-        models, _ = trained_models.open_models(folders, "ensemble", values.checkpoint, warn_of_corruption)
-        translator = trained_models.load_translator(models, options, mean=values.ensemble_mean, **settings)
+        asked = values.checkpoint
+
+        def load() -> tuple[Translator, list[trained_models.TrainedModel]]:
+            models, _ = trained_models.open_models(folders, "ensemble", asked, warn_of_corruption)
+            mean = values.ensemble_mean
+            return trained_models.load_translator(models, options, mean=mean, **settings), models
+
+        translator, models = taking_next(load, asked, warn_of_corruption)
         files = " and ".join(str(one.checkpoint.path) for one in models)
         return translator, files, f"an ensemble of {len(models)}"
     translator = Translator.load(

@@ -76,7 +76,7 @@ def moving_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
-    on_damaged: OnDamaged,
+    on_damaged: Callable[[CorruptCheckpointError], None],
     on_gap: Callable[[Checkpoint], None],
     on_other_data: Callable[[Checkpoint, str, str], None] | None = None,
     mix_data: bool = False,
@@ -163,7 +163,7 @@ def average_latest(
         count: checkpoints at most; `None` takes `average_checkpoints` of its hparams.
         min_steps: checkpoints of fewer steps are skipped.
         mix_data: whether checkpoints from before a change of the training data are averaged too.
-        on_damaged: called with the fault of each corrupt checkpoint; `None` warns.
+        on_damaged: called with the error of each corrupt or removed checkpoint; `None` warns.
         on_note: called with a line for people on checkpoints that are left out or mixed.
         of_best: whether the best ones, of those that it kept for that, are averaged instead of the last; the
             average is in the folder `best/averaged` then, which no command uses by default.

@@ -6,11 +6,12 @@ describes their content. A corrupt checkpoint is skipped, and the one before it 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from t2t_revival.training.checkpoints.file import (
     OPTIMIZER,
     CheckpointNotFoundError,
     CorruptCheckpointError,
+    fingerprint,
     load,
     save,
     trained_on,
@@ -38,7 +40,8 @@ NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
 QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
-OnDamaged = Callable[[CorruptCheckpointError], None]
+Unusable = CorruptCheckpointError | CheckpointNotFoundError
+OnDamaged = Callable[[Unusable], None]
 
 
 @dataclass(frozen=True, order=True)
@@ -49,11 +52,18 @@ class Checkpoint:
         step: number of updates of its training.
         averaged: whether it is an average of several.
         path: the file.
+        weights: fingerprint of its weights when it was selected; "" before.
     """
 
     step: int
     averaged: bool
     path: Path
+    weights: str = dataclasses.field(default="", compare=False)
+
+    @property
+    def name(self) -> str:
+        """The file and the weights, for people and to compare; the file may be removed meanwhile."""
+        return f"{self.path.name} with weights {self.weights or fingerprint(self.path)}"
 
 
 def file_name(step: int) -> str:
@@ -84,7 +94,7 @@ def latest_valid(
 ) -> list[Checkpoint]:
     """The newest `count` checkpoints that still exist and whose weights are valid, oldest first.
 
-    `on_damaged` is called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
+    `on_damaged` is called with the error of each corrupt or removed checkpoint; `None` calls `warnings.warn`.
     """
     return first_valid(sorted(checkpoints, reverse=True), count, on_damaged)[::-1]
 
@@ -97,12 +107,9 @@ def first_valid(
     for checkpoint in checkpoints:
         try:
             verify(checkpoint.path, prefixes=(MODEL, EMA))
-        except CorruptCheckpointError as error:
-            (on_damaged or _warn)(error)
-            continue
-        except CheckpointNotFoundError:
-            continue
-        valid.append(checkpoint)
+            valid.append(replace(checkpoint, weights=fingerprint(checkpoint.path)))
+        except (CorruptCheckpointError, CheckpointNotFoundError) as error:
+            (on_damaged or warn)(error)
         if len(valid) == count:
             break
     return valid
@@ -119,12 +126,15 @@ def split_by_data(checkpoints: list[Checkpoint]) -> list[list[Checkpoint]]:
     return [list(group) for _, group in groupby(checkpoints, lambda checkpoint: trained_on(checkpoint.path))]
 
 
-def _warn(error: CorruptCheckpointError) -> None:
+def warn(error: Unusable) -> None:
+    """Issues `ignored_checkpoint` as a Python warning."""
     warnings.warn(ignored_checkpoint(error), stacklevel=5)
 
 
-def ignored_checkpoint(error: CorruptCheckpointError) -> str:
-    """A warning that a corrupt checkpoint is not used."""
+def ignored_checkpoint(error: Unusable) -> str:
+    """A warning that a checkpoint is not used, since it is corrupt or was removed after it was chosen."""
+    if isinstance(error, CheckpointNotFoundError):
+        return f"{error.path} was removed meanwhile: the next one is used"
     return f"{error.fault}, ignored: the one before it is used"
 
 
@@ -143,15 +153,42 @@ def remove_unfinished(output_dir: Path) -> None:
 
 
 def model_arrays(model: Any) -> dict[str, np.ndarray]:
-    """Weights and random states of a model, by their names in a checkpoint."""
-    # Metrics and the optimizer, too, are among the variables of a compiled model.
-    return {MODEL + v.path: _copy(v) for v in model.variables if v.path.startswith("transformer/")}
+    """Weights and random states of a model, by their names in a checkpoint. Raises as `by_path`."""
+    return {MODEL + path: _copy(variable) for path, variable in by_path(_own_variables(model)).items()}
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
-    """Moments of an optimizer, and averages of weights, by their names in a checkpoint."""
+    """Moments of an optimizer and averages of weights by their names in a checkpoint. Raises as `by_path`."""
     averages = {EMA + weight.path: _copy(average) for weight, average in optimizer.moving_averages}
-    return {**{OPTIMIZER + v.path: _copy(v) for v in optimizer.moments}, **averages}
+    moments = by_path(optimizer.moments)
+    return {**{OPTIMIZER + path: _copy(moment) for path, moment in moments.items()}, **averages}
+
+
+def check_paths(model: Any) -> None:
+    """Checks, before a compiled model is trained, that checkpoints can hold it; raises as `by_path`."""
+    by_path(_own_variables(model))
+    by_path(model.optimizer.moments)
+
+
+def _own_variables(model: Any) -> list[Any]:
+    """Weights and random states: a compiled model's variables without those of metrics and the optimizer."""
+    return [variable for variable in model.variables if variable.path.startswith("transformer/")]
+
+
+def by_path(variables: Iterable[Any]) -> dict[str, Any]:
+    """Returns variables by their paths, which name them in checkpoints.
+
+    Raises:
+        T2TError: two of them have the same path, so that one would overwrite the other.
+    """
+    named: dict[str, Any] = {}
+    for variable in variables:
+        if named.setdefault(variable.path, variable) is not variable:
+            raise T2TError(
+                f"two variables have the path {variable.path}, and checkpoints keep one of each path: give "
+                "their layers or optimizers different names"
+            )
+    return named
 
 
 def _copy(variable: Any) -> np.ndarray:
@@ -226,26 +263,26 @@ def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: s
     """Assigns each variable the array of its name.
 
     Raises:
-        T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
+        T2TError: an array is missing, unknown or of another shape, or two variables have the same path;
+            nothing is assigned then.
     """
-    variables = list(variables)
-    for variable in variables:
-        array = arrays.get(prefix + variable.path)
+    named = by_path(variables)
+    for name, variable in named.items():
+        array = arrays.get(prefix + name)
         if array is None:
-            raise T2TError(f"{path}: checkpoint of another model: it has no {variable.path}")
+            raise T2TError(f"{path}: checkpoint of another model: it has no {name}")
         if tuple(array.shape) != tuple(variable.shape):
             raise T2TError(
-                f"{path}: checkpoint of another model: its {variable.path} has the shape "
+                f"{path}: checkpoint of another model: its {name} has the shape "
                 f"{tuple(array.shape)}, here it is {tuple(variable.shape)}"
             )
-    known = {prefix + variable.path for variable in variables}
     for name, array in arrays.items():
-        if name.startswith(prefix) and name not in known and _is_weight(array):
+        if name.startswith(prefix) and name.removeprefix(prefix) not in named and _is_weight(array):
             raise T2TError(
                 f"{path}: checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
             )
-    for variable in variables:
-        variable.assign(arrays[prefix + variable.path])
+    for name, variable in named.items():
+        variable.assign(arrays[prefix + name])
 
 
 def _is_weight(array: np.ndarray) -> bool:

@@ -49,9 +49,14 @@ class CorruptCheckpointError(T2TError):
 
 
 class CheckpointNotFoundError(T2TError):
-    """A checkpoint that does not exist, or that the training has removed meanwhile."""
+    """A checkpoint that does not exist, or that the training has removed meanwhile.
+
+    Attributes:
+        path: its file.
+    """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         super().__init__(f"no checkpoint {path}")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import best
@@ -14,11 +17,13 @@ from t2t_revival.training.checkpoints.directory import (
     first_valid,
     list_averaged,
     list_checkpoints,
+    warn,
 )
 from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
 
+T = TypeVar("T")
 NEWEST, AVERAGE = "newest", "average"
 NAMES = (NEWEST, BEST, AVERAGE)
 NONE_OF = {  # why a folder has no checkpoint of a name
@@ -42,7 +47,7 @@ def select_checkpoint(
             of checkpoints to select from instead. `None` selects the newest valid one; at the same step, the
             average, unless it scored worse; where early stopping ended the training, or the best scored best,
             without an average since, the best.
-        on_damaged: called with the error of each corrupt checkpoint; `None` calls `warnings.warn`.
+        on_damaged: called with the error of each corrupt or removed checkpoint; `None` calls `warnings.warn`.
 
     Raises:
         T2TError: there is none.
@@ -59,11 +64,34 @@ def select_checkpoint(
         listed = candidates(Path(output_dir), checkpoint)
         if valid := first_valid(listed, 1, on_damaged):
             return valid[0]
-        if all(found.path.exists() for found in listed):  # none was removed since it was listed
+        if all(os.path.lexists(found.path) for found in listed):  # none was removed since it was listed
             kind = {AVERAGE: "average", BEST: "best checkpoint"}.get(checkpoint or NEWEST, "checkpoint")
             raise T2TError(
                 f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[checkpoint or NEWEST]}"
             )
+
+
+def taking_next(
+    read: Callable[[], T], checkpoint: str | None = None, on_removed: OnDamaged | None = None
+) -> T:
+    """Calls a function that selects and reads checkpoints; again where one was removed in between.
+
+    Args:
+        read: selects with `select_checkpoint`, and reads what it selected.
+        checkpoint: as in `select_checkpoint`; there is no other one for a file.
+        on_removed: called with the error of each removed one; `None` calls `warnings.warn`.
+
+    Raises:
+        CheckpointNotFoundError: `checkpoint` is a file, and does not exist.
+    """
+    is_file = checkpoint and checkpoint not in NAMES and not Path(checkpoint).expanduser().is_dir()
+    while True:
+        try:
+            return read()
+        except CheckpointNotFoundError as error:
+            if is_file or os.path.lexists(error.path):
+                raise
+            (on_removed or warn)(error)
 
 
 def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:

@@ -4,6 +4,7 @@ import errno
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -258,8 +259,9 @@ def test_beside_a_training_that_removes_what_is_looked_at(tmp_path: Path, monkey
         return verify(path, prefixes)
 
     monkeypatch.setattr(checkpoints, "verify", removed_once)
-    gone = write(tmp_path, 1)
-    assert select_checkpoint(tmp_path).step == 2
+    gone, said = write(tmp_path, 1), []
+    assert select_checkpoint(tmp_path, None, lambda error: said.append(error.path)).step == 2
+    assert said == [gone]
     assert looked_at == [gone, tmp_path / "model.ckpt-2.npz"]
 
 
@@ -307,3 +309,29 @@ def test_a_given_checkpoint_is_decoded(tmp_path: Path) -> None:
     assert select_checkpoint(tmp_path / "elsewhere", str(tmp_path)).step == 2
     with pytest.raises(T2TError, match="no checkpoint"):
         select_checkpoint(tmp_path, str(tmp_path / "model.ckpt-9"))
+
+
+def test_two_variables_of_one_path_are_refused() -> None:
+    first, second = Variable("adam/m", (3,)), Variable("adam/m", (3,))
+    model = SimpleNamespace(
+        variables=[Variable("transformer/w", (3,))],
+        optimizer=SimpleNamespace(moments=[first, second], moving_averages=[]),
+    )
+    refused = pytest.raises(T2TError, match="two variables have the path adam/m, and checkpoints keep one")
+    with refused:
+        checkpoints.check_paths(model)
+    with refused:
+        checkpoints.optimizer_arrays(model.optimizer)
+    with refused:
+        checkpoints.assign(
+            [first, second], {"optimizer/adam/m": np.zeros(3, "f")}, "optimizer/", Path("file")
+        )
+    assert first.value is None
+    model.optimizer.moments.pop()
+    checkpoints.check_paths(model)
+    model.variables *= 2
+    checkpoints.check_paths(model)  # the same variable twice
+    model.variables.append(Variable("transformer/w", (3,)))
+    for check in (checkpoints.check_paths, checkpoints.model_arrays):
+        with pytest.raises(T2TError, match="two variables have the path transformer/w"):
+            check(model)

@@ -7,7 +7,8 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_stopped_early
-from t2t_revival.training.checkpoints.selection import mark_average, select_checkpoint
+from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, load
+from t2t_revival.training.checkpoints.selection import mark_average, select_checkpoint, taking_next
 from tests.training.checkpoints.test_best import write
 
 
@@ -83,3 +84,68 @@ def test_an_average_that_scored_worse_is_no_default(run: Path) -> None:
     assert select_checkpoint(run).path == run / "best" / "model.ckpt-1.npz"
     mark_average(run, 3, is_worse=False)
     assert select_checkpoint(run).path == run / "averaged" / "model.ckpt-3.npz"
+
+
+@pytest.fixture
+def read_removed(run: Path):
+    """Reads the checkpoint of a name, the first of which a training removes after it was selected."""
+
+    def read(name: str | None, on_removed=None) -> list[Path]:
+        tried: list[Path] = []
+
+        def select_and_load() -> list[Path]:
+            tried.append(select_checkpoint(run, name).path)
+            if len(tried) == 1:
+                tried[0].unlink()
+            load(tried[-1])
+            return tried
+
+        return taking_next(select_and_load, name, on_removed)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (None, ["model.ckpt-3.npz", "averaged/model.ckpt-2.npz"]),
+        ("newest", ["model.ckpt-3.npz", "model.ckpt-2.npz"]),
+        ("{run}", ["model.ckpt-3.npz", "averaged/model.ckpt-2.npz"]),
+    ],
+)
+def test_the_next_is_taken_where_the_first_is_removed_before_it_is_read(
+    run: Path, read_removed, name: str | None, expected: list[str]
+) -> None:
+    removed: list[Path] = []
+    tried = read_removed(name and name.format(run=run), lambda error: removed.append(error.path))
+    assert tried == [run / each for each in expected]
+    assert removed == tried[:1]
+
+
+def test_the_removed_one_is_warned_of(run: Path, read_removed) -> None:
+    with pytest.warns(UserWarning, match=r"model\.ckpt-3\.npz was removed meanwhile: the next one is used"):
+        read_removed(None)
+
+
+@pytest.mark.parametrize("name", ["best", "average"])
+def test_where_the_removed_one_was_the_last_there_is_none(run: Path, read_removed, name: str) -> None:
+    with pytest.raises(T2TError, match=f"no {name}.* in {run}"):
+        read_removed(name, lambda error: None)
+
+
+def test_a_given_file_that_is_removed_is_an_error(run: Path, read_removed) -> None:
+    with pytest.raises(CheckpointNotFoundError, match=r"no checkpoint .*model\.ckpt-2\.npz"):
+        read_removed(str(run / "model.ckpt-2"), lambda error: None)
+
+
+def test_a_link_to_nowhere_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "model.ckpt-9.npz").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(T2TError, match="no valid checkpoint in"):
+        select_checkpoint(tmp_path, None, lambda error: None)
+
+
+def test_a_selected_checkpoint_is_named_after_it_is_removed(run: Path) -> None:
+    selected = select_checkpoint(run)
+    name = selected.name
+    selected.path.unlink()
+    assert selected.name == name == f"model.ckpt-3.npz with weights {selected.weights}"
