@@ -7,10 +7,8 @@ A tree is an `nltk.Tree`; a word is a tree of one string, labelled with the word
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -135,10 +133,6 @@ def _kept(tree: Tree) -> list[Tree]:
 def _lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
     return text_lines(content, str(path))

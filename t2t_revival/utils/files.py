@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import BinaryIO
 from t2t_revival.errors import T2TError
 
 BYTE_ORDER_MARK = "\ufeff"
+GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -178,12 +181,30 @@ def check_file_name(path: Path) -> None:
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
+@contextmanager
+def unpacking(where: object) -> Iterator[None]:
+    """Turns the errors of gzip in the block into a `T2TError`, which begins with `where`."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise T2TError(f"{where}: corrupt gzip file: {error}; put a valid copy back") from error
+
+
 def text_lines(content: bytes, where: str) -> list[str]:
     """Splits UTF-8 text into lines, without line ends and byte order mark; only a line feed ends a line.
 
+    Content that gzip has packed is unpacked, whatever its name; that of a file named .gz must be.
+
+    Args:
+        content: of a file.
+        where: the file's name, for errors, which begin with it.
+
     Raises:
-        T2TError: a line is not UTF-8; begins with `where`.
+        T2TError: a line is not UTF-8, or packed content is corrupt.
     """
+    if content.startswith(GZIP) or where.endswith(".gz"):
+        with unpacking(where):
+            content = gzip.decompress(content)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

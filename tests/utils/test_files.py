@@ -1,5 +1,6 @@
 """Files: written whole or not at all; lines are those that an editor shows."""
 
+import gzip
 import threading
 from pathlib import Path
 
@@ -46,6 +47,23 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
 )
 def test_lines(content: str, lines: list[str]) -> None:
     assert text_lines(content.encode(), "x") == lines
+
+
+@pytest.mark.parametrize("where", ["in.en.gz", "in.en", "standard input"])
+def test_packed_lines(where: str) -> None:
+    packed = gzip.compress("\ufeffä\r\n".encode()) + gzip.compress(b"b\n\n")
+    assert text_lines(packed, where) == ["ä", "b", ""]
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"a\nb\n")[:-3], gzip.compress(b"a\n") + b"x", b"plain\n"])
+def test_corrupt_packed_lines(content: bytes) -> None:
+    with pytest.raises(T2TError, match=r"^in\.en\.gz: corrupt gzip file: .*; put a valid copy back$"):
+        text_lines(content, "in.en.gz")
+
+
+def test_packed_lines_that_are_not_utf8_are_named() -> None:
+    with pytest.raises(T2TError, match=r"in\.gz: line 2 is not UTF-8"):
+        text_lines(gzip.compress(b"a\n\xff\n"), "in.gz")
 
 
 def test_what_is_not_utf8_is_named_with_its_line() -> None:
