@@ -9,9 +9,10 @@ from typing import Any
 
 from keras import ops
 
-from t2t_revival.decoding.options import LOGARITHMS, PROBABILITIES
+from t2t_revival.decoding.options import LOGARITHMS, MEANS, PROBABILITIES
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
+from t2t_revival.utils.texts import items_of
 
 
 class Ensemble:
@@ -26,14 +27,20 @@ class Ensemble:
             made one.
 
     Raises:
-        T2TError: the models have different vocabularies, attention windows or kinds of decoder
-            self-attention, or deterministic attention.
+        T2TError: there are no models, or others than Transformers, or `mean` is unknown; the models have
+            different vocabularies, attention windows or kinds of decoder self-attention, or deterministic
+            attention.
 
     Example:
         translator = Translator(Ensemble([one.model, other.model]), one.vocabulary)
     """
 
     def __init__(self, models: Sequence[Transformer], mean: str = PROBABILITIES) -> None:
+        if mean not in MEANS:
+            raise T2TError(f"mean={mean!r} must be {' or '.join(MEANS)}")
+        models = items_of(models, "models")
+        if not models or not all(isinstance(model, Transformer) for model in models):
+            raise T2TError("an ensemble is of models, as Translator.model is one: give at least one")
         first, self._mean = models[0], mean
         for model in models:
             for name in ("vocab_size", "target_vocab_size", "compute_dtype"):

@@ -34,7 +34,7 @@ def load(
     on_note: OnNote,
 ) -> Translator:
     """Loads a trained model; see `Translator.load`."""
-    check_engine(engine)
+    check_engine(engine, precision, num_parallel_batches)
     run = Run.load(folder)
     options = decode_hparams
     if not isinstance(options, DecodeHParams):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,6 +19,7 @@ from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup
 from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
@@ -29,7 +31,9 @@ from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
+from t2t_revival.utils.files import path_of
 from t2t_revival.utils.tags import check_tag
+from t2t_revival.utils.texts import pairs_of, shown, texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -136,7 +140,7 @@ class Translator:
                 support the model, the options or the precision.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
-        return load(cls, Path(output_dir).expanduser(), *settings, on_damaged, engine, on_note)
+        return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
@@ -172,6 +176,12 @@ class Translator:
             return self.translate([lines], on_truncation)[0]
         return [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
 
+    @overload
+    def nbest(  # type: ignore[overload-overlap]
+        self, lines: str, n: int | None = None, on_truncation: Callable[[Truncation], None] | None = None
+    ) -> list[Translation]: ...
+
+    @overload
     def nbest(
         self,
         lines: Iterable[str],
@@ -184,11 +194,25 @@ class Translator:
         completed: Mapping[int, list[Translation]] | None = None,
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
         constraints: Sequence[LineConstraints | None] | None = None,
-    ) -> list[list[Translation]]:
-        """Returns the outputs of each line in input order: the best ones, or drawn ones with sampling.
+    ) -> list[list[Translation]]: ...
 
-        Batches hold `options.batch_size` input tokens, of lines of similar length. A blank line has one empty
-        output. Line ends in an output become spaces.
+    def nbest(
+        self,
+        lines: str | Iterable[str],
+        n: int | None = None,
+        on_truncation: Callable[[Truncation], None] | None = None,
+        on_progress: Callable[[DecodingProgress], None] | None = None,
+        preprocessed: bool = False,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        completed: Mapping[int, list[Translation]] | None = None,
+        on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
+        constraints: Sequence[LineConstraints | None] | None = None,
+    ) -> list[list[Translation]] | list[Translation]:
+        """Returns the outputs of each line in input order, or those of a single string.
+
+        They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
+        of lines of similar length. A blank line has one empty output. Line ends in an output become spaces.
 
         Args:
             lines: source text; a line end in a line counts as a space.
@@ -207,15 +231,21 @@ class Translator:
             constraints: phrases that the outputs of each line must have or must not have; `None` has none.
 
         Raises:
-            T2TError: a line or prefix is no valid Unicode, a prefix is too long, has no source or is for
-                trees, or n is out of range; or as `constrained_lines`.
+            T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
+                or is for trees, or n is out of range; or as `constraints_of` and `constrained_lines`.
         """
+        if isinstance(lines, str):
+            own = preprocessed, prefixes, first_line, completed, on_outputs, constraints
+            return self.nbest([lines], n, on_truncation, on_progress, *own)[0]
         n = self.options.outputs if n is None else n
-        if not 1 <= n <= self.options.beam_size:
-            raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
+        if not (isinstance(n, Integral) and 1 <= n <= self.options.beam_size):
+            raise T2TError(f"n={shown(n)} must be between 1 and beam_size={self.options.beam_size}")
+        lines = texts_of(lines, first=first_line)
+        prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
+        constraints = constraints_of(constraints, len(lines), first_line)
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
         preprocessor = self._preprocessor(first_line)
-        if any(constraints or ()):
+        if constraints:
             check_constrainable(self.options, self.problem, prefixes)
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
@@ -249,9 +279,10 @@ class Translator:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
 
         Raises:
-            T2TError: the line is no valid Unicode.
+            T2TError: the line is no string, or no valid Unicode.
         """
-        texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
+        (line,), preprocessor = texts_of([line]), self._preprocessor()
+        texts = [line.translate(LINE_ENDS)]
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
@@ -285,10 +316,10 @@ class Translator:
             on_scores: called with the scores of each complete batch, by index of the pair.
 
         Raises:
-            T2TError: a pair has no source, is no valid Unicode, or has an output that is too long or does
-                not fit the problem.
+            T2TError: a pair is not of strings, has no source, is no valid Unicode, or has an output that is
+                too long or does not fit the problem.
         """
-        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
+        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs_of(pairs, first_line)]
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):

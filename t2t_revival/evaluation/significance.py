@@ -10,6 +10,8 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from t2t_revival.utils.texts import texts_of
+
 SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
 SEED = 12345  # sacreBLEU's default
 
@@ -39,8 +41,9 @@ def compare_bleu(outputs: Mapping[str, Sequence[str]], references: Sequence[str]
 
     Each system has an output for each reference.
     """
-    systems = [(name, list(lines)) for name, lines in outputs.items()]
-    test = PairedTest(systems, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    systems = [(name, texts_of(lines, name)) for name, lines in outputs.items()]
+    sides = [texts_of(references, "references")]
+    test = PairedTest(systems, {"BLEU": BLEU()}, sides, test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {

@@ -22,6 +22,7 @@ from t2t_revival.serving.signatures import (
     WITH_SHORTLIST,
     Inputs,
 )
+from t2t_revival.utils.files import path_of
 from t2t_revival.utils.native_log import quiet
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class FolderModel:
         signature_defs: inputs and outputs of the signatures (`SignatureDef`), by name.
     """
 
-    def __init__(self, path: Path) -> None:
-        folder = _version(path)
+    def __init__(self, path: str | Path) -> None:
+        folder = _version(path_of(path, "path"))
         self.where = str(folder)
         self._called = False
         self.signature_defs = _check_operations(folder)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
@@ -16,6 +16,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.tags import tagged
+from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
@@ -102,17 +103,30 @@ class ServedTranslator:
     model: Model
     options: ServedOptions
 
+    @overload
+    def nbest(self, lines: str, filled: bool = False) -> list[Output]: ...  # type: ignore[overload-overlap]
+
+    @overload
     def nbest(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         filled: bool = False,
         batch_size: int = client.BATCH_SIZE,
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
-    ) -> list[list[Output]]:
-        """Translates lines by one request, or two where some have constraints; see `client.query`.
+    ) -> list[list[Output]]: ...
 
-        Sentences take requests of `batch_size`.
+    def nbest(
+        self,
+        lines: str | Iterable[str],
+        filled: bool = False,
+        batch_size: int = client.BATCH_SIZE,
+        constraints: Sequence[LineConstraints | None] | None = None,
+        first_line: int = 1,
+    ) -> list[list[Output]] | list[Output]:
+        """Translates lines, or a single string, by one request, or two where some have constraints.
+
+        See `client.query`. Sentences take requests of `batch_size`.
 
         Args:
             lines: any text.
@@ -122,11 +136,16 @@ class ServedTranslator:
             first_line: number of the first line, for messages.
 
         Raises:
-            T2TError: constraints contradict each other, or the options have none; or as `client.query`.
+            T2TError: constraints contradict each other, or the options have none; or as `constraints_of` and
+                `client.query`.
         """
-        options = self.options
-        if any(constraints or ()):
-            assert constraints
+        from t2t_revival.decoding.lexical_constraints import constraints_of
+
+        if isinstance(lines, str):
+            return self.nbest([lines], filled, batch_size, constraints, first_line)[0]
+        options, lines = self.options, texts_of(lines, first=first_line)
+        constraints = constraints_of(constraints, len(lines), first_line)
+        if constraints:
             return self._constrained(lines, filled, constraints, first_line)
         if not options.split_sentences:
             return self._nbest(lines, filled)

@@ -21,6 +21,21 @@ GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
+def path_of(value: object, what: str) -> Path:
+    """Returns a path that Python code passes as a string or a path; ~ is the home folder.
+
+    Args:
+        value: from Python code.
+        what: it is, for errors.
+
+    Raises:
+        T2TError: it is of another type, or empty.
+    """
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise T2TError(f"{what}={value!r} is not a path: give a string or a Path")
+    return Path(value).expanduser()
+
+
 def temporary_name(path: Path) -> Path:
     """The hidden name of a file while it is written, in the same folder."""
     return path.with_name(f".{path.name}.tmp")

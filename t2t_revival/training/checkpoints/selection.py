@@ -16,6 +16,7 @@ from t2t_revival.training.checkpoints.directory import (
     list_checkpoints,
 )
 from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
+from t2t_revival.utils.files import path_of
 
 NEWEST, AVERAGE = "newest", "average"
 NAMES = (NEWEST, BEST, AVERAGE)
@@ -46,7 +47,7 @@ def select_checkpoint(
         CheckpointNotFoundError: the given file does not exist.
     """
     if checkpoint and checkpoint not in NAMES:
-        path = Path(checkpoint).expanduser()
+        path = path_of(checkpoint, "checkpoint")
         if not path.is_dir():
             return _open(path)
         is_best = path.name == BEST and (path / best.FILE_NAME).exists()
