@@ -241,9 +241,8 @@ def _parse_value(name: str, value: str, kind: str) -> Any:
 
 def type_faults(settings: Any) -> list[str]:
     """Describes values of a dataclass that are not of the type of their field."""
-    values = (
-        (field.name, getattr(settings, field.name), str(field.type)) for field in dataclasses.fields(settings)
-    )
+    fields = dataclasses.fields(settings)
+    values = ((f.name, getattr(settings, f.name), getattr(f.type, "__name__", str(f.type))) for f in fields)
     return [
         f"{name}={shown(value)} is not of type {kind}"
         for name, value, kind in values

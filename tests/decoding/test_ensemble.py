@@ -107,7 +107,7 @@ def test_parameters_are_those_of_all():
         ({}, FEW + 1, "same vocab_size"),
         ({"attention_window": 2}, FEW, "same attention_window"),
         ({"decoder_self_attention": "ssru"}, FEW, "same decoder_self_attention"),
-        ({"deterministic_attention": True}, FEW, "deterministic_attention cannot"),
+        ({"deterministic_attention": True}, FEW, "an ensemble does not support deterministic_attention=True"),
     ],
 )
 def test_models_that_do_not_fit(changes, vocab_size, fault):
