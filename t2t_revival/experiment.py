@@ -28,6 +28,7 @@ from t2t_revival.training.loop import Result, Training, TrainingData, new_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
+from t2t_revival.utils.forks import start_computing
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,9 @@ class Experiment:
 
         Raises:
             T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
-                `Training`.
+                `start_computing` and `Training`.
         """
+        start_computing()
         engine = make_engine(self.config)
         chief = engine.chief
         hparams = self.problem.hparams(self.hparams)

@@ -16,6 +16,7 @@ from t2t_revival.training.checkpoints.directory import OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -47,6 +48,8 @@ def load(
     heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None
     selected = select_checkpoint(folder, checkpoint, on_damaged)
     settings = options, precision, num_parallel_batches, on_note, translations
+    if engine == TENSORFLOW:
+        start_computing()
     model = engines.new_model(engine, hparams, vocabularies, *settings)
     while True:
         try:

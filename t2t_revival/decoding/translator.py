@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
@@ -32,6 +33,7 @@ from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.utils.files import path_of
+from t2t_revival.utils.forks import check_not_forked
 from t2t_revival.utils.tags import check_tag
 from t2t_revival.utils.texts import pairs_of, shown, texts_of
 
@@ -105,7 +107,7 @@ class Translator:
         coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
         own = self.vocabularies.targets, problem, self.options, detailer, coverage
         self._postprocessor = Postprocessor(*own)
-        self._engine = engine
+        self._engine, self._process = engine, os.getpid()
 
     @classmethod
     def load(
@@ -137,7 +139,7 @@ class Translator:
         Raises:
             T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
                 shortlists and the folder has no translations; the engine is not installed, or does not
-                support the model, the options or the precision.
+                support the model, the options or the precision; or as `start_computing`.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
         return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note)
@@ -150,6 +152,7 @@ class Translator:
         """
         if self._int8:
             raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
+        check_not_forked(self._process)
         engines.load_weights(self._model, checkpoint)
         self.checkpoint = checkpoint
 
@@ -291,6 +294,7 @@ class Translator:
 
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
+        check_not_forked(self._process)
         options = self.options
         found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
@@ -344,7 +348,12 @@ class Translator:
     def map_batches(
         self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, *rest: Any
     ) -> list[Result]:
-        """Calls `batching.map_batches`, which has `rest` too; raises T2TError where memory is short."""
+        """Calls `batching.map_batches`, which has `rest` too.
+
+        Raises:
+            T2TError: memory is short, or this process was forked after the model was loaded.
+        """
+        check_not_forked(self._process)
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
         except self._out_of_memory as error:

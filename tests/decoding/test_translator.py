@@ -13,6 +13,7 @@ from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from tests.support.forked import in_child
 
 TEXT = [
     f"the {noun} sees {number} houses . der {noun} sieht" for noun in ("dog", "cat") for number in range(9)
@@ -305,3 +306,16 @@ def test_pairs_that_are_none_are_named(translator):
 def test_arguments_of_load(tmp_path, arguments, fault):
     with pytest.raises(T2TError, match=fault):
         Translator.load(**{"output_dir": tmp_path, **arguments})
+
+
+def test_a_forked_process_has_an_error_and_does_not_hang(translator):
+    expected = translator.translate(LINES)
+    for use in (
+        lambda: translator.translate(LINES),
+        lambda: translator.score([("dog", "cat")]),
+        lambda: translator.best_ids([5, EOS]),
+    ):
+        assert in_child(use).startswith(
+            "error: the model was loaded before this process was forked, and would hang"
+        )
+    assert translator.translate(LINES) == expected
