@@ -19,6 +19,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.utils.files import check_no_pattern
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -110,6 +111,8 @@ def _export(values: flags.FlagValues) -> None:
     capabilities.check_held(load_hparams(output_dir), HOLDERS[values.format])
     default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
+    if values.format == SAVED_MODEL:
+        check_no_pattern(export_dir.absolute(), "give another --export_dir")
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, run, options, export_dir)
 

@@ -23,7 +23,7 @@ from t2t_revival.serving.signatures import (
     WITH_SHORTLIST,
     Inputs,
 )
-from t2t_revival.utils.files import path_of
+from t2t_revival.utils.files import check_no_pattern, path_of
 from t2t_revival.utils.forks import check_not_forked, start_computing
 from t2t_revival.utils.native_log import quiet
 
@@ -66,6 +66,7 @@ class FolderModel:
         self.where = str(folder)
         self._called = False
         self.signature_defs = _check_operations(folder)
+        check_no_pattern(folder, "rename the folder")
         start_computing()
         self._session = _load(folder)
         self._functions = {name: self._function(name) for name in self.signature_defs}

@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from t2t_revival.errors import T2TError
 
 BYTE_ORDER_MARK = "\ufeff"
 GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
+URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -29,11 +32,36 @@ def path_of(value: object, what: str) -> Path:
         what: it is, for errors.
 
     Raises:
-        T2TError: it is of another type, or empty.
+        T2TError: it is of another type, empty, or a URL.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise T2TError(f"{what}={value!r} is not a path: give a string or a Path")
+    if fault := url_fault(os.fspath(value)):
+        raise T2TError(f"{what}={fault}")
     return Path(value).expanduser()
+
+
+def url_fault(value: str) -> str | None:
+    """Describes the fault of a path that is a URL, which would become a folder here; `None` if it is none."""
+    scheme = URL.match(value)
+    if not scheme:
+        return None
+    proposal = (
+        value.removeprefix("file://")
+        if scheme[0] == "file://"
+        else "a path, such as that of a mounted bucket"
+    )
+    return f"{value}: URLs are neither read nor written: give {proposal}"
+
+
+def check_no_pattern(path: Path, remedy: str) -> None:
+    """Checks that TensorFlow, which takes paths of models for patterns, can load one from a folder.
+
+    Raises:
+        T2TError: it cannot; ends with the remedy.
+    """
+    if any(PATTERN.search(part) for part in path.parts):
+        raise T2TError(f"{path}: TensorFlow loads no model from a path with [] or \\ in it: {remedy}")
 
 
 def temporary_name(path: Path) -> Path:

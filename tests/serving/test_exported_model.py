@@ -172,6 +172,15 @@ def test_a_forked_process_has_an_error_and_does_not_hang(model):
 
 
 @pytest.mark.slow
+def test_a_model_in_a_folder_from_which_tensorflow_cannot_load(folder, tmp_path):
+    moved = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "[v2]" / "1")
+    with pytest.raises(
+        T2TError, match=r"1: TensorFlow loads no model from a path with .* in it: rename the fol"
+    ):
+        FolderModel(moved)
+
+
+@pytest.mark.slow
 def test_an_incomplete_model(folder, tmp_path):
     version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
     shutil.rmtree(version / "variables")

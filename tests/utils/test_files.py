@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, check_apart, exclusive_lock, text_lines
+from t2t_revival.utils.files import (
+    atomic_write,
+    check_apart,
+    check_no_pattern,
+    exclusive_lock,
+    path_of,
+    text_lines,
+)
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -112,3 +119,29 @@ def test_a_lock_without_a_refusal_is_waited_for(tmp_path: Path) -> None:
         order.append("first")
     waiting.join()
     assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize("name", ["a[b]", "a\\b", "[v2]/deep", "a[]"])
+def test_paths_that_tensorflow_takes_for_patterns(name: str) -> None:
+    with pytest.raises(
+        T2TError, match=r"TensorFlow loads no model from a path with \[\] or \\ in it: rename it$"
+    ):
+        check_no_pattern(Path("/models", name), "rename it")
+
+
+@pytest.mark.parametrize("name", ["a*", "a?", "a]", "a[", "a[/b]", "a b ", "a,b", "~a", "a{b}", "ä"])
+def test_paths_that_it_takes_as_they_are(name: str) -> None:
+    check_no_pattern(Path("/models", name), "rename it")
+
+
+@pytest.mark.parametrize("value", [None, 5, "", ["a"], "gs://bucket/a"])
+def test_what_is_no_path(value: object) -> None:
+    with pytest.raises(T2TError, match=r"^data_dir=.*: give a "):
+        path_of(value, "data_dir")
+
+
+def test_paths() -> None:
+    assert path_of("a:b//c", "x") == path_of(Path("a:b/c"), "x") == Path("a:b/c")
+    assert path_of("~/a", "x") == Path.home() / "a"
+    with pytest.raises(T2TError, match=r"x=file:///data: URLs are neither read nor written: give /data$"):
+        path_of("file:///data", "x")
