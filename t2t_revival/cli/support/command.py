@@ -205,8 +205,8 @@ def _path_fault(name: str, value: object) -> str | None:
     """Describes the fault of a flag that is a path, or a list of paths; `None` if there is none."""
     if not name.endswith(PATH_FLAGS):
         return None
-    paths = value if isinstance(value, list) else [value]
-    return next((fault for path in paths if isinstance(path, str) and (fault := url_fault(path))), None)
+    paths = value if isinstance(value, list) else str(value).split(",")
+    return next((fault for path in paths if (fault := url_fault(path))), None)
 
 
 def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:

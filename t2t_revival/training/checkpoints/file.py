@@ -51,8 +51,8 @@ class CorruptCheckpointError(T2TError):
 class CheckpointNotFoundError(T2TError):
     """A checkpoint that does not exist, or that the training has removed meanwhile."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"no checkpoint {path}")
+    def __init__(self, path: Path, remedy: str = "") -> None:
+        super().__init__(f"no checkpoint {path}{remedy}")
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:

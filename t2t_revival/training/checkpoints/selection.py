@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, similar
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints.directory import (
     AVERAGED,
     BEST,
     Checkpoint,
     OnDamaged,
+    file_name,
     first_valid,
     list_averaged,
     list_checkpoints,
@@ -49,7 +50,7 @@ def select_checkpoint(
     if checkpoint and checkpoint not in NAMES:
         path = path_of(checkpoint, "checkpoint")
         if not path.is_dir():
-            return _open(path)
+            return _open(path, output_dir)
         is_best = path.name == BEST and (path / best.FILE_NAME).exists()
         output_dir, checkpoint = (path.parent, BEST) if is_best else (path, None)
     while True:
@@ -78,9 +79,25 @@ def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:
     return newest_first
 
 
-def _open(path: Path) -> Checkpoint:
+def _open(path: Path, output_dir: Path) -> Checkpoint:
     for candidate in (path, path.with_name(path.name + ".npz")):
         if candidate.is_file():
             step = verify(candidate, prefixes=(MODEL,))["step"]
             return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
-    raise CheckpointNotFoundError(path)
+    raise CheckpointNotFoundError(path, _remedy(path.name.removesuffix(".npz"), output_dir))
+
+
+def _remedy(name: str, output_dir: Path) -> str:
+    """Lists the checkpoints of a folder, and those that a wrong name or a step may mean."""
+    listed = {one: found[0].step for one in NAMES if (found := candidates(output_dir, one))}
+    if not listed:
+        return ""
+    files = {checkpoint.path.stem: checkpoint for checkpoint in list_checkpoints(output_dir)}
+    steps = ", ".join(str(checkpoint.step) for checkpoint in files.values())
+    there = ", ".join(
+        [*(f"{one} (step {step})" for one, step in listed.items()), f"files of the steps {steps}"]
+    )
+    near = similar(Path(file_name(int(name))).stem if name.isdecimal() else name, [*listed, *files])
+    meant = [str(files[one].path) if one in files else one for one in near]
+    proposal = f"; did you mean {' or '.join(meant)}?" if near else ";"
+    return f"{proposal} {output_dir} has {there}"

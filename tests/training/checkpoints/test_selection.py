@@ -10,6 +10,8 @@ from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_sto
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from tests.training.checkpoints.test_best import write
 
+THERE = "newest (step 3), best (step 1), average (step 2), files of the steps 2, 3"  # in `run`
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -72,3 +74,25 @@ def test_a_corrupt_best_is_named_and_the_newest_used(run: Path) -> None:
 def test_a_name_without_a_checkpoint(tmp_path: Path, name: str, expected: str) -> None:
     with pytest.raises(T2TError, match=expected):
         select_checkpoint(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("bets", "best"),
+        ("averaged", "average"),
+        ("3", "{run}/model.ckpt-3.npz"),
+        ("{run}/model.ckpt-30.npz", "{run}/model.ckpt-3.npz"),
+    ],
+)
+def test_a_wrong_name_lists_what_there_is(run: Path, name: str, meant: str) -> None:
+    with pytest.raises(T2TError) as raised:
+        select_checkpoint(run, name.format(run=run))
+    said = str(raised.value)
+    assert said.startswith(f"no checkpoint {name.format(run=run)}; did you mean {meant.format(run=run)}")
+    assert said.endswith(f"? {run} has " + THERE)
+
+
+def test_a_name_like_no_other(run: Path) -> None:
+    with pytest.raises(T2TError, match=rf"^no checkpoint xyz; {run} has newest "):
+        select_checkpoint(run, "xyz")
