@@ -28,6 +28,7 @@ from t2t_revival.training.loop import Result, Training, TrainingData, new_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
+from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import start_computing
 
 
@@ -59,6 +60,9 @@ class Experiment:
     config: RunConfig
     decoded_sentences: int = 200
     auto_batch_size: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data_dir", path_of(self.data_dir, "data_dir"))
 
     def run(self, on_event: OnEvent = ignore_event) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
