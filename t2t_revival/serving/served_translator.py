@@ -139,12 +139,11 @@ class ServedTranslator:
             T2TError: constraints contradict each other, or the options have none; or as `constraints_of` and
                 `client.query`.
         """
-        from t2t_revival.decoding.lexical_constraints import constraints_of
-
         if isinstance(lines, str):
             return self.nbest([lines], filled, batch_size, constraints, first_line)[0]
         options, lines = self.options, texts_of(lines, first=first_line)
-        constraints = constraints_of(constraints, len(lines), first_line)
+        if constraints is not None:
+            constraints = _constraints_of(constraints, len(lines), first_line)
         if constraints:
             return self._constrained(lines, filled, constraints, first_line)
         if not options.split_sentences:
@@ -300,6 +299,13 @@ class ServedTranslator:
             "details": options.detailed and dataclasses.asdict(options.detailed),
             "batch_size": batch_size,
         }
+
+
+def _constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
+    """Calls `constraints_of`, which needs NumPy."""
+    from t2t_revival.decoding.lexical_constraints import constraints_of
+
+    return constraints_of(values, lines, first_line)
 
 
 def _joined(paragraph: Paragraph, parts: list[Output]) -> Output:

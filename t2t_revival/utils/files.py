@@ -46,12 +46,9 @@ def url_fault(value: str) -> str | None:
     scheme = URL.match(value)
     if not scheme:
         return None
-    proposal = (
-        value.removeprefix("file://")
-        if scheme[0] == "file://"
-        else "a path, such as that of a mounted bucket"
-    )
-    return f"{value}: URLs are neither read nor written: give {proposal}"
+    if scheme[0] == "file://":
+        return f"{value}: must be a path, not a URL: give {value.removeprefix(scheme[0])}"
+    return f"{value}: must be a path, not a URL; mount it (by NFS or Cloud Storage FUSE) and give that path"
 
 
 def check_no_pattern(path: Path, remedy: str) -> None:

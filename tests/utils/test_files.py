@@ -136,12 +136,14 @@ def test_paths_that_it_takes_as_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, "", ["a"], "gs://bucket/a"])
 def test_what_is_no_path(value: object) -> None:
-    with pytest.raises(T2TError, match=r"^data_dir=.*: give a "):
+    with pytest.raises(
+        T2TError, match=r"^data_dir=.*(: give a string or a Path|; mount it .* and give that path)$"
+    ):
         path_of(value, "data_dir")
 
 
 def test_paths() -> None:
     assert path_of("a:b//c", "x") == path_of(Path("a:b/c"), "x") == Path("a:b/c")
     assert path_of("~/a", "x") == Path.home() / "a"
-    with pytest.raises(T2TError, match=r"x=file:///data: URLs are neither read nor written: give /data$"):
+    with pytest.raises(T2TError, match=r"x=file:///data: must be a path, not a URL: give /data$"):
         path_of("file:///data", "x")

@@ -87,12 +87,12 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
         (
             decoder.main,
             "--output_dir=gs://x/y",
-            ["--output_dir=gs://x/y: URLs are neither read nor written: give a path"],
+            ["--output_dir=gs://x/y: must be a path, not a URL; mount it"],
         ),
         (
             datagen.main,
             "--data_dir=data --vocab_file=a,file:///b",
-            ["--vocab_file=file:///b: URLs are neither read nor written: give /b"],
+            ["--vocab_file=file:///b: must be a path, not a URL: give /b"],
         ),
         (bleu.main, "--source=x", ["--source is gone: T2T did not read it"]),
     ],
