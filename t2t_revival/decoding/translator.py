@@ -179,26 +179,6 @@ class Translator:
             return self.translate([lines], on_truncation)[0]
         return [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
 
-    @overload
-    def nbest(  # type: ignore[overload-overlap]
-        self, lines: str, n: int | None = None, on_truncation: Callable[[Truncation], None] | None = None
-    ) -> list[Translation]: ...
-
-    @overload
-    def nbest(
-        self,
-        lines: Iterable[str],
-        n: int | None = None,
-        on_truncation: Callable[[Truncation], None] | None = None,
-        on_progress: Callable[[DecodingProgress], None] | None = None,
-        preprocessed: bool = False,
-        prefixes: Sequence[str] | None = None,
-        first_line: int = 1,
-        completed: Mapping[int, list[Translation]] | None = None,
-        on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
-        constraints: Sequence[LineConstraints | None] | None = None,
-    ) -> list[list[Translation]]: ...
-
     def nbest(
         self,
         lines: str | Iterable[str],
@@ -211,8 +191,8 @@ class Translator:
         completed: Mapping[int, list[Translation]] | None = None,
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
         constraints: Sequence[LineConstraints | None] | None = None,
-    ) -> list[list[Translation]] | list[Translation]:
-        """Returns the outputs of each line in input order, or those of a single string.
+    ) -> list[list[Translation]]:
+        """Returns the outputs of each line in input order; a single string is one line.
 
         They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
         of lines of similar length. A blank line has one empty output. Line ends in an output become spaces.
@@ -237,13 +217,10 @@ class Translator:
             T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
                 or is for trees, or n is out of range; or as `constraints_of` and `constrained_lines`.
         """
-        if isinstance(lines, str):
-            own = preprocessed, prefixes, first_line, completed, on_outputs, constraints
-            return self.nbest([lines], n, on_truncation, on_progress, *own)[0]
         n = self.options.outputs if n is None else n
         if not (isinstance(n, Integral) and 1 <= n <= self.options.beam_size):
             raise T2TError(f"n={shown(n)} must be between 1 and beam_size={self.options.beam_size}")
-        lines = texts_of(lines, first=first_line)
+        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
         prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
         constraints = constraints_of(constraints, len(lines), first_line)
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs

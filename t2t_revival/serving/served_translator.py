@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
@@ -103,19 +103,6 @@ class ServedTranslator:
     model: Model
     options: ServedOptions
 
-    @overload
-    def nbest(self, lines: str, filled: bool = False) -> list[Output]: ...  # type: ignore[overload-overlap]
-
-    @overload
-    def nbest(
-        self,
-        lines: Iterable[str],
-        filled: bool = False,
-        batch_size: int = client.BATCH_SIZE,
-        constraints: Sequence[LineConstraints | None] | None = None,
-        first_line: int = 1,
-    ) -> list[list[Output]]: ...
-
     def nbest(
         self,
         lines: str | Iterable[str],
@@ -123,7 +110,7 @@ class ServedTranslator:
         batch_size: int = client.BATCH_SIZE,
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
-    ) -> list[list[Output]] | list[Output]:
+    ) -> list[list[Output]]:
         """Translates lines, or a single string, by one request, or two where some have constraints.
 
         See `client.query`. Sentences take requests of `batch_size`.
@@ -139,9 +126,8 @@ class ServedTranslator:
             T2TError: constraints contradict each other, or the options have none; or as `constraints_of` and
                 `client.query`.
         """
-        if isinstance(lines, str):
-            return self.nbest([lines], filled, batch_size, constraints, first_line)[0]
-        options, lines = self.options, texts_of(lines, first=first_line)
+        options = self.options
+        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
         if constraints is not None:
             constraints = _constraints_of(constraints, len(lines), first_line)
         if constraints:

@@ -236,7 +236,7 @@ def test_drawn_outputs_may_begin_as_they_are_told(translator):
 
 def test_a_single_string_is_a_line(translator):
     line = LINES[0]
-    same([translator.nbest(line, n=2)], translator.nbest([line], n=2))
+    same(translator.nbest(line, n=2), translator.nbest([line], n=2))
     assert translator.translate(np.str_(line)) == translator.translate([line])[0]
 
 

@@ -166,7 +166,8 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_forked_process_has_an_error_and_does_not_hang(model):
+def test_a_forked_process_has_an_error_and_does_not_hang(folder):
+    model = FolderModel(folder)
     said = in_child(lambda: model.predict(signatures.DEFAULT, {"inputs": ["the dog"]}))
     assert said.startswith("error: the model was loaded before this process was forked, and would hang")
 

@@ -24,7 +24,7 @@ TRANSLATOR = ServedTranslator(Echo(), ServedOptions())
 
 
 def test_a_single_string_is_a_line():
-    (output,) = TRANSLATOR.nbest("a cat")
+    ((output,),) = TRANSLATOR.nbest("a cat")
     assert output.text == "a cat"
     assert TRANSLATOR.nbest(line for line in ["a cat"]) == [[output]]
 
