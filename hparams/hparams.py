@@ -18,6 +18,7 @@ from typing import Any
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.texts import shown
 
 FILE_NAME = "hparams.json"
 POSITIONS = ("sinusoid", "timing", "emb")
@@ -92,7 +93,7 @@ class HParams:
     average_checkpoints: int = 5  # number of last checkpoints to average
 
     def __post_init__(self) -> None:
-        for fault in _range_faults(self) or _combination_faults(self):
+        for fault in type_faults(self) or _range_faults(self) or _combination_faults(self):
             raise T2TError(f"hparams: {fault}")
 
     @property
@@ -210,8 +211,11 @@ def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
     """Parses "name=value,name=value"; `types` has that of each known name: "int", "float", "bool" or "str".
 
     Raises:
-        T2TError: a name is unknown (names similar ones) or repeated, or a value has the wrong type.
+        T2TError: `text` is no string, a name is unknown (names similar ones) or repeated, or a value has the
+            wrong type.
     """
+    if not isinstance(text, str):
+        raise T2TError(f"{shown(text)} is not a string of settings, such as 'name=value,name=value'")
     values: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (part.strip() for part in item.partition("="))
@@ -233,6 +237,17 @@ def _parse_value(name: str, value: str, kind: str) -> Any:
         return {"int": int, "float": float, "str": str}[kind](value)
     except (ValueError, KeyError) as error:
         raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
+
+
+def type_faults(settings: Any) -> list[str]:
+    """Describes values of a dataclass that are not of the type of their field."""
+    fields = dataclasses.fields(settings)
+    values = ((f.name, getattr(settings, f.name), getattr(f.type, "__name__", str(f.type))) for f in fields)
+    return [
+        f"{name}={shown(value)} is not of type {kind}"
+        for name, value, kind in values
+        if not _is_of_type(value, kind)
+    ]
 
 
 def _is_of_type(value: object, kind: str) -> bool:

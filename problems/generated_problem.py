@@ -26,6 +26,7 @@ from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
 from t2t_revival.problems.problem import Problem
+from t2t_revival.utils.files import path_of
 
 Self = TypeVar("Self", bound="GeneratedProblem")
 
@@ -94,8 +95,8 @@ class GeneratedProblem(Problem):
             make_alignments=self.make_alignments,
             overwrite=overwrite,
         )
-        tmp = self.tmp_dir if tmp_dir is None else Path(tmp_dir).expanduser()
-        where = (Path(data_dir).expanduser(), tmp, progress, shard_runner)
+        tmp = self.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
+        where = (path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
         if not (data_source := self._mixture_source(where[0])):
             return generate(spec, *where)
         if self.reference_lines:
@@ -136,7 +137,7 @@ class GeneratedProblem(Problem):
         return corpus_name(name, self._corpus) if self._corpus else name
 
     def has_data(self, data_dir: str | Path) -> bool:
-        path = metadata_path(Path(data_dir).expanduser(), self._files_name)
+        path = metadata_path(path_of(data_dir, "data_dir"), self._files_name)
         mixture = self.requested_mixture
         if not (path.is_file() and mixture):
             return path.is_file()
@@ -152,7 +153,7 @@ class GeneratedProblem(Problem):
             T2TError: there is none, or it was made from another source or with another vocabulary than this
                 problem has.
         """
-        folder = Path(data_dir).expanduser()
+        folder = path_of(data_dir, "data_dir")
         path = metadata_path(folder, self._files_name)
         if not path.is_file():
             held = f" (it holds {others[0].held})" if (others := other_data(folder, self._files_name)) else ""
@@ -245,7 +246,7 @@ class GeneratedProblem(Problem):
             T2TError: one is missing, corrupt, or not that with which the shards were made.
         """
         metadata = self.metadata(data_dir)
-        return Vocabularies.open(data_metadata.check_vocabularies(Path(data_dir).expanduser(), metadata))
+        return Vocabularies.open(data_metadata.check_vocabularies(path_of(data_dir, "data_dir"), metadata))
 
     def vocabulary(self, data_dir: str | Path) -> TextEncoder:
         """Returns the vocabulary of the inputs, which most problems share with the targets."""
@@ -261,7 +262,7 @@ class GeneratedProblem(Problem):
         Raises:
             T2TError: there is no such split, or a shard is missing or truncated.
         """
-        folder, metadata = Path(data_dir).expanduser(), self.metadata(data_dir)
+        folder, metadata = path_of(data_dir, "data_dir"), self.metadata(data_dir)
         if split not in metadata.splits:
             raise T2TError(
                 f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
@@ -288,7 +289,7 @@ class GeneratedProblem(Problem):
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
         """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""
         paths = self.shards(split, data_dir)
-        references = references_path(Path(data_dir).expanduser(), self._files_name, split)
+        references = references_path(path_of(data_dir, "data_dir"), self._files_name, split)
         if references.is_file():
             paths.append(references)
         vocabularies = "".join(made.fingerprint for made in self.metadata(data_dir).vocabularies)

@@ -13,7 +13,7 @@ from t2t_revival.hints import remake_command
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Finished, Text2TextProblem
-from t2t_revival.utils.files import text_lines
+from t2t_revival.utils.files import path_of, text_lines
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
@@ -75,7 +75,7 @@ class ParseWsj(Text2TextProblem):
         from t2t_revival.parsing.trees import parse
 
         self.shards(split, data_dir)
-        path = references_path(Path(data_dir).expanduser(), self.dataset_filename(), split)
+        path = references_path(path_of(data_dir, "data_dir"), self.dataset_filename(), split)
         if split == TRAIN:
             raise T2TError(f"{self.name}: only outputs of dev and test have references, not those of train")
         if not path.is_file():

@@ -15,6 +15,7 @@ from t2t_revival.data.vocabulary.sentencepiece import LEAST_SIZE
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import path_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -72,7 +73,7 @@ class Problem(abc.ABC):
             raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
         self.data_source = data_source
         self.vocab_size = _vocab_size(vocab_size)
-        self.tmp_dir = None if tmp_dir is None else Path(tmp_dir).expanduser()
+        self.tmp_dir = None if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
         if separate_vocabularies is not None:
             self.separate_vocabularies = separate_vocabularies
         self.vocab_files = _vocab_files(vocab_file, self.separate_vocabularies)

@@ -25,10 +25,20 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
 
 
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Returns at most three known names that may be meant: those that begin with it, then similar ones.
+
+    If there are neither, those that contain it.
+    """
+    names = sorted(known)
+    begun = [other for other in names if name and other.startswith(name)]
+    near = [*begun, *difflib.get_close_matches(name, names, n=3, cutoff=0.5)]
+    return [*dict.fromkeys(near or [other for other in names if len(name) > 2 and name in other])][:3]
+
+
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
     """Formats the error of an unknown `name` of a `kind` such as "hparams set", with similar known ones."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if near:
+    if near := similar(name, names):
         return f"unknown {kind} {name!r}; did you mean {' or '.join(near)}?"
     return f"unknown {kind} {name!r}; known: {', '.join(names)}"

@@ -29,6 +29,8 @@ from t2t_revival.training.loop import Result, Training, TrainingData, new_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
+from t2t_revival.utils.files import path_of
+from t2t_revival.utils.forks import start_computing
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class Experiment:
     decoded_sentences: int = 200
     auto_batch_size: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data_dir", path_of(self.data_dir, "data_dir"))
+
     def run(self, on_event: OnEvent = ignore_event) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
 
@@ -68,8 +73,9 @@ class Experiment:
 
         Raises:
             T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
-                `Training`.
+                `start_computing` and `Training`.
         """
+        start_computing()
         engine = make_engine(self.config)
         chief = engine.chief
         hparams = self.problem.hparams(self.hparams)

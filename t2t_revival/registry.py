@@ -31,6 +31,7 @@ from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.files import is_file_name
 from t2t_revival.utils.source_code import place_of
+from t2t_revival.utils.texts import shown
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
@@ -151,6 +152,7 @@ def problem(name: str, **settings: Any) -> Problem:
         T2TError: there is no such problem (names similar ones); its class is not a complete `Problem`; it has
             no such setting; or it cannot be reversed.
     """
+    _check_name(name, "problem")
     problems = _built_in("problems")
     base = name.removesuffix(REVERSED) if name not in _PROBLEMS else name
     if base not in _PROBLEMS:
@@ -194,6 +196,7 @@ def hparams(name: str, overrides: str = "") -> HParams:
     Raises:
         T2TError: there is no such set, its function fails, or an override is invalid.
     """
+    _check_name(name, "hparams set")
     module = _built_in("hparams")
     if name not in _HPARAMS:
         raise T2TError(t2t_names.explain_hparams(name) or _unknown(name, _HPARAMS, "hparams set"))
@@ -206,6 +209,11 @@ def hparams(name: str, overrides: str = "") -> HParams:
     if not isinstance(found, module.HParams):
         raise _set_error(name, f"its function returns {type(found).__name__}, not HParams")
     return found.override(overrides)
+
+
+def _check_name(name: Any, kind: str) -> None:
+    if not isinstance(name, str):
+        raise T2TError(f"{kind} {shown(name)}: give its name, a string")
 
 
 def _set_error(name: str, fault: str) -> T2TError:

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.experiment import _label_curves, changed_hparams
+from t2t_revival.errors import T2TError
+from t2t_revival.experiment import Experiment, _label_curves, changed_hparams
 from t2t_revival.training.curve_files import DEV, TRAIN, read_segments
+from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
+from t2t_revival.utils import forks
 
 
 def test_changed_hparams_are_named_with_both_values() -> None:
@@ -37,3 +40,23 @@ def test_evaluations_of_earlier_versions(tmp_path: Path, data_dir: str, measured
     way = "d way" if data_dir == "data" else "unknown unknown"
     assert [segment.measured_on for segment in found["bleu"]] == [way]
     assert _label_curves(tmp_path, fingerprints, "data", "data") == [], "once, and for ever"
+
+
+def test_a_process_forked_from_one_that_computes_does_not_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "_was_in_use", True)
+    problem, hparams = registry.problem("translate_ende", data_source="sample"), registry.hparams("tiny")
+    with pytest.raises(T2TError, match="this process was forked from one that used TensorFlow or JAX"):
+        Experiment(problem, hparams, "tiny", tmp_path / "data", RunConfig(tmp_path / "run")).run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_paths_may_be_strings() -> None:
+    assert RunConfig("~/run").output_dir == Path.home() / "run"  # type: ignore[arg-type]
+    problem, hparams = registry.problem("translate_ende", data_source="sample"), registry.hparams("tiny")
+    experiment = Experiment(problem, hparams, "tiny", "data", RunConfig(Path("run")))  # type: ignore[arg-type]
+    assert experiment.data_dir == Path("data")
+    for folder in (None, 5, "gs://bucket/run"):
+        with pytest.raises(T2TError, match="output_dir="):
+            RunConfig(folder)  # type: ignore[arg-type]

@@ -266,3 +266,14 @@ def test_no_package_there(tmp_path: Path) -> None:
     (tmp_path / "mine.py").touch()
     with pytest.raises(T2TError, match=f"not a folder but a file; give its folder: {tmp_path}"):
         registry.import_usr_dir(str(tmp_path / "mine.py"))
+
+
+def test_arguments_of_other_types() -> None:
+    with pytest.raises(T2TError, match="hparams set None: give its name, a string"):
+        registry.hparams(None)  # type: ignore[arg-type]
+    with pytest.raises(T2TError, match=r"problem \[\]: give its name, a string"):
+        registry.problem([])  # type: ignore[arg-type]
+    with pytest.raises(T2TError, match=r"{'num_heads': 4} is not a string of settings"):
+        registry.hparams("base", {"num_heads": 4})  # type: ignore[arg-type]
+    with pytest.raises(T2TError, match="hparams: num_heads='4' is not of type int"):
+        registry.hparams("base").replace(num_heads="4")

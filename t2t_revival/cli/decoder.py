@@ -75,7 +75,7 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        decode_from_file="Text to translate, a sentence a line; - is the standard input.",
+        decode_from_file="Text to translate, a sentence a line, plain or .gz; - is the standard input.",
         decode_to_file="File for translations or scores; by default, or with -, the standard output. "
         "Translations of a split always go to a file, with inputs and references beside it; by default in "
         "output_dir/decoded.",

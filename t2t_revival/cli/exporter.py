@@ -12,12 +12,14 @@ from absl import flags
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.run import Run
+from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.utils.files import check_no_pattern
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -34,6 +36,11 @@ FORMATS = {  # with the values of --quantize that they have
     SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
+}
+HOLDERS = {
+    SAVED_MODEL: capabilities.SAVED_MODEL,
+    CTRANSLATE2: capabilities.CTRANSLATE2_FORMAT,
+    LITERT: capabilities.LITERT,
 }
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
 SENTENCEPIECE_STEPS = """\
@@ -101,8 +108,11 @@ def _export(values: flags.FlagValues) -> None:
     options = run_flags.decode_options(values.decode_hparams, run)
     options.check_served()
     _check_format(values.format, values.quantize, options)
+    capabilities.check_held(load_hparams(output_dir), HOLDERS[values.format])
     default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
+    if values.format == SAVED_MODEL:
+        check_no_pattern(export_dir.absolute(), "give another --export_dir")
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, run, options, export_dir)
 

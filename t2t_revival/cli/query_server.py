@@ -80,7 +80,7 @@ def command_flags() -> flags.FlagValues:
         servable_name="Name of the model at the server; t2t-exporter names it after the problem.",
         saved_model="Instead of a server: an export_dir, whose newest version is loaded, or a version.",
         inputs_once="One text to translate.",
-        decode_from_file="Text to translate, a sentence a line; - is the standard input.",
+        decode_from_file="Text to translate, a sentence a line, plain or .gz; - is the standard input.",
         decode_to_file="File for the translations; by default, or with -, the standard output.",
     )
     run_flags.define_decode_hparams(

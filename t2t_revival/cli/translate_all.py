@@ -40,7 +40,7 @@ def command_flags() -> flags.FlagValues:
     command.define(
         values,
         None,
-        source="Text to translate, a sentence a line; - is the standard input.",
+        source="Text to translate, a sentence a line, plain or .gz; - is the standard input.",
         translations_dir=f"Folder for the translations; by default MODEL_DIR/{FOLDER}.",
     )
     run_flags.define_decode_hparams(values)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, unpacking
 
 INDEX_STEP = 10_000  # lines between indexed byte offsets
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -53,7 +51,7 @@ def read_text(path: Path) -> Iterator[str]:
         T2TError: a line is not UTF-8, or the .gz file is corrupt.
         OSError: the file cannot be read.
     """
-    with _unpacking(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
+    with unpacking(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
         for number, line in enumerate(content, start=1):
             plain = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             yield _decoded(plain, path, number).removesuffix("\n").removesuffix("\r")
@@ -85,13 +83,5 @@ def plain_or_packed(plain: Path) -> Path:
 def unpack(packed: Path, plain: Path) -> None:
     """Unpacks a .gz file, atomically."""
     plain.parent.mkdir(parents=True, exist_ok=True)
-    with _unpacking(packed), gzip.open(packed) as content, atomic_write(plain) as file:
+    with unpacking(packed), gzip.open(packed) as content, atomic_write(plain) as file:
         shutil.copyfileobj(content, file, 1 << 20)
-
-
-@contextmanager
-def _unpacking(packed: Path) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{packed}: corrupt gzip file: {error}; put a valid copy back") from error

@@ -19,6 +19,7 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import pairs_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -45,8 +46,9 @@ def align(
         on_note: called with a line for people for each source that is too long, and cut.
 
     Raises:
-        T2TError: a text is no valid Unicode, or there is not enough memory.
+        T2TError: a pair is not of strings, a text is no valid Unicode, or there is not enough memory.
     """
+    pairs = pairs_of(pairs)
     encoded = encode(translator, pairs, on_note)
     found: list[list[Link]] = [[] for _ in pairs]
     numbers = [

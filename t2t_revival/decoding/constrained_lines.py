@@ -212,13 +212,10 @@ def constrained_lines(
         source_ids: their tokens.
 
     Raises:
-        T2TError: there are more or fewer constraints than lines, or as `ConstrainedLines.add`.
+        T2TError: as `ConstrainedLines.add`.
     """
-    if not any(constraints or ()):
+    if not constraints:
         return ConstrainedLines(None, preprocessor)
-    assert constraints
-    if len(constraints) != len(inputs):
-        raise T2TError(f"{len(constraints)} constraints for {len(inputs)} lines: give one for each, or None")
     lines = ConstrainedLines(search(), preprocessor)
     for index, (one, text, ids) in enumerate(zip(constraints, inputs, source_ids, strict=True)):
         if one:

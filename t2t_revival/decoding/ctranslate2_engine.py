@@ -30,6 +30,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.training.checkpoints.file import fingerprint
+from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
     import ctranslate2
@@ -136,6 +137,7 @@ class CTranslate2Engine:
         }
 
         def convert(folder: Path) -> None:
+            start_computing()
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
             model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
             write_ctranslate2(

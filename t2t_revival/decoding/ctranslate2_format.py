@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.capabilities import CTRANSLATE2, check_held
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def format_vocabulary_map(translations: Translations, vocabularies: Vocabularies
     return "".join(f"{piece}\t{' '.join(targets[i] for i in ids)}\n" for piece, ids in rows.items())
 
 
-def check_convertible(hparams: HParams) -> None:
+def check_convertible(hparams: HParams, holder: str = CTRANSLATE2) -> None:
     """Checks that CTranslate2 supports a model.
 
     Raises:
@@ -123,17 +124,7 @@ def check_convertible(hparams: HParams) -> None:
     if hparams.key_channels != hparams.value_channels:
         sizes = f"{hparams.key_channels} and {hparams.value_channels}"
         raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
-    if hparams.deterministic_attention:
-        raise T2TError("CTranslate2 does not support deterministic attention, which this model has")
-    if hparams.attention_window:
-        raise T2TError(
-            "CTranslate2 does not support restricted attention, which this model has (attention_window)"
-        )
-    if hparams.decoder_self_attention != "attention":
-        raise T2TError(
-            "CTranslate2 does not support decoders without self-attention, as this model's "
-            f"(decoder_self_attention={hparams.decoder_self_attention}): decode and export it with TensorFlow"
-        )
+    check_held(hparams, holder)
 
 
 def _spec(model: Transformer, positions: int) -> Any:

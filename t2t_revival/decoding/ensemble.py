@@ -9,9 +9,11 @@ from typing import Any
 
 from keras import ops
 
-from t2t_revival.decoding.options import LOGARITHMS, PROBABILITIES
+from t2t_revival.decoding.capabilities import ENSEMBLE, check_held
+from t2t_revival.decoding.options import LOGARITHMS, MEANS, PROBABILITIES
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
+from t2t_revival.utils.texts import items_of
 
 
 class Ensemble:
@@ -26,16 +28,22 @@ class Ensemble:
             made one.
 
     Raises:
-        T2TError: the models have different vocabularies, attention windows or kinds of decoder
-            self-attention, or deterministic attention.
+        T2TError: there are no models, or others than Transformers, or `mean` is unknown; the models have
+            different vocabularies, attention windows or kinds of decoder self-attention; or as `check_held`.
 
     Example:
         translator = Translator(Ensemble([one.model, other.model]), one.vocabulary)
     """
 
     def __init__(self, models: Sequence[Transformer], mean: str = PROBABILITIES) -> None:
+        if mean not in MEANS:
+            raise T2TError(f"mean={mean!r} must be {' or '.join(MEANS)}")
+        models = items_of(models, "models")
+        if not models or not all(isinstance(model, Transformer) for model in models):
+            raise T2TError("an ensemble is of models, as Translator.model is one: give at least one")
         first, self._mean = models[0], mean
         for model in models:
+            check_held(model.hparams, ENSEMBLE)
             for name in ("vocab_size", "target_vocab_size", "compute_dtype"):
                 if getattr(model, name) != getattr(first, name):
                     raise T2TError(f"models of an ensemble must have the same {name}")
@@ -43,8 +51,6 @@ class Ensemble:
             for name in ("attention_window", "decoder_self_attention", "reverse_target"):
                 if getattr(model.hparams, name) != getattr(first.hparams, name):
                     raise T2TError(f"models of an ensemble must have the same {name}")
-            if model.deterministic_attention:
-                raise T2TError("a model with deterministic_attention cannot be one of an ensemble")
         self.models = models
         self.hparams, self.vocab_size = first.hparams, first.vocab_size
         self.target_vocab_size = first.target_vocab_size

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.capabilities import INT8, check_held
 from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
@@ -127,11 +128,16 @@ class Int8Weights:
         model: its matrices are copied, its other variables are shared.
         largest: see `quantize_int8`; `products` needs `MAX_FACTOR`.
 
+    Raises:
+        T2TError: as `check_held`.
+
     Attributes:
         variables: variables that a SavedModel must hold.
     """
 
     def __init__(self, model: Transformer, largest: int = MAX_INT8) -> None:
+        for one in getattr(model, "models", [model]):
+            check_held(one.hparams, INT8)
         self._dtype = model.compute_dtype
         self._matrices = []
         self._others = [weight for weight in model.weights if not _is_matrix(weight)]

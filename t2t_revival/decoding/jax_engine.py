@@ -9,6 +9,7 @@ import numpy as np
 
 from t2t_revival.data.buckets import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
+from t2t_revival.decoding.capabilities import JAX, check_held
 from t2t_revival.decoding.fixed_shape_search import Settings, search
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -103,9 +104,14 @@ class JaxSearch:
 
     Attributes:
         program: the compiled search.
+
+    Raises:
+        T2TError: as `check_held`.
     """
 
     def __init__(self, model: Transformer, batch_size: int, early_stopping: bool = False) -> None:
+        check_held(model.hparams, JAX)
+
         def run(
             source_ids: Any, alpha: Any, extra_length: int, beam_size: int, n: int
         ) -> tuple[Any, Any, Any]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from t2t_revival.decoding.lexical_constraints import LineConstraints, united
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.terminology import Terminology
-from t2t_revival.errors import LineError, T2TError, did_you_mean
+from t2t_revival.errors import LineError, T2TError, did_you_mean, similar
 
 EXAMPLE = 'write {"text": "..."}'
 
@@ -68,13 +69,21 @@ def _parse(line: str) -> JsonLine:
         raise T2TError(f"not a JSON object: {EXAMPLE}")
     for name in values:
         if name not in NAMES:
-            raise T2TError(did_you_mean(name, NAMES, "key"))
+            raise T2TError(_unknown(name))
     if not isinstance(values.get("text"), str):
         raise T2TError(f'no "text" that is a string: {EXAMPLE}')
     for name in ("constraints", "avoid"):
         _check_phrases(name, values.get(name, []))
     _check_terms(values.get("terms", {}))
     return JsonLine(**values)
+
+
+def _unknown(name: str) -> str:
+    """Describes the fault of an unknown key, which may be a setting of all lines."""
+    settings = similar(name, (one.name for one in fields(DecodeHParams)))
+    if settings and not similar(name, NAMES):
+        return f"unknown key {name!r}; for all lines, give --decode_hparams={settings[0]}=VALUE"
+    return did_you_mean(name, NAMES, "key")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

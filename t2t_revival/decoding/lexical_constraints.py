@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
+from typing import Any
 
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
 from t2t_revival.decoding.phrases import Spelling, joins
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import LineError, T2TError
+from t2t_revival.utils.texts import items_of, shown, texts_of
 
 MERGEABLE = 16  # phrases of a line that share words where there is too little room: all pairs are tried
 
@@ -25,12 +27,19 @@ class LineConstraints:
         phrases: an output must have each of them, as often as it is given.
         avoid: an output must have none of them.
 
+    Raises:
+        T2TError: one of both is no list of strings.
+
     Example:
         translator.nbest(["The dog sleeps."], constraints=[LineConstraints(("Dackel",), avoid=("Hund",))])
     """
 
     phrases: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("phrases", "avoid"):
+            object.__setattr__(self, name, tuple(texts_of(getattr(self, name), name)))
 
     def __bool__(self) -> bool:
         return bool(self.phrases or self.avoid)
@@ -62,6 +71,29 @@ class LineConstraints:
     def present(self, text: str) -> tuple[str, ...]:
         """Returns the avoided phrases that an output has."""
         return tuple(phrase for phrase in dict.fromkeys(self.avoid) if count(phrase, text))
+
+
+def constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
+    """Returns the constraints of lines as a list; `None` if no line has some.
+
+    Args:
+        values: `LineConstraints` or `None` for each line, from Python code; or `None`.
+        lines: their number.
+        first_line: number of the first line, for errors.
+
+    Raises:
+        T2TError: the values are no list, one of them is of another type, or there are more or fewer than
+            lines.
+    """
+    given = [] if values is None else items_of(values, "constraints")
+    for number, one in enumerate(given, first_line):
+        if not (one is None or isinstance(one, LineConstraints)):
+            raise LineError(number, f"constraints: {shown(one)} is not LineConstraints or None")
+    if not any(given):
+        return None
+    if len(given) != lines:
+        raise T2TError(f"{len(given)} constraints for {lines} lines: give one for each, or None")
+    return given
 
 
 def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -35,7 +36,7 @@ def load(
     on_note: OnNote,
 ) -> Translator:
     """Loads a trained model; see `Translator.load`."""
-    check_engine(engine)
+    check_engine(engine, precision, num_parallel_batches)
     run = Run.load(folder)
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
@@ -47,6 +48,8 @@ def load(
     translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
     heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None
     settings = options, precision, num_parallel_batches, on_note, translations
+    if engine == TENSORFLOW:
+        start_computing()
 
     def read() -> tuple[engines.Model, Checkpoint]:
         selected = select_checkpoint(folder, checkpoint, on_damaged)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.hparams.hparams import parse_overrides
+from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -81,6 +81,8 @@ class DecodeHParams:
     shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
 
     def __post_init__(self) -> None:
+        for fault in type_faults(self):
+            raise T2TError(f"decode_hparams: {fault}")
         for name, minimum, maximum in BOUNDS:
             value = getattr(self, name)
             _require(value >= minimum, f"{name}={value} must be at least {minimum}")
@@ -304,12 +306,16 @@ class DecodeHParams:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
 
 
-def check_engine(engine: str) -> None:
-    """Checks the name of an engine.
+def check_engine(engine: str, precision: str, num_parallel_batches: int) -> None:
+    """Checks what chooses an engine.
 
     Raises:
-        T2TError: there is no such engine.
+        T2TError: there is no such engine or precision, or fewer than one batch at once.
     """
+    if precision not in PRECISIONS:
+        raise T2TError(f"precision={precision} must be {' or '.join(PRECISIONS)}")
+    if not (isinstance(num_parallel_batches, int) and num_parallel_batches >= 1):
+        raise T2TError(f"num_parallel_batches={num_parallel_batches!r} must be an integer, at least 1")
     if engine not in ENGINES:
         raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
 

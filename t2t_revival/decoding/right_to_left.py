@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
     from t2t_revival.decoding.jax_engine import JaxEngine
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
-    from t2t_revival.hparams import HParams
 
 Found = tuple[np.ndarray, np.ndarray]  # ids [batch, n, length], scores [batch, n]
 
@@ -84,19 +83,6 @@ class RightToLeftEngine:
             log_probs=np.take_along_axis(found.log_probs, order, 1),
             alternatives=np.take_along_axis(found.alternatives, order[..., None], 1),
             alternative_log_probs=np.take_along_axis(found.alternative_log_probs, order[..., None], 1),
-        )
-
-
-def check_left_to_right(hparams: HParams, name: str) -> None:
-    """Rejects models with reversed targets for a format, named for people, whose outputs are ids or pieces.
-
-    Raises:
-        T2TError: the model has reversed targets.
-    """
-    if hparams.reverse_target:
-        raise T2TError(
-            f"exports for {name} return tokens in the model's order, and this model has reverse_target: give "
-            "--format=saved_model"
         )
 
 

@@ -22,11 +22,16 @@ class Terminology:
     Args:
         terms: translations by term.
 
+    Raises:
+        T2TError: the terms are no dictionary of strings.
+
     Example:
         Terminology({"hot dog": "Hotdog", "dog": "hund"}).phrases("Dog eats hot dog")    # ["Hund", "Hotdog"]
     """
 
     def __init__(self, terms: Mapping[str, str]) -> None:
+        if not isinstance(terms, Mapping) or {type(side) for pair in terms.items() for side in pair} - {str}:
+            raise T2TError('terms must be a dictionary of strings, such as {"dog": "Hund"}')
         self._terms = {SPACES.sub(" ", term): target for term, target in terms.items()}
         self._longest = max(map(len, self._terms), default=0)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,6 +20,7 @@ from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup
 from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
@@ -30,7 +33,10 @@ from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.files import path_of
+from t2t_revival.utils.forks import check_not_forked
 from t2t_revival.utils.tags import check_tag
+from t2t_revival.utils.texts import pairs_of, shown, texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -102,7 +108,7 @@ class Translator:
         coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
         own = self.vocabularies.targets, problem, self.options, detailer, coverage
         self._postprocessor = Postprocessor(*own)
-        self._engine = engine
+        self._engine, self._process = engine, os.getpid()
 
     @classmethod
     def load(
@@ -134,10 +140,10 @@ class Translator:
         Raises:
             T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
                 shortlists and the folder has no translations; the engine is not installed, or does not
-                support the model, the options or the precision.
+                support the model, the options or the precision; or as `start_computing`.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
-        return load(cls, Path(output_dir).expanduser(), *settings, on_damaged, engine, on_note)
+        return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
@@ -147,6 +153,7 @@ class Translator:
         """
         if self._int8:
             raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
+        check_not_forked(self._process)
         engines.load_weights(self._model, checkpoint)
         self.checkpoint = checkpoint
 
@@ -175,7 +182,7 @@ class Translator:
 
     def nbest(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         n: int | None = None,
         on_truncation: Callable[[Truncation], None] | None = None,
         on_progress: Callable[[DecodingProgress], None] | None = None,
@@ -186,10 +193,10 @@ class Translator:
         on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
         constraints: Sequence[LineConstraints | None] | None = None,
     ) -> list[list[Translation]]:
-        """Returns the outputs of each line in input order: the best ones, or drawn ones with sampling.
+        """Returns the outputs of each line in input order; a single string is one line.
 
-        Batches hold `options.batch_size` input tokens, of lines of similar length. A blank line has one empty
-        output. Line ends in an output become spaces.
+        They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
+        of lines of similar length. A blank line has one empty output. Line ends in an output become spaces.
 
         Args:
             lines: source text; a line end in a line counts as a space.
@@ -208,15 +215,18 @@ class Translator:
             constraints: phrases that the outputs of each line must have or must not have; `None` has none.
 
         Raises:
-            T2TError: a line or prefix is no valid Unicode, a prefix is too long, has no source or is for
-                trees, or n is out of range; or as `constrained_lines`.
+            T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
+                or is for trees, or n is out of range; or as `constraints_of` and `constrained_lines`.
         """
         n = self.options.outputs if n is None else n
-        if not 1 <= n <= self.options.beam_size:
-            raise T2TError(f"n={n} must be between 1 and beam_size={self.options.beam_size}")
+        if not (isinstance(n, Integral) and 1 <= n <= self.options.beam_size):
+            raise T2TError(f"n={shown(n)} must be between 1 and beam_size={self.options.beam_size}")
+        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
+        prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
+        constraints = constraints_of(constraints, len(lines), first_line)
         after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
         preprocessor = self._preprocessor(first_line)
-        if any(constraints or ()):
+        if constraints:
             check_constrainable(self.options, self.problem, prefixes)
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
@@ -250,9 +260,10 @@ class Translator:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
 
         Raises:
-            T2TError: the line is no valid Unicode.
+            T2TError: the line is no string, or no valid Unicode.
         """
-        texts, preprocessor = [line.translate(LINE_ENDS)], self._preprocessor()
+        (line,), preprocessor = texts_of([line]), self._preprocessor()
+        texts = [line.translate(LINE_ENDS)]
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
@@ -261,6 +272,7 @@ class Translator:
 
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
+        check_not_forked(self._process)
         options = self.options
         found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
@@ -286,10 +298,10 @@ class Translator:
             on_scores: called with the scores of each complete batch, by index of the pair.
 
         Raises:
-            T2TError: a pair has no source, is no valid Unicode, or has an output that is too long or does
-                not fit the problem.
+            T2TError: a pair is not of strings, has no source, is no valid Unicode, or has an output that is
+                too long or does not fit the problem.
         """
-        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs]
+        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs_of(pairs, first_line)]
         preprocessor = self._preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):
@@ -314,7 +326,12 @@ class Translator:
     def map_batches(
         self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, *rest: Any
     ) -> list[Result]:
-        """Calls `batching.map_batches`, which has `rest` too; raises T2TError where memory is short."""
+        """Calls `batching.map_batches`, which has `rest` too.
+
+        Raises:
+            T2TError: memory is short, or this process was forked after the model was loaded.
+        """
+        check_not_forked(self._process)
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
         except self._out_of_memory as error:

@@ -4,7 +4,7 @@ sacreBLEU scores are comparable between papers. The paper's own 28.4 is not a sa
 on tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh does. `paper_style_bleu` does the
 same; compare it only with such scores.
 
-All scores raise `T2TError` where there are no lines, or unequal numbers of them.
+All scores raise `T2TError` where there are no lines, or unequal numbers of them, or others than strings.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
 from t2t_revival.utils.files import plain_bytes, text_lines
+from t2t_revival.utils.texts import texts_of
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
@@ -74,7 +75,7 @@ def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = Fal
     quarter. Orders for which every line is too short count as matched. It differs from sacreBLEU's `tok:intl`
     in that last point, in backslashes, and next to numerals that are not decimal digits.
     """
-    _check_lines(hypotheses, references)
+    hypotheses, references = _lines(hypotheses, references)
     hypothesis_tokens, reference_tokens = (
         [_t2t_tokens(line.lower() if lowercase else line) for line in lines]
         for lines in (hypotheses, references)
@@ -109,7 +110,7 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
     Raises:
         T2TError: the language is unknown to the tokeniser.
     """
-    _check_lines(hypotheses, references)
+    hypotheses, references = _lines(hypotheses, references)
     tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     bleu = _score(metric, *tokenised)
@@ -132,9 +133,8 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> Bleu:
-    for each in references:
-        _check_lines(hypotheses, each)
-    result = metric.corpus_score(hypotheses, list(references))
+    checked = [_lines(hypotheses, each) for each in references]
+    result = metric.corpus_score(checked[0][0], [each for _, each in checked])
     details = str(result).partition(f" = {result.score:.2f} ")[2]
     too_short = not all(getattr(result, "totals", ()))
     tokenizer = getattr(metric, "tokenizer_signature", "")
@@ -143,11 +143,14 @@ def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> Bleu:
     )
 
 
-def _check_lines(hypotheses: list[str], references: list[str]) -> None:
+def _lines(hypotheses: list[str], references: list[str]) -> tuple[list[str], list[str]]:
+    """Returns both, checked."""
+    hypotheses, references = texts_of(hypotheses, "translations"), texts_of(references, "references")
     if len(hypotheses) != len(references):
         raise T2TError(f"{len(hypotheses)} translations but {len(references)} references")
     if not hypotheses:
         raise T2TError("there is nothing to score: no translations")
+    return hypotheses, references
 
 
 def _paper_tokens(lines: list[str], language: str) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest
 
 from t2t_revival.utils.bleu_tokenizers import bleu_metric
+from t2t_revival.utils.texts import texts_of
 
 SAMPLES, LEVEL = 1000, 0.05  # resamplings; significance
 SEED = 12345  # sacreBLEU's default
@@ -42,9 +43,10 @@ def compare_bleu(
 
     Each system has an output for each reference; `target_lang` is as in `sacrebleu_score`.
     """
-    systems = [(name, list(lines)) for name, lines in outputs.items()]
-    metric = bleu_metric(target_lang, references)
-    test = PairedTest(systems, {"BLEU": metric}, [list(references)], test_type="bs", n_samples=SAMPLES)
+    systems = [(name, texts_of(lines, name)) for name, lines in outputs.items()]
+    sides = [texts_of(references, "references")]
+    metric = bleu_metric(target_lang, sides[0])
+    test = PairedTest(systems, {"BLEU": metric}, sides, test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {

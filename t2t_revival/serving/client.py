@@ -26,6 +26,7 @@ from t2t_revival.serving.signatures import (
     option_inputs,
     signature_of,
 )
+from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.details import Details
@@ -107,9 +108,10 @@ def query(
         constraints: of each line, which then needs options. `None` is for none.
 
     Raises:
-        T2TError: a line is no valid Unicode; there is no response, or one that is not of such a model.
+        T2TError: a line is no string, or no valid Unicode; there is no response, or one that is not of such a
+            model.
     """
-    results = []
+    lines, results = texts_of(lines), []
     for start in range(0, len(lines), batch_size):
         batch = lines[start : start + batch_size]
         own = constraints and constraints[start : start + batch_size]

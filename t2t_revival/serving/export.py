@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
+from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
+from t2t_revival.decoding.ctranslate2_format import (
+    check_convertible,
+    format_vocabulary_map,
+    write_ctranslate2,
+)
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.right_to_left import check_left_to_right
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert
@@ -127,7 +131,7 @@ def export_ctranslate2(
     Raises:
         T2TError: the model has reversed targets, which nothing there would turn round.
     """
-    check_left_to_right(translator.model.hparams, "CTranslate2")
+    check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
     positions = translator.max_length + translator.options.extra_length
     model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
     mapped = format_vocabulary_map(translations, vocabularies) if translations else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -22,6 +23,8 @@ from t2t_revival.serving.signatures import (
     WITH_SHORTLIST,
     Inputs,
 )
+from t2t_revival.utils.files import check_no_pattern, path_of
+from t2t_revival.utils.forks import check_not_forked, start_computing
 from t2t_revival.utils.native_log import quiet
 
 if TYPE_CHECKING:
@@ -51,18 +54,20 @@ class FolderModel:
         path: folder of a version, or of several, of which the highest is loaded.
 
     Raises:
-        T2TError: there is no model of this project, or one with unsafe operations.
+        T2TError: there is no model of this project, or one with unsafe operations; or as `start_computing`.
 
     Attributes:
         where: the version's folder.
         signature_defs: inputs and outputs of the signatures (`SignatureDef`), by name.
     """
 
-    def __init__(self, path: Path) -> None:
-        folder = _version(path)
+    def __init__(self, path: str | Path) -> None:
+        folder, self._process = _version(path_of(path, "path")), os.getpid()
         self.where = str(folder)
         self._called = False
         self.signature_defs = _check_operations(folder)
+        check_no_pattern(folder, "rename the folder")
+        start_computing()
         self._session = _load(folder)
         self._functions = {name: self._function(name) for name in self.signature_defs}
 
@@ -70,6 +75,7 @@ class FolderModel:
         """Calls a signature; see `Model.predict`."""
         import tensorflow as tf
 
+        check_not_forked(self._process)
         if signature not in self._functions:
             raise T2TError(f"{self.where}: has no signature {signature}: {MISSING.get(signature, AGAIN)}")
         definition = self.signature_defs[signature]

@@ -12,11 +12,10 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import search_settings
+from t2t_revival.decoding.capabilities import LITERT, check_held
 from t2t_revival.decoding.ctranslate2_format import write_vocabularies
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.int8 import quantize_int8
-from t2t_revival.decoding.right_to_left import check_left_to_right
-from t2t_revival.errors import T2TError
 from t2t_revival.model.products import Matrix, replace_matrices
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
     """
     options, model = translator.options, translator.model
     options.check_litert()
-    if model.hparams.deterministic_attention:
-        raise T2TError("LiteRT's format does not support deterministic attention, which this model has")
-    check_left_to_right(model.hparams, "LiteRT")
+    check_held(model.hparams, LITERT)
     extend = partial(grow, early_stopping=options.early_stopping)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
     loop = DecodingLoop(model, extend, weights=weights, grow_greedy=grow_greedy)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
+from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
@@ -78,7 +79,7 @@ class ServingModule(tf.Module):
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
-            has no int8 products.
+            has no int8 products; or as `check_held`.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class ServingModule(tf.Module):
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         translator.options.check_served()
+        check_held(model.hparams, SAVED_MODEL)
         int8: Int8Weights | None = None
         weights = None
         if quantize == "int8":

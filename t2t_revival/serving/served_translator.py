@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.tags import tagged
+from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
@@ -105,15 +106,15 @@ class ServedTranslator:
 
     def nbest(
         self,
-        lines: Sequence[str],
+        lines: str | Iterable[str],
         filled: bool = False,
         batch_size: int = client.BATCH_SIZE,
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
     ) -> list[list[Output]]:
-        """Translates lines by one request, or two where some have constraints; see `client.query`.
+        """Translates lines, or a single string, by one request, or two where some have constraints.
 
-        Sentences take requests of `batch_size`.
+        See `client.query`. Sentences take requests of `batch_size`.
 
         Args:
             lines: any text.
@@ -123,11 +124,14 @@ class ServedTranslator:
             first_line: number of the first line, for messages.
 
         Raises:
-            T2TError: constraints contradict each other, or the options have none; or as `client.query`.
+            T2TError: constraints contradict each other, or the options have none; or as `constraints_of` and
+                `client.query`.
         """
         options = self.options
-        if any(constraints or ()):
-            assert constraints
+        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
+        if constraints is not None:
+            constraints = _constraints_of(constraints, len(lines), first_line)
+        if constraints:
             return self._constrained(lines, filled, constraints, first_line)
         if not options.split_sentences:
             return self._nbest(lines, filled)
@@ -282,6 +286,13 @@ class ServedTranslator:
             "details": options.detailed and dataclasses.asdict(options.detailed),
             "batch_size": batch_size,
         }
+
+
+def _constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
+    """Calls `constraints_of`, which needs NumPy."""
+    from t2t_revival.decoding.lexical_constraints import constraints_of
+
+    return constraints_of(values, lines, first_line)
 
 
 def _joined(paragraph: Paragraph, parts: list[Output]) -> Output:

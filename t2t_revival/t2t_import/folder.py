@@ -26,13 +26,15 @@ INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages by default
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
-NOT_T2TS = (  # fields that T2T has as flags, or not at all
-    "attention_window",
-    "average_checkpoints",
-    "decoder_self_attention",
-    "deterministic_attention",
-    "effective_batch_size",
-    "train_steps",
+T2TS = (  # fields that T2T's hparams have
+    *("num_hidden_layers", "num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size"),
+    *("num_heads", "attention_key_channels", "attention_value_channels", "pos"),
+    *("use_target_space_embedding", "shared_embedding_and_softmax_weights", "layer_preprocess_sequence"),
+    *("layer_postprocess_sequence", "norm_epsilon", "layer_prepostprocess_dropout", "attention_dropout"),
+    *("relu_dropout", "label_smoothing", "optimizer_adam_beta1", "optimizer_adam_beta2"),
+    *("optimizer_adam_epsilon", "learning_rate_schedule", "learning_rate_constant"),
+    *("learning_rate_warmup_steps", "learning_rate_decay_steps", "learning_rate_decay_rate"),
+    *("learning_rate_decay_staircase", "batch_size", "max_length", "min_length_bucket", "length_bucket_step"),
 )
 
 # Values of settings that the importer supports.
@@ -233,8 +235,7 @@ class T2TSettings:
         """
         values = {name: value for name, value in self.values.items() if name not in ignored}
         self._check(values)
-        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
-        imported = {name: value for name, value in values.items() if name in fields}
+        imported = {name: value for name, value in values.items() if name in T2TS}
         imported["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
         imported["average_checkpoints"] = AVERAGED
         imported["effective_batch_size"] = 0  # T2T's batch_size is per replica and update
@@ -249,12 +250,11 @@ class T2TSettings:
             raise T2TError(f"{self.path}: {error}") from error
 
     def _check(self, values: Mapping[str, Any]) -> None:
-        fields = {field.name for field in dataclasses.fields(HParams)}.difference(NOT_T2TS)
         wrong = [
             f"{name}={value!r}"
             for name, value in sorted(values.items())
             if (name in SUPPORTED and value not in SUPPORTED[name])
-            or not (name in fields or name in SUPPORTED or _is_other(name))
+            or not (name in T2TS or name in SUPPORTED or _is_other(name))
         ]
         if wrong:
             raise T2TError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.t2t_import.folder import NOT_T2TS, T2TSettings, vocab_files
+from t2t_revival.t2t_import.folder import T2TS, T2TSettings, vocab_files
 from t2t_revival.t2t_import.variables import (
     T2TCheckpoint,
     has_own_softmax,
@@ -216,10 +215,9 @@ def nearest_set(hparams: HParams, t2t_name: str) -> str:
     sets = {name: registry.hparams(name) for name in registry.list_hparams()}
     if t2t_name in sets and sets[t2t_name].pre_norm == hparams.pre_norm:
         return t2t_name
-    fields = [field.name for field in dataclasses.fields(HParams) if field.name not in NOT_T2TS]
 
     def likeness(name: str) -> tuple[int, int]:
-        return sum(getattr(sets[name], field) == getattr(hparams, field) for field in fields), -len(name)
+        return sum(getattr(sets[name], field) == getattr(hparams, field) for field in T2TS), -len(name)
 
     model = hparams.architecture()
     same = [name for name in sets if name.startswith(T2T_SETS) and sets[name].architecture() == model]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from t2t_revival.training.warm_start import WarmStart
+from t2t_revival.utils.files import path_of
 
 AUTO: Final = "auto"
 
@@ -70,3 +71,6 @@ class RunConfig:
     patience: int = 0
     patience_score: str = "loss"
     min_delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "output_dir", path_of(self.output_dir, "output_dir"))

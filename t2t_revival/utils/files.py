@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import io
 import os
+import re
 import stat
 import tempfile
 import zlib
@@ -18,7 +19,47 @@ from typing import BinaryIO
 from t2t_revival.errors import T2TError
 
 BYTE_ORDER_MARK = "\ufeff"
+GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
+URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def path_of(value: object, what: str) -> Path:
+    """Returns a path that Python code passes as a string or a path; ~ is the home folder.
+
+    Args:
+        value: from Python code.
+        what: it is, for errors.
+
+    Raises:
+        T2TError: it is of another type, empty, or a URL.
+    """
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise T2TError(f"{what}={value!r} is not a path: give a string or a Path")
+    if fault := url_fault(os.fspath(value)):
+        raise T2TError(f"{what}={fault}")
+    return Path(value).expanduser()
+
+
+def url_fault(value: str) -> str | None:
+    """Describes the fault of a path that is a URL, which would become a folder here; `None` if it is none."""
+    scheme = URL.match(value)
+    if not scheme:
+        return None
+    if scheme[0] == "file://":
+        return f"{value}: must be a path, not a URL: give {value.removeprefix(scheme[0])}"
+    return f"{value}: must be a path, not a URL; mount it (by NFS or Cloud Storage FUSE) and give that path"
+
+
+def check_no_pattern(path: Path, remedy: str) -> None:
+    """Checks that TensorFlow, which takes paths of models for patterns, can load one from a folder.
+
+    Raises:
+        T2TError: it cannot; ends with the remedy.
+    """
+    if any(PATTERN.search(part) for part in path.parts):
+        raise T2TError(f"{path}: TensorFlow loads no model from a path with [] or \\ in it: {remedy}")
 
 
 def temporary_name(path: Path) -> Path:
@@ -199,19 +240,36 @@ def plain_bytes(path: Path) -> bytes:
     """
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise T2TError(f"{path}: corrupt gzip file: {error}; put a valid copy back") from error
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
+    with unpacking(path):
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+@contextmanager
+def unpacking(where: object) -> Iterator[None]:
+    """Turns the errors of gzip in the block into a `T2TError`, which begins with `where`."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise T2TError(f"{where}: corrupt gzip file: {error}; put a valid copy back") from error
 
 
 def text_lines(content: bytes, where: str) -> list[str]:
     """Splits UTF-8 text into lines, without line ends and byte order mark; only a line feed ends a line.
 
+    Content that gzip has packed is unpacked, whatever its name; that of a file named .gz must be.
+
+    Args:
+        content: of a file.
+        where: the file's name, for errors, which begin with it.
+
     Raises:
-        T2TError: a line is not UTF-8; begins with `where`.
+        T2TError: a line is not UTF-8, or packed content is corrupt.
     """
+    if content.startswith(GZIP) or where.endswith(".gz"):
+        with unpacking(where):
+            content = gzip.decompress(content)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

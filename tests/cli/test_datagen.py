@@ -298,15 +298,21 @@ def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options,
     [
         (["--beam_pipeline_options=project=p"], "--beam_pipeline_options=project=p: --runner is missing"),
         (["--runner=a", "--beam_pipeline_options=runner=b"], "name several runners: a, b"),
-        (
-            ["--runner=DirectRunner", "--data_dir=gs://b/data"],
-            "--data_dir=gs://b/data: must be a folder, not a URL",
-        ),
     ],
 )
 def test_a_wrong_place_or_way_to_run_is_one_line(flags, message, capsys, monkeypatch):
     monkeypatch.setattr(datagen, "_beam", lambda *_: None)
     assert message in fails(capsys, 1, "--problem=translate_ende", "--data_source=sample", *flags)
+
+
+def test_a_url_is_no_folder(capsys):
+    flags = (
+        "--problem=translate_ende",
+        "--data_source=sample",
+        "--runner=DirectRunner",
+        "--data_dir=gs://b/data",
+    )
+    assert "--data_dir=gs://b/data: must be a path, not a URL; mount it" in fails(capsys, 2, *flags)
 
 
 def test_without_beam_the_way_out_is_named(tmp_path, capsys, monkeypatch):

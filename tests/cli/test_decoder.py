@@ -1,5 +1,6 @@
 """Files, splits and typed lines that t2t-decoder translates."""
 
+import gzip
 import io
 import os
 import shutil
@@ -13,6 +14,8 @@ from t2t_revival.decoding import engines
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.decoder_command import DECODE, decode, refused, run, shared_search
+
+LINES = b"the dog\n\nsees 3 houses\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,6 +35,27 @@ def test_file_to_file_line_by_line(out, tmp_path, capsys):
     assert captured.out == ""
     assert "5 sentences" in captured.err
     assert f"t2t-bleu --translation={tmp_path / 'o'}" in captured.err
+
+
+def test_packed_input(out, tmp_path):
+    outputs = []
+    for name, content in (("in", LINES), ("in.gz", gzip.compress(LINES)), ("packed", gzip.compress(LINES))):
+        (tmp_path / name).write_bytes(content)
+        files = f"--decode_from_file={tmp_path / name}", f"--decode_to_file={tmp_path / 'o'}"
+        assert decode(out, *files) == 0
+        outputs.append((tmp_path / "o").read_text())
+    assert outputs[0].count("\n") == 3
+    assert outputs[1:] == outputs[:1] * 2
+
+
+def test_packed_output_is_refused(out, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(LINES)
+    files = f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o.gz'}"
+    assert decode(out, *files) == 1
+    assert capsys.readouterr().err.endswith(
+        "o.gz: outputs are written unpacked: leave out .gz, and run gzip on the file afterwards\n"
+    )
+    assert not (tmp_path / "o.gz").exists()
 
 
 def test_standard_streams(out, monkeypatch, capsys):

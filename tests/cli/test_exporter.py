@@ -179,6 +179,16 @@ def test_wrong_flags(out, capsys, flags, message):
     assert not (out / "export").exists()
 
 
+@pytest.mark.parametrize("name", ["model [v2]", "model\\v2"])
+def test_a_folder_from_which_tensorflow_cannot_load(out, tmp_path, capsys, name):
+    assert run(f"--output_dir={out}", f"--export_dir={tmp_path / name}") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        f"{name}: TensorFlow loads no model from a path with [] or \\ in it: give another --export_dir"
+    )
+    assert not (tmp_path / name).exists()
+
+
 def test_a_folder_that_cannot_be_written(out, tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
     assert run(f"--output_dir={out}", f"--export_dir={tmp_path / 'file'}") == 1

@@ -221,7 +221,7 @@ def test_models_that_ctranslate2_does_not_have(tmp_path, vocabulary, monkeypatch
     write_run(tmp_path / "out", vocabulary, HPARAMS.replace(attention_window=5))
     write_checkpoint(tmp_path / "out", 7)
     monkeypatch.setattr(ctranslate2_engine, "write_ctranslate2", None)
-    with pytest.raises(T2TError, match="does not support restricted attention"):
+    with pytest.raises(T2TError, match="does not support attention_window=5"):
         load(tmp_path / "out")
     assert not (tmp_path / "out" / FOLDER).exists()
 

@@ -83,6 +83,17 @@ def test_models_of_other_target_vocabularies_are_refused():
         Ensemble(models)
 
 
+@pytest.mark.parametrize("models", [[], Transformer(TINY, FEW), [None], "ab"])
+def test_others_than_models_are_refused(models):
+    with pytest.raises(T2TError, match=r"an ensemble is of models|models: .*: give a list"):
+        Ensemble(models)
+
+
+def test_an_unknown_mean_is_refused():
+    with pytest.raises(T2TError, match="mean='logarithm' must be probabilities or logarithms"):
+        Ensemble([Transformer(TINY, FEW)], "logarithm")
+
+
 def test_parameters_are_those_of_all():
     models = [Transformer(TINY, FEW), Transformer(OTHER, FEW)]
     together = Ensemble(models)
@@ -96,7 +107,7 @@ def test_parameters_are_those_of_all():
         ({}, FEW + 1, "same vocab_size"),
         ({"attention_window": 2}, FEW, "same attention_window"),
         ({"decoder_self_attention": "ssru"}, FEW, "same decoder_self_attention"),
-        ({"deterministic_attention": True}, FEW, "deterministic_attention cannot"),
+        ({"deterministic_attention": True}, FEW, "an ensemble does not support deterministic_attention=True"),
     ],
 )
 def test_models_that_do_not_fit(changes, vocab_size, fault):

@@ -83,3 +83,16 @@ def test_sampling_is_t2ts_and_no_setting_of_an_export():
     with pytest.raises(T2TError, match="sampling_method=random is for requests"):
         h.check_served()
     DecodeHParams().check_served()
+
+
+@pytest.mark.parametrize("value", ["4", 4.0, None, True])
+def test_values_of_other_types(value: object) -> None:
+    with pytest.raises(T2TError, match=rf"^decode_hparams: beam_size={value!r} is not of type int$"):
+        DecodeHParams(beam_size=value)  # type: ignore[arg-type]
+
+
+def test_settings_are_a_string() -> None:
+    with pytest.raises(
+        T2TError, match=r"^decode_hparams: {'beam_size': 3} is not a string of settings, such as"
+    ):
+        DecodeHParams.parse({"beam_size": 3})  # type: ignore[arg-type]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, LITERT, check_held
 from t2t_revival.decoding.ensemble import Ensemble
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.right_to_left import check_left_to_right, reverse
+from t2t_revival.decoding.right_to_left import reverse
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -95,9 +96,13 @@ def test_what_is_refused(vocabulary):
         own.nbest(LINES, prefixes=["der", ""])
     with pytest.raises(T2TError, match="words are aligned by models that write from left to right"):
         translator(vocabulary, alignment_heads=AlignmentHeads(1, (1,), shifted=True))
-    with pytest.raises(T2TError, match="exports for LiteRT return tokens in the model's order"):
-        check_left_to_right(BACKWARDS, "LiteRT")
-    check_left_to_right(TINY, "LiteRT")
+    for holder in (LITERT, CTRANSLATE2_FORMAT):
+        with pytest.raises(
+            T2TError, match=r"does not support reverse_target=True, .*: give --format=saved_m"
+        ):
+            check_held(BACKWARDS, holder)
+        check_held(TINY, holder)
+    check_held(BACKWARDS, CTRANSLATE2)
     with pytest.raises(T2TError, match="must have the same reverse_target"):
         Ensemble([own.model, Transformer(TINY, vocabulary.size)])
 

@@ -6,12 +6,14 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
+from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from tests.support.forked import in_child
 
 TEXT = [
     f"the {noun} sees {number} houses . der {noun} sieht" for noun in ("dog", "cat") for number in range(9)
@@ -233,3 +235,90 @@ def test_drawn_outputs_may_begin_as_they_are_told(translator):
     first, second = sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"])
     assert all(output.text.startswith("der dog") for output in first)
     assert all(output.text.startswith("a") for output in second)
+
+
+def test_a_single_string_is_a_line(translator):
+    line = LINES[0]
+    same(translator.nbest(line, n=2), translator.nbest([line], n=2))
+    assert translator.translate(np.str_(line)) == translator.translate([line])[0]
+
+
+def test_lines_of_all_kinds(translator):
+    expected = translator.translate(LINES)
+    for lines in (np.array(LINES), iter(LINES), tuple(LINES)):
+        assert translator.translate(lines) == expected
+
+
+@pytest.mark.parametrize("method", ["translate", "nbest"])
+def test_a_line_that_is_no_string_is_named(translator, method):
+    call = getattr(translator, method)
+    for lines in ([LINES[0], None], [LINES[0], float("nan")], [LINES[0], b"dog"], [LINES[0], ["dog"]]):
+        with pytest.raises(T2TError, match=r"^line 2: .* is not a string"):
+            call(lines)
+    for lines in (None, b"dog", {"dog": 1}, 5):
+        with pytest.raises(T2TError, match=r"^lines: .*: give a list$"):
+            call(lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"prefixes": "d"}, "prefixes: 'd' is of type str: give a list"),
+        ({"prefixes": [float("nan")]}, "line 1: prefixes: nan is not a string"),
+        ({"constraints": ["dog"]}, "line 1: constraints: 'dog' is not LineConstraints or None"),
+        (
+            {"constraints": LineConstraints(("dog",))},
+            "constraints: .* is of type LineConstraints: give a list",
+        ),
+        ({"n": "2"}, "n='2' must be between 1 and beam_size=3"),
+    ],
+)
+def test_other_arguments_of_wrong_types(translator, settings, fault):
+    with pytest.raises(T2TError, match=fault):
+        translator.nbest(["dog"], **settings)
+
+
+def test_no_prefix_is_none_or_empty(translator):
+    expected = translator.translate(["dog", "cat"])
+    found = translator.nbest(["dog", "cat"], 1, prefixes=[None, ""], constraints=iter([None, None]))
+    assert [outputs[0].text for outputs in found] == expected
+
+
+def test_phrases_in_one_string_are_not_taken_apart():
+    with pytest.raises(T2TError, match="phrases: 'dog' is of type str: give a list"):
+        LineConstraints("dog")
+    assert LineConstraints(["dog"], iter(["cat"])) == LineConstraints(("dog",), ("cat",))
+
+
+def test_pairs_that_are_none_are_named(translator):
+    for pair in ("ab", ("a", None), ("a",), b"ab"):
+        with pytest.raises(T2TError, match=r"^line 2: .* is not a pair of strings: give \(source, output\)$"):
+            translator.score([("dog", "cat"), pair])
+    with pytest.raises(T2TError, match="line 1: None is not a string"):
+        translator.encode(None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"output_dir": None}, "output_dir=None is not a path"),
+        ({"precision": "fp16"}, "precision=fp16 must be float32 or bfloat16 or int8"),
+        ({"num_parallel_batches": "2"}, "num_parallel_batches='2' must be an integer, at least 1"),
+    ],
+)
+def test_arguments_of_load(tmp_path, arguments, fault):
+    with pytest.raises(T2TError, match=fault):
+        Translator.load(**{"output_dir": tmp_path, **arguments})
+
+
+def test_a_forked_process_has_an_error_and_does_not_hang(translator):
+    expected = translator.translate(LINES)
+    for use in (
+        lambda: translator.translate(LINES),
+        lambda: translator.score([("dog", "cat")]),
+        lambda: translator.best_ids([5, EOS]),
+    ):
+        assert in_child(use).startswith(
+            "error: the model was loaded before this process was forked, and would hang"
+        )
+    assert translator.translate(LINES) == expected

@@ -2,7 +2,9 @@
 
 import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -190,3 +192,15 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     plain.write_text(line, encoding="utf-8")
     marked.write_text(line, encoding="utf-8-sig")
     assert sacrebleu_score(read_lines(marked), read_lines(plain)).score == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    "score", [sacrebleu_score, chrf_score, t2t_bleu, partial(paper_style_bleu, target_lang="de")]
+)
+def test_a_string_is_not_scored_by_its_characters(score: Any) -> None:
+    with pytest.raises(T2TError, match="translations: 'ein Hund' is of type str: give a list"):
+        score("ein Hund", "ein Hund")
+    with pytest.raises(T2TError, match="line 2: references: None is not a string"):
+        score(["ein Hund", "eine Katze"], ["ein Hund", None])
+    with pytest.raises(T2TError, match=r"line 1: translations: \['ein Hund'\] is not a string"):
+        score([["ein Hund"]], ["ein Hund"])

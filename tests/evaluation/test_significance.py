@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))))"
@@ -65,3 +66,10 @@ def test_the_interval_of_f1_is_that_of_its_samples() -> None:
 @pytest.mark.parametrize(("p", "significant"), [(None, False), (0.049, True), (0.05, False)])
 def test_the_level(p: float | None, significant: bool) -> None:
     assert Compared(30.0, 0.5, p).significant == significant
+
+
+def test_strings_are_not_taken_apart() -> None:
+    with pytest.raises(T2TError, match="base: 'ab' is of type str: give a list"):
+        compare_bleu({"base": "ab"}, ["a", "b"])
+    with pytest.raises(T2TError, match="references: 'ab' is of type str: give a list"):
+        compare_bleu({"base": ["a", "b"]}, "ab")

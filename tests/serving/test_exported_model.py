@@ -16,6 +16,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving import client, signatures
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
+from tests.support.forked import in_child
 from tests.support.model_server import HOST, ModelServer, Servable, Side, texts
 
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
@@ -162,6 +163,22 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
     best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
     assert best == texts(decoders[None].nbest(lines))
     assert capsys.readouterr().out.startswith(best[0][0])
+
+
+@pytest.mark.slow
+def test_a_forked_process_has_an_error_and_does_not_hang(folder):
+    model = FolderModel(folder)
+    said = in_child(lambda: model.predict(signatures.DEFAULT, {"inputs": ["the dog"]}))
+    assert said.startswith("error: the model was loaded before this process was forked, and would hang")
+
+
+@pytest.mark.slow
+def test_a_model_in_a_folder_from_which_tensorflow_cannot_load(folder, tmp_path):
+    moved = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "[v2]" / "1")
+    with pytest.raises(
+        T2TError, match=r"1: TensorFlow loads no model from a path with .* in it: rename the fol"
+    ):
+        FolderModel(moved)
 
 
 @pytest.mark.slow

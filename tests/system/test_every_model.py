@@ -36,7 +36,7 @@ MODELS = {  # problem, overrides, and the reason why CTranslate2 cannot hold the
         "attention_window=6,attention_key_channels=8",
         "needs equal sizes of keys and values",
     ),
-    "parser": (PARSING, "deterministic_attention=True", "does not support deterministic attention"),
+    "parser": (PARSING, "deterministic_attention=True", "does not support deterministic_attention=True"),
 }
 LINES = ["the dog sees 3 houses", "", "ein Hund 🦓"]
 SENTENCES = {"en": "the dog sees {} houses", "de": "der Hund sieht {} Häuser"}

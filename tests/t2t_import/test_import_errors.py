@@ -1,5 +1,6 @@
 """Imports that fail: another model, missing or corrupt files, names that do not fit, an output_dir in use."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, write
 
@@ -40,6 +42,16 @@ def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
         imported(tmp_path)
     t2t({"my_gate": 3})
     assert imported(tmp_path, ignored_hparams=("my_gate",)).step == 7
+
+
+def test_hyperparameters_that_are_new_here_are_refused(t2t, tmp_path):
+    known = {field.name for field in dataclasses.fields(HParams)}
+    news = {"reverse_target": True, "freeze": "encoder", "guided_alignment_weight": 0.1}
+    assert set(news) <= known
+    t2t({**news, "pos": "rotary"})
+    named = "freeze='encoder', guided_alignment_weight=0.1, pos='rotary', reverse_target=True: not supported"
+    with pytest.raises(T2TError, match=named):
+        imported(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,21 @@
 """Files: written whole or not at all; lines are those that an editor shows."""
 
+import gzip
 import threading
 from pathlib import Path
 
 import pytest
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, check_apart, check_writable, exclusive_lock, text_lines
+from t2t_revival.utils.files import (
+    atomic_write,
+    check_apart,
+    check_no_pattern,
+    check_writable,
+    exclusive_lock,
+    path_of,
+    text_lines,
+)
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -46,6 +55,23 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
 )
 def test_lines(content: str, lines: list[str]) -> None:
     assert text_lines(content.encode(), "x") == lines
+
+
+@pytest.mark.parametrize("where", ["in.en.gz", "in.en", "standard input"])
+def test_packed_lines(where: str) -> None:
+    packed = gzip.compress("\ufeffä\r\n".encode()) + gzip.compress(b"b\n\n")
+    assert text_lines(packed, where) == ["ä", "b", ""]
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"a\nb\n")[:-3], gzip.compress(b"a\n") + b"x", b"plain\n"])
+def test_corrupt_packed_lines(content: bytes) -> None:
+    with pytest.raises(T2TError, match=r"^in\.en\.gz: corrupt gzip file: .*; put a valid copy back$"):
+        text_lines(content, "in.en.gz")
+
+
+def test_packed_lines_that_are_not_utf8_are_named() -> None:
+    with pytest.raises(T2TError, match=r"in\.gz: line 2 is not UTF-8"):
+        text_lines(gzip.compress(b"a\n\xff\n"), "in.gz")
 
 
 def test_what_is_not_utf8_is_named_with_its_line() -> None:
@@ -101,3 +127,31 @@ def test_a_folder_that_takes_no_files_is_noticed(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
     with pytest.raises(T2TError, match=r"cannot write .*/none: No such file or directory; mend the folder's"):
         check_writable(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["a[b]", "a\\b", "[v2]/deep", "a[]"])
+def test_paths_that_tensorflow_takes_for_patterns(name: str) -> None:
+    with pytest.raises(
+        T2TError, match=r"TensorFlow loads no model from a path with \[\] or \\ in it: rename it$"
+    ):
+        check_no_pattern(Path("/models", name), "rename it")
+
+
+@pytest.mark.parametrize("name", ["a*", "a?", "a]", "a[", "a[/b]", "a b ", "a,b", "~a", "a{b}", "ä"])
+def test_paths_that_it_takes_as_they_are(name: str) -> None:
+    check_no_pattern(Path("/models", name), "rename it")
+
+
+@pytest.mark.parametrize("value", [None, 5, "", ["a"], "gs://bucket/a"])
+def test_what_is_no_path(value: object) -> None:
+    with pytest.raises(
+        T2TError, match=r"^data_dir=.*(: give a string or a Path|; mount it .* and give that path)$"
+    ):
+        path_of(value, "data_dir")
+
+
+def test_paths() -> None:
+    assert path_of("a:b//c", "x") == path_of(Path("a:b/c"), "x") == Path("a:b/c")
+    assert path_of("~/a", "x") == Path.home() / "a"
+    with pytest.raises(T2TError, match=r"x=file:///data: must be a path, not a URL: give /data$"):
+        path_of("file:///data", "x")

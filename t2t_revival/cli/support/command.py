@@ -17,7 +17,9 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import registry_help, t2t_flags
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import T2TError, Terminated
+from t2t_revival.utils.files import url_fault
 
+PATH_FLAGS = ("_dir", "_file", "checkpoint", "saved_model")  # how the names of flags that are paths end
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -192,6 +194,7 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
                 faults.append(str(error))
         else:
             unknown.append(name)
+    faults += [f"--{name}={fault}" for name in values if (fault := _path_fault(name, values[name].value))]
     return (
         t2t_flags.explain_flags(command, unknown, _names(values))
         + _explain_problem(values) * bool(unknown)
@@ -212,6 +215,14 @@ def _repetitions(values: flags.FlagValues, words: list[str]) -> list[str]:
         for name, count in given.items()
         if count > 1 and not isinstance(values[name], flags.MultiFlag)
     ]
+
+
+def _path_fault(name: str, value: object) -> str | None:
+    """Describes the fault of a flag that is a path, or a list of paths; `None` if there is none."""
+    if not name.endswith(PATH_FLAGS):
+        return None
+    paths = value if isinstance(value, list) else str(value).split(",")
+    return next((fault for path in paths if (fault := url_fault(path))), None)
 
 
 def _items(values: flags.FlagValues, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:

@@ -162,12 +162,7 @@ def same_data(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> str
 
 
 def data_dir(values: flags.FlagValues) -> Path:
-    """`--data_dir`, with ~ resolved; it must not be a URL."""
-    if "://" in values.data_dir:
-        raise T2TError(
-            f"--data_dir={values.data_dir}: must be a folder, not a URL; mount it (by NFS or Cloud Storage "
-            "FUSE) and give that folder"
-        )
+    """`--data_dir`, with ~ resolved."""
     return Path(values.data_dir).expanduser()
 
 

@@ -31,8 +31,14 @@ def named_files(values: flags.FlagValues, *names: str) -> dict[str, str]:
 
 
 def output_path(value: str | None) -> Path | None:
-    """The path of a flag's output file; `None` is the standard output."""
-    return None if value in (None, "", STANDARD_STREAM) else Path(value).expanduser()
+    """Returns the path of a flag's output file; `None` is the standard output."""
+    if not value or value == STANDARD_STREAM:
+        return None
+    if value.endswith(".gz"):
+        raise T2TError(
+            f"{value}: outputs are written unpacked: leave out .gz, and run gzip on the file afterwards"
+        )
+    return Path(value).expanduser()
 
 
 def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | Path]) -> None:

@@ -55,9 +55,9 @@ class CheckpointNotFoundError(T2TError):
         path: its file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, remedy: str = "") -> None:
         self.path = path
-        super().__init__(f"no checkpoint {path}")
+        super().__init__(f"no checkpoint {path}{remedy}")
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:

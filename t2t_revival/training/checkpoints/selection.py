@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, similar
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints.directory import (
     AVERAGED,
     BEST,
     Checkpoint,
     OnDamaged,
+    file_name,
     first_valid,
     list_averaged,
     list_checkpoints,
@@ -21,7 +22,7 @@ from t2t_revival.training.checkpoints.directory import (
 )
 from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import writing
+from t2t_revival.utils.files import path_of, writing
 
 T = TypeVar("T")
 NEWEST, AVERAGE = "newest", "average"
@@ -55,9 +56,9 @@ def select_checkpoint(
         CheckpointNotFoundError: the given file does not exist.
     """
     if checkpoint and checkpoint not in NAMES:
-        path = Path(checkpoint).expanduser()
+        path = path_of(checkpoint, "checkpoint")
         if not path.is_dir():
-            return _open(path)
+            return _open(path, output_dir)
         is_best = path.name == BEST and (path / best.FILE_NAME).exists()
         output_dir, checkpoint = (path.parent, BEST) if is_best else (path, None)
     while True:
@@ -135,9 +136,25 @@ def _worse(output_dir: Path) -> set[int]:
     return set(checked_json.load(path, "remove it, and run t2t-avg-all again")["steps"])
 
 
-def _open(path: Path) -> Checkpoint:
+def _open(path: Path, output_dir: Path) -> Checkpoint:
     for candidate in (path, path.with_name(path.name + ".npz")):
         if candidate.is_file():
             step = verify(candidate, prefixes=(MODEL,))["step"]
             return Checkpoint(step, candidate.parent.name == AVERAGED, candidate)
-    raise CheckpointNotFoundError(path)
+    raise CheckpointNotFoundError(path, _remedy(path.name.removesuffix(".npz"), output_dir))
+
+
+def _remedy(name: str, output_dir: Path) -> str:
+    """Lists the checkpoints of a folder, and those that a wrong name or a step may mean."""
+    listed = {one: found[0].step for one in NAMES if (found := candidates(output_dir, one))}
+    if not listed:
+        return ""
+    files = {checkpoint.path.stem: checkpoint for checkpoint in list_checkpoints(output_dir)}
+    steps = ", ".join(str(checkpoint.step) for checkpoint in files.values())
+    there = ", ".join(
+        [*(f"{one} (step {step})" for one, step in listed.items()), f"files of the steps {steps}"]
+    )
+    near = similar(Path(file_name(int(name))).stem if name.isdecimal() else name, [*listed, *files])
+    meant = [str(files[one].path) if one in files else one for one in near]
+    proposal = f"; did you mean {' or '.join(meant)}?" if near else ";"
+    return f"{proposal} {output_dir} has {there}"

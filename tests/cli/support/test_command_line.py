@@ -84,6 +84,16 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
         ),
         (exporter.main, "--data_dir=x", ["--data_dir is gone: vocabulary and settings are in output_dir"]),
         (query_server.main, "--data_dir=x", ["--data_dir is gone: the vocabulary is in the exported model"]),
+        (
+            decoder.main,
+            "--output_dir=gs://x/y",
+            ["--output_dir=gs://x/y: must be a path, not a URL; mount it"],
+        ),
+        (
+            datagen.main,
+            "--data_dir=data --vocab_file=a,file:///b",
+            ["--vocab_file=file:///b: must be a path, not a URL: give /b"],
+        ),
         (bleu.main, "--source=x", ["--source is gone: T2T did not read it"]),
     ],
 )

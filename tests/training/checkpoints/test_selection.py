@@ -11,6 +11,8 @@ from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, load
 from t2t_revival.training.checkpoints.selection import mark_average, select_checkpoint, taking_next
 from tests.training.checkpoints.test_best import write
 
+THERE = "newest (step 3), best (step 1), average (step 2), files of the steps 2, 3"  # in `run`
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -149,3 +151,25 @@ def test_a_selected_checkpoint_is_named_after_it_is_removed(run: Path) -> None:
     name = selected.name
     selected.path.unlink()
     assert selected.name == name == f"model.ckpt-3.npz with weights {selected.weights}"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("bets", "best"),
+        ("averaged", "average"),
+        ("3", "{run}/model.ckpt-3.npz"),
+        ("{run}/model.ckpt-30.npz", "{run}/model.ckpt-3.npz"),
+    ],
+)
+def test_a_wrong_name_lists_what_there_is(run: Path, name: str, meant: str) -> None:
+    with pytest.raises(T2TError) as raised:
+        select_checkpoint(run, name.format(run=run))
+    said = str(raised.value)
+    assert said.startswith(f"no checkpoint {name.format(run=run)}; did you mean {meant.format(run=run)}")
+    assert said.endswith(f"? {run} has " + THERE)
+
+
+def test_a_name_like_no_other(run: Path) -> None:
+    with pytest.raises(T2TError, match=rf"^no checkpoint xyz; {run} has newest "):
+        select_checkpoint(run, "xyz")

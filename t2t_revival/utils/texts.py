@@ -1,0 +1,79 @@
+"""Texts that Python code passes: lists, generators, arrays or columns of tables, and pairs of texts."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from t2t_revival.errors import LineError, T2TError
+
+MAX_DIMENSIONS = {"pairs": 2}  # of an array, by what it holds; 1 for all others
+
+
+def items_of(values: Any, what: str) -> list[Any]:
+    """Returns the items of a list, generator, array or column.
+
+    Args:
+        values: from Python code.
+        what: the values are, as in "lines", for errors.
+
+    Raises:
+        T2TError: the values are one text, have no order, or are no list of any kind.
+    """
+    one_text = isinstance(values, str | bytes | bytearray)
+    ordered = isinstance(values, Iterable) and not isinstance(values, Mapping | set | frozenset)
+    if one_text or not ordered or not 1 <= getattr(values, "ndim", 1) <= MAX_DIMENSIONS.get(what, 1):
+        raise T2TError(f"{what}: {shown(values)} is of type {type(values).__name__}: give a list")
+    return list(values)
+
+
+def texts_of(values: Any, what: str = "lines", first: int = 1, optional: bool = False) -> list[str]:
+    """Returns a list of texts; see `items_of`.
+
+    Args:
+        values: from Python code.
+        what: the values are, for errors.
+        first: number of the first one, for errors.
+        optional: whether `None` stands for "".
+
+    Raises:
+        T2TError: the values are no list.
+        LineError: one of them is no string.
+    """
+    items = items_of(values, what)
+    if optional:
+        items = ["" if item is None else item for item in items]
+    for number, item in enumerate(items, first):
+        if not isinstance(item, str):
+            place = "" if what == "lines" else f"{what}: "
+            raise LineError(number, f'{place}{shown(item)} is not a string; "" is an empty line')
+    return items
+
+
+def pairs_of(values: Any, first: int = 1) -> list[tuple[str, str]]:
+    """Returns pairs of texts; see `items_of`.
+
+    Args:
+        values: from Python code.
+        first: number of the first pair, for errors.
+
+    Raises:
+        T2TError: the values are no list.
+        LineError: one of them is not a pair of strings.
+    """
+    pairs = []
+    for number, item in enumerate(items_of(values, "pairs"), first):
+        try:
+            source, target = texts_of(item, "pair")
+        except (T2TError, ValueError) as error:
+            raise LineError(
+                number, f"{shown(item)} is not a pair of strings: give (source, output)"
+            ) from error
+        pairs.append((source, target))
+    return pairs
+
+
+def shown(value: Any) -> str:
+    """Formats a value, shortened, on one line."""
+    return " ".join(reprlib.repr(value).split())

@@ -1,0 +1,79 @@
+"""Processes that are forked from one that computes: an error in the place of a process that hangs."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from t2t_revival.utils import forks
+from tests.support.forked import in_child
+
+
+@pytest.fixture
+def unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this process seem never to have computed."""
+    monkeypatch.setattr(forks, "_in_use", False)
+    monkeypatch.setattr(forks, "_tensorflow_computes", lambda: False)
+
+
+@pytest.mark.usefixtures("unused")
+def test_a_child_of_a_process_that_has_computed_cannot() -> None:
+    forks.start_computing()
+    forks.start_computing()
+    said = in_child(forks.start_computing)
+    assert said == (
+        "error: this process was forked from one that used TensorFlow or JAX, and would hang: start "
+        "processes by multiprocessing's spawn, or load models only after the fork (gunicorn: no --preload)"
+    )
+    assert in_child(lambda: in_child(forks.start_computing)) == said
+
+
+@pytest.mark.usefixtures("unused")
+def test_a_child_of_a_process_that_has_not_computed_can() -> None:
+    assert in_child(forks.start_computing) == "None"
+
+
+def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
+    owner = os.getpid()
+    forks.check_not_forked(owner)
+    assert "the model was loaded before this process was forked" in in_child(
+        lambda: forks.check_not_forked(owner)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("tf.config.list_physical_devices()", "can"),
+        (
+            "tf.constant(1) + 1",
+            "this process was forked from one that used TensorFlow or JAX, and would hang: ",
+        ),
+    ],
+)
+def test_others_who_use_tensorflow_are_noticed(before: str, said: str) -> None:
+    script = f"""
+        import os, tensorflow as tf
+        from t2t_revival.errors import T2TError
+        from t2t_revival.utils import forks
+        {before}
+        if not os.fork():
+            try:
+                forks.start_computing()
+                print("can", flush=True)
+            except T2TError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert run.stdout.startswith(said)
