@@ -25,6 +25,10 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
 
 
+class HungUp(KeyboardInterrupt):
+    """SIGHUP was received: the terminal is gone. The command stops, with the exit status of SIGHUP."""
+
+
 def did_you_mean(name: str, known: Iterable[str], kind: str) -> str:
     """Formats the error of an unknown `name` of a `kind` such as "hparams set", with similar known ones."""
     names = sorted(known)

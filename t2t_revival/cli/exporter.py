@@ -103,7 +103,7 @@ def _export(values: flags.FlagValues) -> None:
     _check_format(values.format, values.quantize, options)
     default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     _write(values, output_dir, run, options, export_dir)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.training.run import Run
-from t2t_revival.utils.signals import terminable
+from t2t_revival.utils.signals import handling
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -34,8 +35,8 @@ t2t-server --saved_model=EXPORT_DIR
 t2t-server --config=models.yaml
 
 Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
-texts. An export_dir is watched: new versions take over without a pause. Ctrl-C or SIGTERM ends the server
-when the requests that it has are answered.
+texts. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM
+or SIGHUP ends the server when the requests that it has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -236,7 +237,7 @@ def _run(
     keys: list[str],
     parallel: int,
 ) -> None:
-    """Serves until SIGINT or SIGTERM."""
+    """Serves until SIGINT, SIGTERM or SIGHUP."""
     import uvicorn
 
     from t2t_revival.server.app import create_app
@@ -269,8 +270,10 @@ def _run(
     listener.listen()
     say(f"serving at {address}; Ctrl-C ends it")
     say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
-    with suppress(KeyboardInterrupt), terminable():  # uvicorn ends in order, and then raises the signal again
-        uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    # It ends in order, and then raises the signal again; SIGHUP it does not handle by itself.
+    with suppress(KeyboardInterrupt), handling({signal.SIGHUP: server.handle_exit}):
+        server.run(sockets=[listener])
     say("ended: all requests are answered")
 
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import io
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import BinaryIO
 from t2t_revival.errors import T2TError
 
 BYTE_ORDER_MARK = "\ufeff"
+DESCRIPTORS = re.compile("/proc/[0-9]+/(task/[0-9]+/)?fd")  # the folder of a process's open files
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -27,9 +29,15 @@ def temporary_name(path: Path) -> Path:
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Opens `path` for writing under a temporary name; it gets its own name when everything is on the disk.
 
+    A device, a pipe or an open file (`is_special`) is written as it is.
+
     Raises:
         OSError: the file cannot be written; an earlier one is untouched, and nothing is left behind.
     """
+    if is_special(path):
+        with open_special(path) as file:
+            yield file
+        return
     temporary = temporary_name(path)
     try:
         with temporary.open("wb") as file:
@@ -49,8 +57,7 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
     Raises:
         T2TError: the file cannot be written.
     """
-    if path.exists() and not path.is_file():
-        raise T2TError(f"cannot write {path}: not a file")
+    check_no_folder(path)
     content, in_block = io.BytesIO(), False
     try:
         with atomic_write(path) as file:
@@ -64,15 +71,53 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
         raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def descriptor_of(path: Path) -> int | None:
+    """Returns the descriptor of an open file that a path names, as /dev/stdout and /dev/fd/3; else `None`."""
+    while True:
+        if DESCRIPTORS.fullmatch(os.path.realpath(path.parent)) and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+
+
+def is_special(path: Path) -> bool:
+    """Returns whether a path is a device, a pipe or an open file: none that another file could replace."""
+    return descriptor_of(path) is not None or (path.exists() and not (path.is_file() or path.is_dir()))
+
+
+def check_no_folder(path: Path) -> None:
+    """Checks that an output is no folder.
+
+    Raises:
+        T2TError: it is one.
+    """
+    if path.is_dir():
+        raise T2TError(f"cannot write {path}: not a file")
+
+
+def open_special(path: Path) -> BinaryIO:
+    """Opens a device, pipe or open file for writing; of a pipe, it waits for a reader.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = descriptor_of(path)
+    return path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb")
+
+
 @contextmanager
 def writing(what: object, remedy: str = "") -> Iterator[None]:
     """Turns an `OSError` of the block into the error that `what` cannot be written.
 
     Raises:
         T2TError: in place of the `OSError`; ends with the remedy.
+        BrokenPipeError: nobody reads the pipe any more.
     """
     try:
         yield
+    except BrokenPipeError as error:
+        raise BrokenPipeError(error.errno, error.strerror, str(what)) from error
     except OSError as error:
         reason = f"cannot write {what}: {error.strerror or error}"
         raise T2TError(f"{reason}; {remedy}" if remedy else reason) from error
