@@ -15,15 +15,15 @@ Around = Callable[[ModuleType], AbstractContextManager[None]]
 
 
 def wrap_import(name: str, around: Around) -> None:
-    """Runs the first import of a package in a context, called with the module; once for each package."""
-    known = [finder.name for finder in sys.meta_path if isinstance(finder, _Finder)]
-    if name not in sys.modules and name not in known:
+    """Runs the first import of a package in a context, which is called with the module."""
+    known = [(finder.name, finder.around) for finder in sys.meta_path if isinstance(finder, _Finder)]
+    if name not in sys.modules and (name, around) not in known:
         sys.meta_path.insert(0, _Finder(name, around))
 
 
 class _Finder(MetaPathFinder):
     def __init__(self, name: str, around: Around) -> None:
-        self.name, self._around = name, around
+        self.name, self.around = name, around
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -35,7 +35,7 @@ class _Finder(MetaPathFinder):
         spec = importlib.util.find_spec(fullname)
         sys.meta_path.insert(0, self)
         if spec and spec.loader:
-            _execute_in(self._around, spec.loader)
+            _execute_in(self.around, spec.loader)
         return spec
 
 

@@ -24,6 +24,11 @@ TENSORFLOW, JAX = "tensorflow", "jax"
 SUPPORTED = (TENSORFLOW, JAX)
 OF_KERAS = (*SUPPORTED, "torch", "numpy", "openvino")
 FLOATX, EPSILON = "float32", 1e-7  # Keras's defaults, for which this project is written
+KNOWN: dict[str, type | list[str]] = {  # values that Keras accepts in keras.json
+    "floatx": ["float16", "float32", "float64"],
+    "epsilon": float,
+    "image_data_format": ["channels_first", "channels_last"],
+}
 
 
 class _Process:
@@ -34,7 +39,9 @@ class _Process:
 
 
 def check_at_import() -> None:
-    """Checks the configuration, and sets a missing one, when Keras is imported."""
+    """Checks the configuration when Keras is imported, or TensorFlow, whose copy of it reads keras.json."""
+    wrap_import("tensorflow", _with_valid_file)
+    wrap_import("keras", _with_valid_file)
     wrap_import("keras", _configured)
 
 
@@ -96,19 +103,35 @@ def _choose() -> str:
     asked = _Process.needed or os.environ.get(BACKEND)
     if asked:
         return asked
-    in_file = _in_file()
+    in_file = str(_in_file().get("backend", TENSORFLOW))
     names = [name for name in (in_file, *SUPPORTED) if name in SUPPORTED or not _Process.is_command]
     return next(filter(_is_installed, names), in_file)
 
 
-def _in_file() -> str:
-    """Returns keras.json's backend. What is wrong with the file, Keras says itself."""
+def _in_file() -> dict[str, Any]:
+    """Returns the values of keras.json, as Keras reads it: a file that is not JSON has none.
+
+    Raises:
+        T2TError: Keras would fail.
+    """
+    path = config_file()
+    if not path.exists():
+        return {}
+    remedy = "mend or remove the file, or name another folder in KERAS_HOME"
     try:
-        values: Any = json.loads(config_file().read_text())
-    except (OSError, ValueError, RecursionError):
-        return TENSORFLOW
-    name = values.get("backend") if isinstance(values, dict) else None
-    return name if isinstance(name, str) else TENSORFLOW
+        values = json.loads(path.read_text())
+    except OSError as error:
+        raise T2TError(f"{path}, which Keras reads: {error.strerror}: {remedy}") from error
+    except ValueError:
+        return {}
+    if not isinstance(values, dict):
+        raise T2TError(f"{path}, which Keras reads, is no JSON object: {remedy}")
+    for name, value in values.items():
+        known = KNOWN.get(name)
+        if known and not (isinstance(value, known) if isinstance(known, type) else value in known):
+            allowed = "a number such as 1e-07" if isinstance(known, type) else f"one of {', '.join(known)}"
+            raise T2TError(f"{path}: {name} is {value!r}, which Keras refuses: write {allowed}")
+    return values
 
 
 def _is_installed(name: str) -> bool:
@@ -121,6 +144,12 @@ def _check_supported(name: str) -> None:
             f"{BACKEND}={name}: models run with {' or '.join(SUPPORTED)}: set {BACKEND} to one of them, "
             "before Keras is imported"
         )
+
+
+@contextmanager
+def _with_valid_file(module: ModuleType) -> Iterator[None]:
+    _in_file()
+    yield
 
 
 @contextmanager
@@ -137,12 +166,11 @@ def _configured(module: ModuleType) -> Iterator[None]:
     os.environ[BACKEND] = name
     try:
         yield
-    except ImportError as error:
-        raise T2TError(f"{BACKEND}={name}: {error}") from error
     except Exception as error:
         fault = " ".join(str(error).split())
         raise T2TError(
-            f"Keras does not start: {fault}; look at {config_file()} and the variables KERAS_*"
+            f"Keras does not start with its backend {name}: {fault}; look at {config_file()} and at the "
+            "variables KERAS_*"
         ) from error
     finally:
         if before is None:
