@@ -52,13 +52,10 @@ def own_process() -> None:
 
 def need(backend: str) -> str | None:
     """Notes the only backend with which this process runs; returns another one that the environment names."""
-    if _Process.needed == backend:
-        return None
-    _Process.needed = backend
-    asked = os.environ.get(BACKEND)
-    if asked:
-        _check_supported(asked)
-    return asked if asked != backend else None
+    asked = os.environ.get(BACKEND) or backend
+    _check_supported(asked)
+    is_new, _Process.needed = _Process.needed != backend, backend
+    return asked if is_new and asked != backend else None
 
 
 def backend() -> str:
