@@ -25,6 +25,10 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM was received: the command stops as after Ctrl-C, with the exit status of SIGTERM."""
 
 
+class HungUp(KeyboardInterrupt):
+    """SIGHUP was received: the terminal is gone. The command stops, with the exit status of SIGHUP."""
+
+
 def similar(name: str, known: Iterable[str]) -> list[str]:
     """Returns at most three known names that may be meant: those that begin with it, then similar ones.
 

@@ -95,7 +95,7 @@ def _align(values: flags.FlagValues) -> None:
         check_writable(output_dir)
     pairs = _pairs(values, output_dir, run)
     gold = _gold(values.gold, pairs) if values.gold else None
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     if values.choose_heads:
         _choose(values, output_dir, run, pairs, gold)
     else:

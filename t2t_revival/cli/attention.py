@@ -81,7 +81,7 @@ def _attention(values: flags.FlagValues) -> None:
     options = run_flags.decode_options(values.decode_hparams, run)
     if options.mbr or options.split_sentences or options.markup:
         raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     _draw(values, output_dir, run, options, page, picture)
 
 

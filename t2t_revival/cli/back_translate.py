@@ -150,7 +150,7 @@ def _noise(values: flags.FlagValues) -> WordNoise | None:
 
 def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> None:
     """Decodes the share of one worker."""
-    engine_flags.load_tensorflow(values)
+    engine_flags.load_backend(values)
     translator = load_translator(
         [corpus.model],
         corpus.options,

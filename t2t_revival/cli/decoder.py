@@ -36,6 +36,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
+from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -121,7 +122,7 @@ def _decoder(values: flags.FlagValues) -> None:
     _check_model_files(values, shard, output_dir, run)
 
     def load() -> Translator:
-        engine_flags.load_tensorflow(values, typed=values.decode_interactive)
+        engine_flags.load_backend(values, typed=values.decode_interactive)
         return _load(values, output_dir, run)
 
     if values.score_file:
@@ -154,9 +155,15 @@ def _check_flags(values: flags.FlagValues) -> None:
             raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
     if values.eval_use_test_set and values.dataset_split not in ("", "test"):
         raise T2TError(f"--eval_use_test_set and --dataset_split={values.dataset_split}: give one of them")
+    path = output_path(values.decode_to_file)
+    if path and is_special(path) and (_of_split(values) or values.decode_shards > 1):
+        raise T2TError(f"--decode_to_file={path}: other files are written beside it: name a file")
     if _of_split(values):
-        if values.decode_to_file == STANDARD_STREAM:
-            raise T2TError("--decode_to_file=-: the split's report goes to the standard output; name a file")
+        if values.decode_to_file and not path:
+            raise T2TError(
+                f"--decode_to_file={values.decode_to_file}: the split's report goes to the standard output; "
+                "name a file"
+            )
         if values.partial_targets:
             raise T2TError("--partial_targets needs --decode_from_file or --decode_interactive")
         if values.pretty:
@@ -270,7 +277,7 @@ def _decode_file(values: flags.FlagValues, shard: Shard, load: Callable[[], Tran
             on_note=say,
             as_json=values.output_format == JSONL,
         )
-    if joined is None:
+    if joined is None or path is None or is_special(path):
         return
     say(f"outputs  {path}")
     if shard.count > 1:
@@ -290,7 +297,7 @@ def _decode_split(
     problem = registry.problem(run.problem)
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
-    engine_flags.load_tensorflow(values)
+    engine_flags.load_backend(values)
     pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
     first, end = shard.bounds(len(pairs))
     part = split
@@ -333,7 +340,7 @@ def _score_file(values: flags.FlagValues, load: Callable[[], Translator]) -> Non
         how = {"on_progress": bar.show_decoding, "on_note": say, "as_json": as_json}
         scores = score_pairs(load(), pairs, name, output, **how)
     say(summarize(scores))
-    if path:
+    if path and not is_special(path):
         say(f"scores   {path}")
         pairs_file = Path(values.score_file).expanduser()
         if pairs_file.is_file():  # a pipe is read already

@@ -184,7 +184,7 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
     """Decodes the share of one worker."""
     shard = Shard(values.worker_id, values.decode_shards)
     outputs.stored()
-    engine_flags.load_tensorflow(values, prefix=ENGINE)
+    engine_flags.load_backend(values, prefix=ENGINE)
     translator = load_translator(
         outputs.teachers,
         outputs.options,
@@ -275,7 +275,7 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
     if found.get("models") != models or not found.keys() >= set(MODELS) or TOKENIZER not in found[TEACHER]:
-        tensorflow_setup.load_tensorflow(values)
+        tensorflow_setup.load_backend(values)
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}

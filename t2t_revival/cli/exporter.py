@@ -113,7 +113,7 @@ def _export(values: flags.FlagValues) -> None:
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     if values.format == SAVED_MODEL:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     _write(values, output_dir, run, options, export_dir)
 
 

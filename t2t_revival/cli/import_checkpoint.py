@@ -59,7 +59,7 @@ def _import(values: flags.FlagValues) -> None:
             raise T2TError(f"--{flag} is missing: it names {MISSING[flag]}")
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     _import_checkpoint(values)
 
 

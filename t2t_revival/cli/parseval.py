@@ -13,7 +13,7 @@ from absl import flags
 from t2t_revival.cli.support import command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import plain_bytes, text_lines
+from t2t_revival.utils.files import file_lines
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -99,7 +99,7 @@ def _trees(file: str) -> tuple[NumberedTrees, list[Sentences]]:
     if file == STANDARD_STREAM:
         lines = read_lines(file, "gold")
     else:
-        lines = text_lines(plain_bytes(Path(name).expanduser()), name)
+        lines = file_lines(Path(name).expanduser())
     sentences = list(sentences_in(lines, name))
     trees = [(number, tree) for number, tree in sentences if tree is not None]
     if not trees:

@@ -93,7 +93,7 @@ def _reproduce(values: flags.FlagValues) -> None:
     scale = SCALES[values.scale]
     folder = Path(values.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
     _check_folder(folder)
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     _share_gpus()
     precision = _precision(values, folder)
     trainer_flags = {"precision": precision, "strategy": values.strategy}

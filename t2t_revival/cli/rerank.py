@@ -33,6 +33,7 @@ from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
 from t2t_revival.training.checkpoints.selection import taking_next
+from t2t_revival.utils.files import is_special
 
 USAGE = """
 t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
@@ -173,7 +174,7 @@ def _weights(values: flags.FlagValues, names: Sequence[str], weights_file: Path)
 
 def _scores(values: flags.FlagValues, models: Sequence[RescoringModel], nbest: NBest) -> list[np.ndarray]:
     """Returns the scores of each model, one model in memory at a time."""
-    tensorflow_setup.load_tensorflow(values)
+    tensorflow_setup.load_tensorflow_alone(values)
     parallel, found = tensorflow_setup.num_parallel_batches(), []
     for one in models:
         what = "the source given the output" if one.reverse else "the output given the source"
@@ -240,7 +241,7 @@ def _write(values: flags.FlagValues, outputs: list[str], models: Sequence[Rescor
     with output_to(path) as output:
         output.start({"output": "reranked"}, len(outputs), form)
         output.add(dict(enumerate(outputs)))
-    if path is None:
+    if path is None or is_special(path):
         return
     say(f"outputs  {path}")
     problem = registry.problem(reranking.problem_of_lists(models))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.training.run import Run
-from t2t_revival.utils.signals import terminable
+from t2t_revival.utils.signals import handling
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -38,7 +39,7 @@ t2t-server --config=models.yaml
 
 Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
 texts. The port opens at once; models are loaded then, and /readyz tells when all answer. An export_dir is
-watched: new versions take over without a pause. Ctrl-C or SIGTERM ends the server when the requests that it
+watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the server when the requests that it
 has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
@@ -246,7 +247,7 @@ def _run(
     keys: list[str],
     abandoned: threading.Event,
 ) -> None:
-    """Serves until SIGINT or SIGTERM, or until a model cannot be loaded."""
+    """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn
 
     from t2t_revival.server.app import create_app
@@ -294,7 +295,10 @@ def _run(
     listener.listen()
     say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
     try:
-        with terminable():  # uvicorn ends in order, and then raises the signal again
+        with (
+            terminable(),
+            handling({signal.SIGHUP: server.handle_exit}),
+        ):  # uvicorn ends in order, and then raises the signal again
             server.run(sockets=[listener])
     except KeyboardInterrupt:
         if not loaded:

@@ -33,10 +33,14 @@ USAGE = """
 t2t-trainer --problem=translate_ende --hparams_set=big
             [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
 
-Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT) and SIGTERM
-save and stop; the same command resumes from there.
+Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
+SIGHUP save and stop; the same command resumes from there.
 """
-EXIT_STATUS = {"SIGINT": command.EXIT_INTERRUPTED, "SIGTERM": command.EXIT_TERMINATED}
+EXIT_STATUS = {
+    "SIGINT": command.EXIT_INTERRUPTED,
+    "SIGTERM": command.EXIT_TERMINATED,
+    "SIGHUP": command.EXIT_HUNG_UP,
+}
 
 
 def command_flags() -> flags.FlagValues:

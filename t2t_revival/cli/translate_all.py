@@ -101,7 +101,7 @@ def _translate(values: flags.FlagValues, model_dir: Path, translations: Checkpoi
         path, note = translations.path(checkpoint), ", there already"
         if not path.exists():
             say(f"step {checkpoint.step}: translating")
-            tensorflow_setup.load_tensorflow(values)
+            tensorflow_setup.load_backend(values)
             try:
                 translations.translate(checkpoint)
             except (CorruptCheckpointError, CheckpointNotFoundError) as error:

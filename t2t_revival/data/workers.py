@@ -13,7 +13,6 @@ import pickle
 import random
 import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -39,6 +38,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.child_process import follow_parent, without_main_script
 from t2t_revival.utils.files import writing
+from t2t_revival.utils.signals import ending_signals, handling
 
 SEED = 1
 PAIRS_PER_WORKER = 25_000  # at least; for fewer, starting a process takes longer than it saves
@@ -204,11 +204,11 @@ def _run_pool(
     """Runs tasks in a pool of processes that begin with `_start_worker(*start)`."""
     processes.set_forkserver_preload([__name__])
     with (
-        _ctrl_c_later() as interruptions,
+        _interruptions_later() as interruptions,
         ProcessPoolExecutor(workers, processes, _start_worker, start) as pool,
     ):
         try:
-            with _ctrl_c_blocked(), without_main_script(start[0].content):
+            with _interruptions_blocked(), without_main_script(start[0].content):
                 pending = {pool.submit(_run_task, task) for task in tasks}
             while pending and not interruptions:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
@@ -216,43 +216,42 @@ def _run_pool(
                     future.result()
                 on_poll()
         except BrokenProcessPool as error:
-            raise T2TError(f"{start[0].died} finished shards are kept: start again to resume") from error
+            if not interruptions:  # which may come to all processes
+                raise T2TError(f"{start[0].died} finished shards are kept: start again to resume") from error
         finally:
             start[-1].stop.set()
             pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def _ctrl_c_later() -> Iterator[list[Any]]:
-    """Delays Ctrl-C to the end; yields a list, which is empty until then.
+def _interruptions_later() -> Iterator[list[int]]:
+    """Delays signals that raise an exception to the end; yields those that have come.
 
     Raised in the midst of the pool's own work, KeyboardInterrupt would leave its locks taken for ever.
     A second Ctrl-C does not wait.
     """
-    received: list[Any] = []
-    handler = signal.getsignal(signal.SIGINT)
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not (in_main_thread and callable(handler)):  # or Ctrl-C is ignored, as by a job in the background
-        yield received
-        return
+    received: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in ending_signals()}
+    raising = {number: handler for number, handler in handlers.items() if callable(handler)}
 
     def note(number: int, frame: FrameType | None) -> None:
-        received.append(frame)
-        signal.signal(signal.SIGINT, handler)
+        if number in received and number != signal.SIGHUP:  # which comes twice
+            raising[signal.Signals(number)](number, frame)
+        received.append(number)
 
-    signal.signal(signal.SIGINT, note)
-    try:
+    with handling(dict.fromkeys(raising, note)):
         yield received
-    finally:
-        signal.signal(signal.SIGINT, handler)
     if received:
-        handler(signal.SIGINT, received[0])
+        signal.raise_signal(received[0])
 
 
 @contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Blocks Ctrl-C for the processes that are started: a half-started one could not be stopped any more."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _interruptions_blocked() -> Iterator[None]:
+    """Blocks Ctrl-C and SIGHUP for the processes that are started, which the parent ends.
+
+    A half-started one could not be stopped any more.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:
@@ -262,7 +261,7 @@ def _ctrl_c_blocked() -> Iterator[None]:
 def _start_worker(
     source: PackedSource, vocabularies: list[Path], folders: Folders, counter: SharedCounter
 ) -> None:
-    """Prepares a worker process, which leaves Ctrl-C to its parent and ends with it."""
+    """Prepares a worker process, which leaves signals to its parent and ends with it."""
     global _worker_context
     follow_parent()
     # Opened by the first task, whose error reaches the parent; an error here would only break the pool.

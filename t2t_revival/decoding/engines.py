@@ -10,6 +10,7 @@ from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.utils.keras_config import check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -26,12 +27,15 @@ NO_CONSTRAINTS = "CTranslate2 does not support constraints of outputs: use --eng
 
 
 def check_options(engine: str, options: DecodeHParams, precision: str) -> None:
-    """Checks, before a model is loaded, that JAX can decode with these options where it is the engine.
+    """Checks, before a model is loaded, that Keras decodes with these options where it is the engine.
 
     Raises:
-        T2TError: it does not support one of them.
+        T2TError: it does not support one of them, or Keras's configuration.
     """
-    if engine == TENSORFLOW and backend() == JAX:
+    if engine != TENSORFLOW:
+        return
+    check_usable()
+    if backend() == JAX:
         _jax_usable(options, precision == INT8)
 
 

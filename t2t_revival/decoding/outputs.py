@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from t2t_revival.decoding.details import Details
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import lock, put_in_place, writing
+from t2t_revival.utils.files import check_no_folder, is_special, lock, open_special, put_in_place, writing
 from t2t_revival.utils.signals import terminable
 
 FORMAT = 1
@@ -177,6 +177,23 @@ class OrderedOutput(Generic[Result]):
         self._stream.flush()
 
 
+class StreamOutput(OrderedOutput[Result]):
+    """Output to a stream that is no file; `name` is for errors.
+
+    Raises:
+        T2TError: it cannot be written.
+        BrokenPipeError: nobody reads it any more.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        super().__init__(stream)
+        self._name = name
+
+    def add(self, results: Mapping[int, Result]) -> None:
+        with writing(self._name):
+            super().add(results)
+
+
 @contextmanager
 def part_file(
     path: Path, on_note: Callable[[str], None], mtime_ns: int | None = None
@@ -185,7 +202,7 @@ def part_file(
 
     FILE.part is renamed to FILE when the block ends. If the block fails, FILE.part and its journal are kept
     if they hold any result, and the next output of this name with an equal `origin` resumes from them. In the
-    block SIGTERM raises `Terminated`.
+    block SIGTERM raises `Terminated`, and SIGHUP `HungUp`. A device or pipe gets the results at once.
 
     Args:
         path: FILE.
@@ -196,6 +213,19 @@ def part_file(
         T2TError: FILE cannot be written, another process is writing it, or FILE.part is some other file. An
             error or interruption of the block is raised again, with the number of results that are kept.
     """
+    check_no_folder(path)
+    if is_special(path):
+        with writing(path):
+            stream = open_special(path)
+        try:
+            yield StreamOutput(stream, str(path))
+        except BaseException:
+            with suppress(OSError):
+                stream.close()
+            raise
+        with writing(path):
+            stream.close()
+        return
     file: _PartFile[Any] = _PartFile(path, on_note)
     try:
         with terminable():
@@ -226,8 +256,6 @@ class _PartFile(OrderedOutput[Result]):
         self._path, self._on_note = path, on_note
         self._part, journal = side_files(path)
         self._total = self._done = 0
-        if path.exists() and not path.is_file():
-            raise T2TError(f"cannot write {path}: not a file")
         self._resumable = journal.exists()
         if self._part.exists() and not self._resumable:
             raise T2TError(

@@ -21,7 +21,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
-from t2t_revival.utils.files import plain_bytes, text_lines
+from t2t_revival.utils.files import file_lines
 from t2t_revival.utils.texts import texts_of
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
@@ -126,7 +126,7 @@ def read_lines(path: Path) -> list[str]:
     """
     if not path.exists():
         raise T2TError(f"{path}: no such file")
-    lines = text_lines(plain_bytes(path), str(path))
+    lines = file_lines(path)
     if not lines:
         raise T2TError(f"{path}: the file is empty")
     return lines

@@ -17,7 +17,7 @@ from nltk.tree.prettyprinter import TreePrettyPrinter
 
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import MAX_DEPTH, WORD
-from t2t_revival.utils.files import plain_bytes, text_lines
+from t2t_revival.utils.files import file_lines
 
 EMPTY = "-NONE-"  # tag of traces and other silent words
 WRAPPERS = ("TOP", "ROOT", "S1")  # labels of the bracket around a sentence, which may also have none
@@ -39,7 +39,7 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
 def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
     """Yields the trees as `read_trees`, each with the number of the line on which it begins."""
-    return trees_in(text_lines(plain_bytes(Path(path)), str(path)), str(path))
+    return trees_in(file_lines(Path(path)), str(path))
 
 
 def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:

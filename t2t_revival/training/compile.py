@@ -13,6 +13,7 @@ from t2t_revival.training.checkpoints.directory import check_paths
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
+from t2t_revival.utils.keras_config import check_usable
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
@@ -27,8 +28,9 @@ def build_model(
     """Returns a `TrainingTransformer` that computes in `precision`; its weights are float32.
 
     Raises:
-        T2TError: `precision` is not one of `PRECISIONS`.
+        T2TError: `precision` is not one of `PRECISIONS`, or Keras's configuration is not usable.
     """
+    check_usable()
     if precision not in PRECISIONS:
         raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
     own = {"target_vocab_size": target_vocab_size, "dtype": precision}

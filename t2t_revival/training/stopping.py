@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,9 +13,10 @@ from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
+from t2t_revival.utils.signals import ending_signals, handling
 
 EARLY = "early stopping"
-REASONS = (None, "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
+REASONS = (None, "SIGHUP", "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
 
 
 class EarlyStopping:
@@ -81,23 +81,21 @@ class Stopping:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Handles SIGINT and SIGTERM: the first stops training after this update, a second one at once.
+        """Handles SIGINT, SIGTERM and SIGHUP: the first stops after this update, a second one at once.
 
-        Python delivers signals to the main thread only; in any other thread nothing is handled.
+        When a terminal is gone, shell, kernel and session manager each send a signal: a second SIGHUP has no
+        effect, nor has the first other signal after it. See `handling`.
         """
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        handled = (signal.SIGINT, signal.SIGTERM) if in_main_thread else ()
-        before = {number: signal.signal(number, self._on_signal) for number in handled}
-        try:
+        with handling(dict.fromkeys(ending_signals(), self._on_signal)):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: Any) -> None:
-        if self.is_interrupted:
+        reason = signal.Signals(number).name
+        if self._own_reason in ("SIGINT", "SIGTERM"):
+            if reason == "SIGHUP":
+                return
             raise KeyboardInterrupt
-        self._own_reason = signal.Signals(number).name
+        self._own_reason = reason
 
     def on_scores(self, step: int, scores: Scores) -> None:
         """Decides on early stopping after an evaluation; a signal that came before it takes precedence.

@@ -1,4 +1,4 @@
-"""Python processes that work for another one, leave Ctrl-C to it and end with it."""
+"""Python processes that work for another one, leave Ctrl-C and SIGHUP to it and end with it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def without_main_script(*pickled: bytes) -> Iterator[None]:
 
 
 def follow_parent() -> None:
-    """Makes this process, one of `multiprocessing`, ignore Ctrl-C and end when its parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Makes this process, one of `multiprocessing`, ignore Ctrl-C and SIGHUP and end when its parent does."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -22,6 +22,7 @@ BYTE_ORDER_MARK = "\ufeff"
 GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
+DESCRIPTORS = re.compile("/proc/[0-9]+/(task/[0-9]+/)?fd")  # the folder of a process's open files
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -71,9 +72,15 @@ def temporary_name(path: Path) -> Path:
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Opens `path` for writing under a temporary name; it gets its own name when everything is on the disk.
 
+    A device, a pipe or an open file (`is_special`) is written as it is.
+
     Raises:
         OSError: the file cannot be written; an earlier one is untouched, and nothing is left behind.
     """
+    if is_special(path):
+        with open_special(path) as file:
+            yield file
+        return
     temporary = temporary_name(path)
     try:
         with temporary.open("wb") as file:
@@ -93,8 +100,7 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
     Raises:
         T2TError: the file cannot be written.
     """
-    if path.exists() and not path.is_file():
-        raise T2TError(f"cannot write {path}: not a file")
+    check_no_folder(path)
     content, in_block = io.BytesIO(), False
     try:
         with atomic_write(path) as file:
@@ -108,15 +114,53 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
         raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def descriptor_of(path: Path) -> int | None:
+    """Returns the descriptor of an open file that a path names, as /dev/stdout and /dev/fd/3; else `None`."""
+    while True:
+        if DESCRIPTORS.fullmatch(os.path.realpath(path.parent)) and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+
+
+def is_special(path: Path) -> bool:
+    """Returns whether a path is a device, a pipe or an open file: none that another file could replace."""
+    return descriptor_of(path) is not None or (path.exists() and not (path.is_file() or path.is_dir()))
+
+
+def check_no_folder(path: Path) -> None:
+    """Checks that an output is no folder.
+
+    Raises:
+        T2TError: it is one.
+    """
+    if path.is_dir():
+        raise T2TError(f"cannot write {path}: not a file")
+
+
+def open_special(path: Path) -> BinaryIO:
+    """Opens a device, pipe or open file for writing; of a pipe, it waits for a reader.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = descriptor_of(path)
+    return path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb")
+
+
 @contextmanager
 def writing(what: object, remedy: str = "") -> Iterator[None]:
     """Turns an `OSError` of the block into the error that `what` cannot be written.
 
     Raises:
         T2TError: in place of the `OSError`; ends with the remedy.
+        BrokenPipeError: nobody reads the pipe any more.
     """
     try:
         yield
+    except BrokenPipeError as error:
+        raise BrokenPipeError(error.errno, error.strerror, str(what)) from error
     except OSError as error:
         reason = f"cannot write {what}: {error.strerror or error}"
         raise T2TError(f"{reason}; {remedy}" if remedy else reason) from error
@@ -232,18 +276,17 @@ def check_file_name(path: Path) -> None:
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
-def plain_bytes(path: Path) -> bytes:
-    """Reads a file, whose content is unpacked if its name ends with .gz.
+def file_lines(path: Path) -> list[str]:
+    """Reads the lines of a text file, which may be packed by gzip; see `text_lines`.
 
     Raises:
-        T2TError: it cannot be read, or unpacked.
+        T2TError: it cannot be read, or unpacked, or is not UTF-8.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise T2TError(f"{path}: {error.strerror or error}") from error
-    with unpacking(path):
-        return gzip.decompress(content) if path.suffix == ".gz" else content
+    return text_lines(content, str(path))
 
 
 @contextmanager

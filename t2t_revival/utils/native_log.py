@@ -6,18 +6,17 @@ Text's SentencePiece has a log level that cannot be set. Other lines are kept.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from t2t_revival.utils.import_hooks import wrap_import
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all, 1: no INFO, 2: no WARNING, 3: no ERROR
 DEFAULT_LEVEL = "2"
@@ -56,7 +55,8 @@ def quiet() -> Iterator[None]:
 
 def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
     """Restores stderr's descriptor, and writes the lines that are kept."""
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     os.dup2(stderr, 2)
     os.close(stderr)
     written.seek(0)
@@ -71,35 +71,12 @@ def quiet_tensorflow() -> None:
     Without a GPU's driver, GPUs are searched during the import: later, the failure would be logged.
     """
     os.environ.setdefault(LEVEL, DEFAULT_LEVEL)
-    if "tensorflow" not in sys.modules and not any(isinstance(known, _Finder) for known in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    wrap_import("tensorflow", _quietly)
 
 
-class _Finder(MetaPathFinder):
-    """Wraps the first import of TensorFlow in `quiet`."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Finds TensorFlow, as `importlib.abc.MetaPathFinder.find_spec`."""
-        if fullname != "tensorflow":
-            return None
-        sys.meta_path.remove(self)  # while the others look for it
-        spec = importlib.util.find_spec(fullname)
-        sys.meta_path.insert(0, self)
-        if spec and spec.loader:
-            _execute_quietly(spec.loader)
-        return spec
-
-
-def _execute_quietly(loader: Any) -> None:
-    execute = loader.exec_module
-
-    def quietly(module: ModuleType) -> None:
-        loader.exec_module = execute
-        with quiet():
-            execute(module)
-            if not any(driver.exists() for driver in GPU_DRIVERS):
-                module.config.list_physical_devices()
-
-    loader.exec_module = quietly
+@contextmanager
+def _quietly(module: ModuleType) -> Iterator[None]:
+    with quiet():
+        yield
+        if not any(driver.exists() for driver in GPU_DRIVERS):
+            module.config.list_physical_devices()

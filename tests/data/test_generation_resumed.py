@@ -14,7 +14,8 @@ from t2t_revival.data import workers
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.utils.signals import terminable
 from tests.support.line_corpus import data_spec, flip, interrupt_at, sentences, snapshot, write_corpus
 
 
@@ -43,8 +44,12 @@ def test_ctrl_c_ends_the_pool_and_leaves_no_temporary_file(corpus, tmp_path, mon
     assert metadata.splits["train"].examples == 300
 
 
-def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(
-    corpus, tmp_path, monkeypatch, request
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated), (signal.SIGHUP, HungUp)],
+)
+def test_signals_while_the_pool_holds_its_locks_do_not_block_it_for_ever(
+    corpus, tmp_path, monkeypatch, request, number, kind
 ):
     interrupted = []
 
@@ -53,18 +58,19 @@ def test_ctrl_c_while_the_pool_holds_its_locks_does_not_block_it_for_ever(
             interrupted.append(True)
             for future in pending:
                 future._condition.acquire()  # as concurrent.futures.wait does
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
             for future in pending:
                 future._condition.release()
         return wait(pending, *arguments)
 
     wait = workers.wait
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    before = signal.signal(number, usual)  # a job in the background ignores it
+    request.addfinalizer(lambda: signal.signal(number, before))
     monkeypatch.setattr(workers, "wait", wait_interrupted)
     monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 100)
     monkeypatch.setattr(workers, "cores", lambda: 2)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(kind), terminable():
         generate(data_spec(corpus), tmp_path / "data", None, None)
     assert interrupted
     assert multiprocessing.active_children() == []

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from t2t_revival.decoding.outputs import ResultFormat, part_file, side_files
-from t2t_revival.errors import T2TError, Terminated
+from t2t_revival.errors import HungUp, T2TError, Terminated
 
 FORM = ResultFormat(lambda text: f"{text}\n".encode(), lambda text: [text], lambda value: value[0])
 ALL = {0: "null", 1: "eins", 2: "zwei", 3: "drei"}
@@ -148,11 +148,27 @@ def test_two_processes_do_not_write_one_file(path):
     assert path.read_text() == "null\n"
 
 
-def test_sigterm_is_an_interruption_of_its_own(path):
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Terminated, match="1 of 4 lines"):
-        write(path, [[0], lambda _: os.kill(os.getpid(), signal.SIGTERM), [1]])
-    assert signal.getsignal(signal.SIGTERM) == before
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGTERM, Terminated), (signal.SIGHUP, HungUp)])
+def test_signals_are_interruptions_of_their_own(path, number, kind):
+    before = signal.signal(number, signal.SIG_DFL)  # SIGHUP may be ignored where the tests run
+    with pytest.raises(kind, match="1 of 4 lines"):
+        write(path, [[0], lambda _: os.kill(os.getpid(), number), [1]])
+    assert signal.signal(number, before) == signal.SIG_DFL
+
+
+def test_a_hangup_comes_several_times(path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    def hang_up(_):
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        finally:
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(HungUp, match="1 of 4 lines"):
+        write(path, [[0], hang_up, [1]])
+    signal.signal(signal.SIGHUP, before)
 
 
 def test_a_time_that_is_given(path):

@@ -128,7 +128,7 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], t
     assert train(shards, HPARAMS, VOCAB, config).step == 8
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
     """This process sends it to itself; test_beside_a_training and test_distribution send it to another."""
 

@@ -38,6 +38,32 @@ def test_the_first_signal_stops_after_the_update_and_the_second_at_once(stopping
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_signals_of_a_terminal_that_is_gone_count_once(stopping: Stopping) -> None:
+    """The kernel, the shell and the session manager each send one, SIGHUP before SIGTERM."""
+    with stopping.handle_signals():
+        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert stopping.agree_to_stop()
+    assert stopping.reason == "SIGTERM"
+
+
+def test_a_hangup_is_a_reason_unless_it_is_ignored(stopping: Stopping) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping.handle_signals():
+            signal.raise_signal(signal.SIGHUP)
+            assert not stopping.agree_to_stop()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with stopping.handle_signals():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert stopping.agree_to_stop()
+    assert stopping.reason == "SIGHUP"
+
+
 def test_a_signal_before_early_stopping_is_the_reason(stopping: Stopping) -> None:
     stopping.on_scores(1, {"loss": 1.0})
     assert not stopping.agree_to_stop()

@@ -10,18 +10,23 @@ import textwrap
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from absl import flags
 
 from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import registry_help, t2t_flags
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
-from t2t_revival.errors import T2TError, Terminated
+from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.utils import keras_config
 from t2t_revival.utils.files import url_fault
+from t2t_revival.utils.signals import terminable
+from t2t_revival.utils.streams import Tolerant, is_broken_pipe, tolerant
 
 PATH_FLAGS = ("_dir", "_file", "checkpoint", "saved_model")  # how the names of flags that are paths end
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
-EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
+EXIT_ERROR, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
+EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED, HungUp: EXIT_HUNG_UP}
 
 
 def new_flags() -> flags.FlagValues:
@@ -80,13 +85,34 @@ def run(
         argv: the command line, the program's name first; `None` takes `sys.argv`.
 
     Returns:
-        The exit status: 0; 1 after an error; 2 after a wrong command line; 130 after Ctrl-C; 143 after
-        SIGTERM, where a command keeps its work.
+        The exit status: 0; 1 after an error; 2 after a wrong command line; 129, 130 and 143 after SIGHUP,
+        Ctrl-C and SIGTERM.
     """
-    _print_all_characters()
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
-    faults = parse(values, name, argv[1:])
+    _print_all_characters()
+    keras_config.own_process()
+    with tolerant() as out:
+        try:
+            with terminable():
+                return _run(values, usage, command, name, argv[1:], out)
+        except KeyboardInterrupt as stop:
+            return _fail(name, str(stop) or "interrupted", EXIT_STATUS[type(stop)])
+        except BrokenPipeError as error:
+            if is_broken_pipe(sys.stdout):
+                return EXIT_ERROR
+            return _fail(name, f"cannot write {error.filename or 'a pipe'}: nobody reads it", EXIT_ERROR)
+
+
+def _run(
+    values: flags.FlagValues,
+    usage: str,
+    command: Callable[[flags.FlagValues], int | None],
+    name: str,
+    arguments: list[str],
+    out: Tolerant,
+) -> int:
+    faults = parse(values, name, arguments)
     wants_help = values["help"].value
     if faults and not wants_help:
         return _fail_usage(name, faults)
@@ -98,13 +124,11 @@ def run(
             registry_help.print_registry(values)
         else:
             status = command(values)
-        sys.stdout.flush()
-    except KeyboardInterrupt as stop:
-        status = EXIT_TERMINATED if isinstance(stop, Terminated) else EXIT_INTERRUPTED
-        return _fail(name, str(stop) or "interrupted", status)
+        out.flush()
+        if out.fault and not status:
+            raise T2TError(f"cannot write the standard output: {out.fault.strerror}")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_ERROR
+        raise
     except (T2TError, OSError) as error:
         if values.debug:
             traceback.print_exc()
@@ -155,8 +179,12 @@ def _explain(flag: flags.Flag) -> str:
 
 
 def _fail(name: str, message: str, status: int) -> int:
-    sys.stdout.flush()
-    print(f"{name}: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    for stream, text in (
+        (sys.stdout, ""),
+        (sys.stderr, f"{name}: error: {' '.join(message.splitlines())}\n"),
+    ):
+        with suppress(BrokenPipeError):  # nobody reads it any more
+            print(text, end="", file=stream, flush=True)
     return status
 
 
@@ -165,7 +193,6 @@ def _fail_usage(name: str, faults: list[str]) -> int:
     if len(faults) == 1:
         return _fail(name, f"{faults[0]} (see {name} --help)", EXIT_USAGE)
     lines = "".join(f"\n  {' '.join(fault.splitlines())}" for fault in faults)
-    sys.stdout.flush()
     print(f"{name}: error: wrong command line (see {name} --help):{lines}", file=sys.stderr)
     return EXIT_USAGE
 

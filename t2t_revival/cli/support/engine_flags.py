@@ -6,6 +6,7 @@ from absl import flags
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, JAX, PRECISIONS, TENSORFLOW
+from t2t_revival.utils import keras_config
 
 
 def define(values: flags.FlagValues, prefix: str = "") -> None:
@@ -34,13 +35,13 @@ def uses_ctranslate2(values: flags.FlagValues, prefix: str = "") -> bool:
 
 def uses_jax(values: flags.FlagValues, prefix: str = "") -> bool:
     """Returns whether JAX decodes, as Keras's backend."""
-    return not uses_ctranslate2(values, prefix) and tensorflow_setup.backend_name() == JAX
+    return not uses_ctranslate2(values, prefix) and keras_config.backend() == JAX
 
 
-def load_tensorflow(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> None:
-    """Imports TensorFlow where it is the engine; see `tensorflow_setup.load_tensorflow`."""
-    if not (uses_ctranslate2(values, prefix) or uses_jax(values, prefix)):
-        tensorflow_setup.load_tensorflow(values, typed)
+def load_backend(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> None:
+    """Imports Keras's backend where it is the engine; see `tensorflow_setup.load_backend`."""
+    if not uses_ctranslate2(values, prefix):
+        tensorflow_setup.load_backend(values, typed)
 
 
 def num_parallel_batches(values: flags.FlagValues, typed: bool = False, prefix: str = "") -> int:

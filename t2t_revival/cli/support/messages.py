@@ -22,13 +22,8 @@ tqdm.monitor_interval = 0  # no thread of tqdm beside worker processes that are 
 
 
 def say(message: str) -> None:
-    """Prints a line on stderr; where its disk is full, the line is lost and the work goes on."""
-    try:
-        print(message, file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        pass
+    """Prints a line on stderr; where it cannot be written, it is lost and the work goes on (`streams`)."""
+    print(message, file=sys.stderr, flush=True)
 
 
 def warn_of_corruption(error: Unusable) -> None:

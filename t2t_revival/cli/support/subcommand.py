@@ -12,13 +12,10 @@ from types import FrameType
 from typing import Any
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.utils.signals import ending_signals, handling
 
-FORWARDED = {  # a signal that would end this process: the one that makes the command save and end
-    signal.SIGINT: signal.SIGINT,
-    signal.SIGTERM: signal.SIGTERM,
-    signal.SIGHUP: signal.SIGTERM,
-}
+INTERRUPTIONS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
 
 
 def run_command(name: str, flags: Mapping[str, object]) -> None:
@@ -31,12 +28,14 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
 
     Raises:
         T2TError: the command failed; it has printed its own message.
-        KeyboardInterrupt: the command or this process was interrupted.
+        KeyboardInterrupt: the command or this process was interrupted; `Terminated` and `HungUp` are too.
     """
     say("$ " + shlex.join([name, *_arguments(flags)]))
     with _collect_signals() as received:
         status = _wait(start_command(name, flags), received)
-    if received or status in (130, -signal.SIGINT):
+    if received:
+        raise INTERRUPTIONS[signal.Signals(received[0])]
+    if status in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if status:
         raise T2TError(f"{name} failed with exit status {status}; see its message above")
@@ -62,15 +61,9 @@ def _collect_signals() -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)
 
-    before = {number: signal.getsignal(number) for number in FORWARDED}
-    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, handle)
-    try:
+    heeded = [number for number in ending_signals() if signal.getsignal(number) is not signal.SIG_IGN]
+    with handling(dict.fromkeys(heeded, handle)):
         yield received
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])
 
 
 def _wait(process: subprocess.Popen, received: list[int]) -> int:
@@ -78,7 +71,7 @@ def _wait(process: subprocess.Popen, received: list[int]) -> int:
     forwarded = 0
     while True:
         for number in received[forwarded:]:
-            process.send_signal(FORWARDED[signal.Signals(number)])
+            process.send_signal(number)
             forwarded += 1
         try:
             return process.wait(0.1)

@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 
 from absl import flags
 
+from t2t_revival.cli.support.messages import say
 from t2t_revival.data.workers import cores
 from t2t_revival.errors import T2TError
-from t2t_revival.utils import native_log
+from t2t_revival.utils import keras_config, native_log
+from t2t_revival.utils.keras_config import TENSORFLOW
 
-BACKEND, TENSORFLOW = "KERAS_BACKEND", "tensorflow"
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # read by TensorFlow when it is imported
 MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth computing side by side
 MAX_TRAINING_PARTS = 8  # each has a copy of the graph
 
 
-def backend_name() -> str:
-    """Returns the name of Keras's backend; without TensorFlow, and a choice in the environment, sets JAX."""
-    if importlib.util.find_spec("tensorflow") is None:
-        os.environ.setdefault(BACKEND, "jax")
-    return os.environ.get(BACKEND, TENSORFLOW)
-
-
-def load_backend(values: flags.FlagValues) -> None:
-    """Imports Keras and its backend, as `load_tensorflow` does where that is TensorFlow.
+def load_backend(values: flags.FlagValues, typed: bool = False) -> None:
+    """Imports Keras's backend, of a command that runs with each; see `load_tensorflow`.
 
     Raises:
         T2TError: the backend that the environment names is not installed, or there is none of that name.
     """
-    name = backend_name()
-    if name == TENSORFLOW:
-        load_tensorflow(values)
-        return
-    try:
+    if keras_config.backend() == TENSORFLOW:
+        load_tensorflow(values, typed)
+    else:
         _import_keras()
-    except ImportError as error:
-        raise T2TError(
-            f"{BACKEND}={name}: {error.name} is not installed: pip install {error.name}"
-        ) from error
-    except ValueError as error:
-        raise T2TError(f"{BACKEND}={name}: {error}") from error
 
 
 def _import_keras() -> None:
     import keras  # noqa: F401
+
+
+def load_tensorflow_alone(values: flags.FlagValues) -> None:
+    """Imports TensorFlow, of a command whose models run with that backend of Keras alone.
+
+    Raises:
+        T2TError: the environment names a backend with which no models run.
+    """
+    if asked := keras_config.need(TENSORFLOW):
+        say(f"{keras_config.BACKEND}={asked}: this command runs with {TENSORFLOW}")
+    load_tensorflow(values)
 
 
 def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
@@ -64,7 +60,12 @@ def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
 
 
 def _import_tensorflow() -> None:
-    import tensorflow as tf
+    try:
+        import tensorflow as tf
+    except ModuleNotFoundError as error:
+        raise T2TError(
+            f"this command needs TensorFlow ({error}): pip install tensorflow tensorflow-text"
+        ) from error
 
     tf.config.list_physical_devices()
 
@@ -78,7 +79,7 @@ def num_parallel_batches(at_most: int | None = None) -> int:
     operations that are spread over them one after the other. Elsewhere one. A second call must ask for the
     same. With an upper limit `at_most`, the cores are shared out evenly.
     """
-    return _num_parts(at_most) if backend_name() == TENSORFLOW else 1
+    return _num_parts(at_most) if keras_config.backend() == TENSORFLOW else 1
 
 
 def _num_parts(at_most: int | None) -> int:

@@ -6,7 +6,6 @@ All functions that read or check raise `T2TError`; - is the standard input or ou
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,13 +14,22 @@ from typing import Any
 from absl import flags
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.outputs import Draw, OrderedOutput, draw_output, part_file, side_files
+from t2t_revival.decoding.outputs import (
+    Draw,
+    OrderedOutput,
+    StreamOutput,
+    draw_output,
+    part_file,
+    side_files,
+)
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.utils.files import check_apart, text_lines
+from t2t_revival.utils.files import check_apart, descriptor_of, text_lines
+from t2t_revival.utils.streams import standard_input, standard_output
 
 STANDARD_STREAM = "-"
+STANDARD_OUTPUT = 1  # its descriptor
 COLUMNS = 100  # of a drawing that goes to no terminal
 
 
@@ -38,7 +46,8 @@ def output_path(value: str | None) -> Path | None:
         raise T2TError(
             f"{value}: outputs are written unpacked: leave out .gz, and run gzip on the file afterwards"
         )
-    return Path(value).expanduser()
+    path = Path(value).expanduser()
+    return None if descriptor_of(path) == STANDARD_OUTPUT else path
 
 
 def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | Path]) -> None:
@@ -68,7 +77,7 @@ def read_flag(values: flags.FlagValues, flag: str) -> list[str]:
 def read_lines(path: str, flag: str) -> list[str]:
     """Reads the lines of a file; errors name it by its flag."""
     if path == STANDARD_STREAM:
-        return text_lines(sys.stdin.buffer.read(), "standard input")
+        return text_lines(standard_input().buffer.read(), "standard input")
     name = f"--{flag}={path}"
     try:
         content = Path(path).expanduser().read_bytes()
@@ -112,7 +121,9 @@ def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
 
 def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:
     """Opens a file that survives interruptions (`part_file`), or the standard output, for ordered results."""
-    return part_file(path, say) if path else nullcontext(OrderedOutput(sys.stdout.buffer))
+    if path:
+        return part_file(path, say)
+    return nullcontext(StreamOutput(standard_output().buffer, "the standard output"))
 
 
 def prompt(
@@ -129,7 +140,11 @@ def prompt(
         draw: see `format_outputs`.
         links: see `format_outputs`.
     """
-    sign = "> " if sys.stdin.isatty() else ""
+    standard_output()
+    sign = ""
+    if standard_input().isatty():
+        sign = "> "
+        say("type a line and Enter; Ctrl-D ends")
     while True:
         try:
             line = input(sign)

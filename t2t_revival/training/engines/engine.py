@@ -12,6 +12,7 @@ import keras
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.utils.keras_config import JAX, check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
@@ -114,16 +115,12 @@ def make_engine(config: RunConfig) -> Engine:
     """Makes the engine of Keras's backend.
 
     Raises:
-        T2TError: there is none, or it has no such strategy or options.
+        T2TError: there is none, it has no such strategy or options, or Keras's configuration is not usable.
     """
     if config.strategy not in STRATEGIES:
         raise T2TError(f"--strategy={config.strategy} is not one of {', '.join(STRATEGIES)}")
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        return _tensorflow_engine(config)
-    if backend == "jax":
-        return _jax_engine(config)
-    raise T2TError(f"KERAS_BACKEND={backend}: trainings run with tensorflow or jax")
+    check_usable()
+    return _jax_engine(config) if keras.backend.backend() == JAX else _tensorflow_engine(config)
 
 
 def _tensorflow_engine(config: RunConfig) -> Engine:

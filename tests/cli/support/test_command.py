@@ -3,6 +3,7 @@
 import importlib
 import io
 import pkgutil
+import signal
 import subprocess
 import sys
 
@@ -120,6 +121,25 @@ def test_characters_that_the_terminal_cannot_print(
     assert status == (stream == "stderr")
     terminal.flush()
     assert b"K\\xe4se" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
+def test_signals_end_a_command_in_order(
+    values: flags.FlagValues, capsys: pytest.CaptureFixture, number: signal.Signals, status: int
+) -> None:
+    before = signal.signal(number, signal.SIG_DFL)  # SIGHUP may be ignored where the tests run
+    cleaned: list[bool] = []
+
+    def bake(values: flags.FlagValues) -> None:
+        try:
+            signal.raise_signal(number)
+        finally:
+            cleaned.append(True)
+
+    assert command.run(values, USAGE, bake, ["t2t-bake"]) == status
+    assert capsys.readouterr().err == "t2t-bake: error: interrupted\n"
+    assert cleaned
+    assert signal.signal(number, before) == signal.SIG_DFL
 
 
 def test_interrupt(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:

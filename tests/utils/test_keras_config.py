@@ -1,0 +1,108 @@
+"""Keras's configuration: the environment is obeyed or an error, keras.json is read as Keras reads it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.errors import T2TError
+from t2t_revival.utils import keras_config
+
+SetFile = Callable[[str], None]
+
+
+@pytest.fixture
+def set_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SetFile:
+    """Writes keras.json of a process that has not imported Keras, is a command, and has TensorFlow alone."""
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    monkeypatch.setattr(keras_config, "_Process", type("Fresh", (), {"is_command": True, "needed": None}))
+    found = {"tensorflow": True, "jax": None, "torch": True}
+    monkeypatch.setattr(importlib.util, "find_spec", found.get)
+    return lambda text: (tmp_path / "keras.json").write_text(text) and None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "{}", '{"backend": "jax"}', '{"backend": "torch"}', '{"backend": 3}', '{"floatx": "float16"}'],
+)
+def test_a_file_is_read_as_keras_reads_it_and_its_backend_must_run(set_file: SetFile, text: str) -> None:
+    set_file(text)
+    assert keras_config.backend() == "tensorflow"
+
+
+def test_there_need_be_no_file(set_file: SetFile) -> None:
+    assert keras_config.backend() == "tensorflow"
+
+
+def test_the_backend_of_the_file_is_taken(set_file: SetFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_file('{"backend": "jax"}')
+    monkeypatch.setattr(importlib.util, "find_spec", {"tensorflow": True, "jax": True}.get)
+    assert keras_config.backend() == "jax"
+
+
+def test_without_tensorflow_jax_is_taken(set_file: SetFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", {"jax": True}.get)
+    assert keras_config.backend() == "jax"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1]", "keras.json, which Keras reads, is no JSON object: mend or remove the file"),
+        (
+            '{"floatx": "bfloat16"}',
+            "keras.json: floatx is 'bfloat16', which Keras refuses: write one of float16",
+        ),
+        ('{"floatx": []}', r"floatx is \[\]"),
+        ('{"epsilon": 1}', "epsilon is 1, which Keras refuses: write a number such as 1e-07"),
+        ('{"image_data_format": "nchw"}', "image_data_format is 'nchw'.*channels_first, channels_last"),
+    ],
+)
+def test_what_keras_refuses_in_the_file(set_file: SetFile, text: str, said: str) -> None:
+    set_file(text)
+    with pytest.raises(T2TError, match=said):
+        keras_config.backend()
+
+
+def test_a_file_that_cannot_be_read(set_file: SetFile, tmp_path: Path) -> None:
+    (tmp_path / "keras.json").mkdir()
+    with pytest.raises(T2TError, match=r"keras.json, which Keras reads: Is a directory: .*KERAS_HOME"):
+        keras_config.backend()
+
+
+@pytest.mark.parametrize("name", ["torch", "tensorfow"])
+def test_the_environment_is_the_users_word(
+    set_file: SetFile, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", name)
+    for ask in (keras_config.backend, lambda: keras_config.need("tensorflow")):
+        with pytest.raises(T2TError, match=f"KERAS_BACKEND={name}: models run with tensorflow or jax"):
+            ask()
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert keras_config.backend() == "jax"
+
+
+def test_a_command_for_tensorflow_alone_says_once_that_it_takes_it(
+    set_file: SetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert [keras_config.need("tensorflow") for _ in range(2)] == ["jax", None]
+    assert keras_config.backend() == "tensorflow"
+
+
+def test_another_floatx_is_an_error_in_python() -> None:
+    import keras
+
+    keras_config.check_usable()
+    keras.config.set_floatx("float16")
+    try:
+        with pytest.raises(T2TError, match=r"Keras's floatx is float16, .*set_floatx\(\"float32\"\)"):
+            keras_config.check_usable()
+    finally:
+        keras.config.set_floatx("float32")
