@@ -96,10 +96,8 @@ def _trees(file: str) -> tuple[NumberedTrees, list[Sentences]]:
     from t2t_revival.parsing.trees import sentences_in
 
     name = name_of(file)
-    if file == STANDARD_STREAM:
-        lines = read_lines(file, "gold")
-    else:
-        lines = file_lines(Path(name).expanduser())
+    is_stream = file == STANDARD_STREAM
+    lines = read_lines(file, "gold") if is_stream else file_lines(Path(name).expanduser())
     sentences = list(sentences_in(lines, name))
     trees = [(number, tree) for number, tree in sentences if tree is not None]
     if not trees:

@@ -39,8 +39,8 @@ t2t-server --config=models.yaml
 
 Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
 texts. The port opens at once; models are loaded then, and /readyz tells when all answer. An export_dir is
-watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the server when the requests that it
-has are answered.
+watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the server when the requests
+that it has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -295,10 +295,8 @@ def _run(
     listener.listen()
     say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
     try:
-        with (
-            terminable(),
-            handling({signal.SIGHUP: server.handle_exit}),
-        ):  # uvicorn ends in order, and then raises the signal again
+        # It ends in order, and then raises the signal again; SIGHUP it does not handle by itself.
+        with handling({signal.SIGHUP: server.handle_exit}):
             server.run(sockets=[listener])
     except KeyboardInterrupt:
         if not loaded:
