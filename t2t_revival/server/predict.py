@@ -200,7 +200,7 @@ def _value(name: str, value: Any, dtype: int) -> Any:
         raise RequestError(f"{name}: JSON Value: {_shown(value)} is not of expected type: {kind}")
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
-    return float(value) if kind == "float" else value
+    return float(cast(float, value)) if kind == "float" else value
 
 
 def _is_object(value: Any) -> bool:
