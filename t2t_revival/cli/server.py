@@ -190,11 +190,10 @@ def _prepare(config: ModelConfig, stack: ExitStack, served: ServedModel) -> None
     say(f"{config.name}: {translator.checkpoint.path}")
     served.problem, step = translator.problem, translator.checkpoint.step
     if config.engine == CTRANSLATE2:
-        say(f"{config.name}: step {step} is translated by {translator.engine}")
         path = str(translator.checkpoint.path)
         shown = _translator(replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path))
         served.inspector = Inspector(shown, config.output_dir)
-        served.serve(step, TranslatorModel(translator))
+        served.serve(step, TranslatorModel(translator), str(translator.engine))
         return
     served.inspector = Inspector(translator, config.output_dir)
     served.serve(step, _exported(translator, config, stack))

@@ -141,11 +141,11 @@ class ServedModel:
             await asyncio.get_running_loop().run_in_executor(threads, _warm_up, self.find()[1])
             self.is_warm = True
 
-    def serve(self, number: int, model: LoadedModel) -> None:
+    def serve(self, number: int, model: LoadedModel, engine: str = "") -> None:
         """Serves a version from now on; its messages name the model, not where it lies."""
         model.where = self.name
         self.versions[number] = Version(number, model, AVAILABLE)
-        self.say(f"{self.name}: version {number} is served")
+        self.say(f"{self.name}: version {number} is served{f' by {engine}' if engine else ''}")
 
     def _not_yet(self) -> RequestError:
         return RequestError(f"{self.name} is being loaded: try again soon", 503)

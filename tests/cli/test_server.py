@@ -20,20 +20,22 @@ START_SECS = 120
 
 
 class Server:
-    """A server in a process of its own."""
+    """A server in a process of its own, whose models are loaded, or whose port is open."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, waits=True):
         arguments = [sys.executable, "-m", "t2t_revival.cli.server", "--port=0", *map(str, flags)]
         self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
         self.said, self.address = [], ""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.wait_for(lambda: self.address)
+        if waits:
+            self.wait_for(lambda: f"serving at {self.address}; Ctrl-C ends it" in self.said)
 
     def _read(self):
         for line in self.process.stderr:
             self.said.append(line.rstrip("\n"))
-            if found := re.match(r"serving at (http://localhost:\d+);", line):
+            if found := re.match(r"listening at (http://localhost:\d+);", line):
                 self.address = found[1]
 
     def wait_for(self, condition):
@@ -85,6 +87,70 @@ def test_an_output_dir_is_served(trained, tmp_path, capsys):
     assert running.said[-1] == "ended: all requests are answered"
     assert f"next: t2t-query-server --server={running.address} --servable_name=translate_ende" in running.said
     assert not any("Traceback" in line for line in running.said)
+
+
+@pytest.mark.slow
+def test_the_port_is_open_while_models_are_loaded(trained, tmp_path):
+    config = tmp_path / "models.yaml"
+    models = (f"{{name: {name}, output_dir: {trained / 'out'}}}" for name in "abc")
+    config.write_text(f"models: [{', '.join(models)}]\n")
+    running = Server(f"--config={config}", waits=False)
+    seen = []
+    try:
+        while not seen or seen[-1][1] != "ready":
+            ready = requests.get(f"{running.address}/readyz", timeout=60)
+            state = ready.status_code, ready.json()["status"], ready.headers.get("retry-after")
+            seen += [state] if state not in seen else []
+            assert requests.get(f"{running.address}/healthz", timeout=60).status_code == 200
+            answer = running.post("/translate", text="the dog", model="c")
+            if answer.status_code == 503:
+                assert answer.json() == {"error": "c is being loaded: try again soon"}
+                assert answer.headers["retry-after"] == "1"
+            else:
+                assert answer.status_code == 200
+            time.sleep(0.05)
+        assert running.post("/translate", text="the dog", options={"avoid": ["a"]}, model="c").ok
+    finally:
+        running.end()
+    assert seen[:3] == [(503, f"loading {n} of 3", "1") for n in (1, 2, 3)]
+    assert seen[-1] == (200, "ready", None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0, 5])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_server_that_loads_at_once(trained, tmp_path, monkeypatch, seconds, number, status):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    running = Server(f"--output_dir={trained / 'out'}", waits=False)
+    time.sleep(seconds)
+    began = time.monotonic()
+    assert running.end(number) == status
+    assert time.monotonic() - began < 5
+    assert not list(tmp_path.glob("t2t-server-*"))
+
+
+@pytest.mark.slow
+def test_messages_name_no_folder_of_the_server(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    running = Server(f"--output_dir={trained / 'out'}")
+    try:
+        columns = {"inputs": ["the dog"], "beam_size": 0, "alpha": 0.6, "extra_length": 5, "n": 1}
+        predict = {"signature_name": "translate_with_options", "inputs": columns}
+        answer = running.post("/v1/models/translate_ende:predict", **predict)
+        assert answer.status_code == 400
+        message = "translate_ende: beam_size must be between 1 and 100: 0"
+        assert answer.json() == {"error": message}
+        predict["inputs"] = columns | {"beam_size": 2, "n": 3}
+        answer = running.post("/v1/models/translate_ende:predict", **predict)
+        assert answer.json() == {"error": "translate_ende: n must be between 1 and beam_size: 3"}
+        predict = {
+            "signature_name": "score",
+            "inputs": {"inputs": ["a"], "targets": ["b"], "alternatives": -1},
+        }
+        answer = running.post("/v1/models/translate_ende:predict", **predict)
+        assert answer.json()["error"].startswith("translate_ende: alternatives must be between 0 and ")
+    finally:
+        running.end()
 
 
 @pytest.mark.slow
@@ -219,7 +285,9 @@ def test_a_damaged_model(tmp_path, capsys):
     (tmp_path / "3" / "saved_model.pb").write_bytes(b"no model")
     assert server.main(["t2t-server", "--port=0", f"--saved_model={tmp_path}", "--servable_name=m"]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert "m: version 3 is refused" in said[0]
+    assert said[0].startswith("listening at ")
+    assert "m: version 3 is refused" in said[1]
+    assert str(tmp_path) in said[1]
     assert said[-1].startswith("t2t-server: error: m: ")
     assert "cannot be loaded" in said[-1]
 

@@ -32,7 +32,7 @@ class CapitalLetters:
 
     Attributes:
         batches: the lines of each call.
-        called: signature and options of the last call.
+        calls: signature and options of each call.
         gate: calls wait until it is set.
     """
 
@@ -40,7 +40,7 @@ class CapitalLetters:
     is_closed = False
 
     def __init__(self, tags=False):
-        self.batches, self.gate = [], threading.Event()
+        self.batches, self.calls, self.gate = [], [], threading.Event()
         self.gate.set()
         self.signature_defs = {DEFAULT: self._signature(["inputs"])}
         constrained = ["beam_size", "constraints", "avoid"]
@@ -51,13 +51,18 @@ class CapitalLetters:
             if tags:
                 definition.defaults["tag"].string_val.append(b"")
 
+    @property
+    def called(self):
+        """Signature and options of the last call."""
+        return self.calls[-1]
+
     def close(self):
         self.is_closed = True
 
     def predict(self, signature, inputs):
         self.batches.append([*inputs["inputs"]])
         options = {name: values[0] for name, values in inputs.items() if name != "inputs"}
-        self.called = signature, options
+        self.calls.append((signature, options))
         assert self.gate.wait(10)
         if "fault" in inputs["inputs"]:
             raise T2TError("capitals: a fault")

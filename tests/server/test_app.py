@@ -7,7 +7,7 @@ import time
 import pytest
 
 from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.service import Limits
+from t2t_revival.server.service import Limits, Start
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import WITH_CONSTRAINTS, WITH_SAMPLING
 from tests.server.conftest import CapitalLetters, error_of
@@ -270,6 +270,73 @@ def test_readiness(client, served):
     answer = client.get("/readyz")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json() == {"status": "loading 1 of 1"}
+
+
+def test_models_are_loaded_while_the_server_runs(make_client, served):
+    gates = {name: threading.Event() for name in ("second", "third")}
+    loaded = {name: CapitalLetters() for name in gates}
+
+    def prepare(model):
+        assert gates[model.name].wait(10)
+        model.serve(1, loaded[model.name])
+
+    others = [ServedModel(name, None, prepare=prepare, say=lambda line: None) for name in gates]
+    client = make_client(*others)
+    loaded["second"].gate.clear()
+
+    def state():
+        answer = client.get("/readyz")
+        return answer.status_code, answer.json()["status"]
+
+    def until(status):
+        ends = time.monotonic() + 10
+        while state()[1] != status:
+            assert time.monotonic() < ends, state()
+            time.sleep(0.01)
+
+    assert state() == (503, "loading 2 of 3")
+    assert client.get("/healthz").status_code == 200
+    assert client.post("/translate", json={"text": "a", "model": "capitals"}).status_code == 200
+    for method, path in (
+        ("POST", "/v1/models/second:predict"),
+        ("GET", "/v1/models/second/metadata"),
+        ("GET", "/v1/models/second"),
+        ("POST", "/explain"),
+        ("POST", "/translate"),
+    ):
+        body = {"text": "a", "model": "second"} if path[1] in "et" else {"instances": ["a"]}
+        answer = client.request(method, path, json=body)
+        assert error_of(answer, 503) == "second is being loaded: try again soon"
+        assert answer.headers["retry-after"] == "1"
+    assert client.get("/models").json()["loading"] == ["second", "third"]
+    gates["second"].set()
+    until("loading 3 of 3")
+    gates["third"].set()
+    until("warming up 2 of 3")
+    assert state()[0] == 503
+    assert client.post("/translate", json={"text": "a", "model": "third"}).status_code == 200
+    loaded["second"].gate.set()
+    until("ready")
+    assert state()[0] == 200
+    called = [options for _, options in loaded["third"].calls]
+    assert {signature for signature, _ in loaded["third"].calls} == {*loaded["third"].signature_defs}
+    assert any(options.get("n") == 2 for options in called)  # n-best
+    assert any(options.get("constraints") for options in called)
+    assert served.versions[2].model.calls == [("serving_default", {})]  # what was there is not called
+
+
+def test_a_model_that_cannot_be_loaded_is_told(make_client, served, tmp_path):
+    ended = threading.Event()
+    faults = []
+
+    def end(fault):
+        faults.append(fault)
+        ended.set()
+
+    client = make_client(ServedModel("empty", tmp_path), start=Start(lambda: 1, end))
+    assert ended.wait(10)
+    assert str(faults[0]) == f"empty: {tmp_path}: no version of a model; t2t-exporter writes one"
+    assert client.get("/readyz").json() == {"status": "loading 2 of 2"}
 
 
 def test_metrics(client):
