@@ -36,6 +36,7 @@ from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
 from t2t_revival.utils.keras_hooks import set_random_seed
+from t2t_revival.utils.sizes import readable_size
 
 
 @dataclass(frozen=True)
@@ -320,6 +321,6 @@ def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise T2TError(
-            f"{output_dir}: {free / 1e9:.1f} GB are free, but two checkpoints of this model need "
-            f"{needed / 1e9:.1f} GB: free some space, or give another --output_dir"
+            f"{output_dir}: {readable_size(free)} are free, but two checkpoints of this model need "
+            f"{readable_size(needed)}: free some space, or give another --output_dir"
         )

@@ -1,5 +1,6 @@
 """Section 5.3: Adam."""
 
+import logging
 from pathlib import Path
 
 import keras
@@ -10,7 +11,7 @@ import tensorflow as tf
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.training.loss import TokenCrossEntropy
-from t2t_revival.training.optimizer import FusedAdam, make_optimizer
+from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
 
 RNG = np.random.default_rng(10)
 
@@ -133,3 +134,24 @@ def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp
     assert int(loaded.optimizer.iterations) == 1
     for a, b in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(np.array(a), np.array(b))
+
+
+@pytest.mark.parametrize("kind", [FusedAdam, LossScaledAdam])
+def test_a_loop_of_ones_own_prints_no_warning(
+    kind: type[FusedAdam], tiny_hparams: HParams, caplog: pytest.LogCaptureFixture
+) -> None:
+    optimizer, variable = make_optimizer(tiny_hparams, kind=kind), keras.Variable(np.ones(3, "float32"))
+    optimizer.build([variable])
+
+    @tf.function
+    def step() -> None:
+        optimizer.apply([tf.ones(3)], [variable])
+
+    logger = logging.getLogger("tensorflow")
+    logger.addHandler(caplog.handler)
+    try:
+        step()
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not caplog.records
+    assert np.all(np.array(variable) < 1)

@@ -36,6 +36,7 @@ class FusedUpdate:
         if optimizer.gradient_accumulation_steps:
             self._sums = [optimizer._accumulated_gradients[index].value for index in indices]
 
+    @tf.autograph.experimental.do_not_convert  # it would warn of hooks without a body
     def apply(self, gradients: Sequence[Any]) -> None:
         """Applies a replica's gradients of one micro-batch; to be called by every replica."""
         across_replicas = self._accumulate if self._sums else self._update_if_finite

@@ -10,6 +10,7 @@ import jax
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.training.engines.engine import Build, accumulation
+from t2t_revival.utils.sizes import readable_size
 
 if TYPE_CHECKING:
     from t2t_revival.training.engines.jax_engine import JaxEngine
@@ -59,7 +60,7 @@ def with_largest_batch(engine: JaxEngine, hparams: HParams, build: Build, memory
         size = min(2 * size, most)
     if best is None:
         raise T2TError(
-            f"batch_size=auto: a batch of {size:,} tokens needs more than the {memory / 1e9:.1f} GB of the "
+            f"batch_size=auto: a batch of {size:,} tokens needs more than the {readable_size(memory)} of the "
             "device: try --shard_optimizer, --precision=mixed_bfloat16 or a lower max_length"
         )
     return best.replace(batch_size=-(-most // -(-most // best.batch_size)))  # equal parts of an update
