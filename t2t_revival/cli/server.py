@@ -24,13 +24,13 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
+from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.run import Run
 from t2t_revival.utils.signals import handling
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.versions import ServedModel
-    from t2t_revival.serving.folder_model import FolderModel
 
 USAGE = """
 t2t-server --output_dir=DIR
@@ -203,7 +203,6 @@ def _exported(translator: Translator, config: ModelConfig, stack: ExitStack) -> 
     """Exports a model, and loads it from there into memory."""
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.serving.export import export
-    from t2t_revival.serving.folder_model import FolderModel
 
     assert config.output_dir
     heads = AlignmentHeads.find(config.output_dir, translator.model.hparams)

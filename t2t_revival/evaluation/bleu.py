@@ -56,6 +56,8 @@ def sacrebleu_score(
         lowercase: whether case is ignored.
         target_lang: decides the tokenizer: see `utils.bleu_tokenizers`.
     """
+    for each in references:
+        _lines(hypotheses, each)
     metric = bleu_metric(target_lang, references[0], lowercase=lowercase)
     bleu = _score(metric, hypotheses, *references)
     missing = missing_libraries(target_lang, references[0])

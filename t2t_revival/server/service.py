@@ -82,7 +82,7 @@ class Limits:
 
 
 class Start(NamedTuple):
-    """What a server does before its models are loaded, and after.
+    """Actions of a server before its models are loaded, and after.
 
     Attributes:
         begin: called first, in a thread; returns how many batches are translated at the same time.

@@ -130,7 +130,7 @@ class ServedModel:
 
     @property
     def nothing_found(self) -> str:
-        """What is wrong where no version was found; empty where there are some."""
+        """The fault where no version was found; empty where there are some."""
         if self.folder is None or _numbered_folders(self.folder):
             return ""
         return f"{self.folder}: no version of a model; t2t-exporter writes one"

@@ -14,7 +14,6 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import NO_OUTPUT, ServingModule
-from t2t_revival.serving.text_inputs import BLANK
 
 LINES = [
     "the dog sees 3 houses .",
@@ -74,14 +73,6 @@ def test_bytes_that_are_no_text_count_as_the_substitute(translator, module):
     found = module.translate(tf.constant([b"cat \xff\xfe", b"\xc3"]))
     for row, expected in enumerate(translator.nbest(["cat \ufffd\ufffd", "\ufffd"])):
         check(found, row, expected)
-
-
-def test_blank_is_what_python_strips():
-    characters = [chr(code) for code in range(0x11000) if not 0xD800 <= code < 0xE000]
-    found = tf.strings.regex_full_match(tf.constant(characters), BLANK).numpy()
-    assert [c for c, blank in zip(characters, found, strict=True) if blank] == [
-        c for c in characters if not c.strip()
-    ]
 
 
 @pytest.mark.slow

@@ -63,7 +63,11 @@ def test_packed_lines(where: str) -> None:
     assert text_lines(packed, where) == ["ä", "b", ""]
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"a\nb\n", mtime=0)[:-3], gzip.compress(b"a\n", mtime=0) + b"x", b"plain\n"])
+CUT = gzip.compress(b"a\nb\n", mtime=0)[:-3]
+FOLLOWED = gzip.compress(b"a\n", mtime=0) + b"x"
+
+
+@pytest.mark.parametrize("content", [CUT, FOLLOWED, b"plain\n"])
 def test_corrupt_packed_lines(content: bytes) -> None:
     with pytest.raises(T2TError, match=r"^in\.en\.gz: corrupt gzip file: .*; put a valid copy back$"):
         text_lines(content, "in.en.gz")
