@@ -176,7 +176,7 @@ class Service:
             return format_predict(call, found)
 
     def unready(self) -> str:
-        """What is being done before all models answer, such as "loading 2 of 3"; empty when they do."""
+        """The work until all models answer, such as "loading 2 of 3"; empty when they do."""
         models = self.models.values()
         ready, warm = sum(model.is_ready for model in models), sum(model.is_warm for model in models)
         if ready < len(models):
