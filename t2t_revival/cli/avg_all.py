@@ -33,7 +33,7 @@ from t2t_revival.training.checkpoints.best import mark_stopped_early
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.training.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.training.run import Run, load_hparams
-from t2t_revival.utils.files import exclusive_lock
+from t2t_revival.utils.files import check_writable, exclusive_lock
 
 USAGE = """
 t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20] [--min_steps=0]
@@ -101,6 +101,7 @@ def _average(values: flags.FlagValues) -> None:
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
     output_dir, run = run_flags.open_run(values)
+    check_writable(output_dir)
     path, steps = average_latest(
         output_dir,
         values.n or None,

@@ -35,6 +35,7 @@ from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 USAGE = """
@@ -120,6 +121,7 @@ def _evaluate(
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
     def scorer() -> CheckpointScores:
+        check_writable(output_dir)
         parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
         if _own_engine(values):
             load_decoder = partial(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support.messages import say
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding import capabilities
@@ -19,7 +20,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.training.run import Run, load_hparams
-from t2t_revival.utils.files import check_no_pattern
+from t2t_revival.utils.files import check_no_pattern, check_writable
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -113,6 +114,7 @@ def _export(values: flags.FlagValues) -> None:
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     if values.format == SAVED_MODEL:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
+    check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone(values)
     _write(values, output_dir, run, options, export_dir)
 
@@ -139,9 +141,10 @@ def _write(
 
     served = values.format == SAVED_MODEL
     precision = PRECISIONS[values.quantize] if served else "float32"
-    translator, _, step = run_flags.load_translator(
+    translator, path, step = run_flags.load_translator(
         values, output_dir, options, precision=precision, constant_weights=False
     )
+    say(f"exporting {path} ({step})")
     heads = None if values.ensemble else AlignmentHeads.find(output_dir, translator.model.hparams)
     if served:
         written = export(translator, export_dir, run.problem, values.quantize, heads)

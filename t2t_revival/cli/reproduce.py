@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from t2t_revival.reproduction.result_table import ResultTable
 from t2t_revival.reproduction.runs import TRANSLATION, Runs
 from t2t_revival.reproduction.scales import SCALES
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import check_writable
 
 Maker = Callable[[Runs, flags.FlagValues], None]
 SETTINGS = "settings.json"  # of all trainings of a folder
@@ -92,7 +92,7 @@ def _reproduce(values: flags.FlagValues) -> None:
     _check_flags(values, wanted)
     scale = SCALES[values.scale]
     folder = Path(values.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
-    _check_folder(folder)
+    check_writable(folder)
     tensorflow_setup.load_tensorflow_alone(values)
     _share_gpus()
     precision = _precision(values, folder)
@@ -124,12 +124,6 @@ def _check_flags(values: flags.FlagValues, wanted: list[str]) -> None:
         for name in values[flag].value:
             if name not in known:
                 raise T2TError(did_you_mean(name, known, flag.removesuffix("s")))
-
-
-def _check_folder(folder: Path) -> None:
-    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise T2TError(f"cannot write to {folder}: {place} is not a folder with write permission")
 
 
 def _share_gpus() -> None:

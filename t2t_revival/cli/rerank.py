@@ -33,7 +33,7 @@ from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
 from t2t_revival.training.checkpoints.selection import taking_next
-from t2t_revival.utils.files import is_special
+from t2t_revival.utils.files import check_writable, is_special
 
 USAGE = """
 t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
@@ -134,6 +134,9 @@ def _check_files(values: flags.FlagValues, weights_file: Path) -> None:
         inputs[f"--weights_file={weights_file}"] = str(weights_file)
         outputs = outputs or {"": STANDARD_STREAM}
     check_outputs(inputs, outputs)
+    for file in (weights_file if values.tune else None, output_path(values.output_file)):
+        if file and not is_special(file):
+            check_writable(file.parent)
 
 
 def _read(values: flags.FlagValues) -> tuple[NBest, list[str]]:

@@ -15,6 +15,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import data_of_model, load_vocabularies
+from t2t_revival.utils.files import check_writable
 
 USAGE = """
 t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
@@ -51,6 +52,7 @@ def _learn(values: flags.FlagValues) -> None:
     problem = problem_flags.require_text(registry.problem(run.problem))
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
     data_of_model(problem, run, output_dir, data_dir)
+    check_writable(output_dir)
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, problem, data_dir)
 

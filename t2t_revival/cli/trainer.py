@@ -156,6 +156,7 @@ def _run(
     say(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}")
     if values.strategy == "multi_worker":
         say("waiting for all workers to start")
+    say("building the model")
     with BestExport({"output_dir": output_dir, "t2t_usr_dir": values.t2t_usr_dir}) as export:
         result = experiment.run(partial(_report, export if values.export_best else None))
         if result.stopped_by not in EXIT_STATUS:

@@ -167,12 +167,13 @@ def writing(what: object, remedy: str = "") -> Iterator[None]:
 
 
 def check_writable(folder: Path) -> None:
-    """Checks that files can be written into a folder, before work whose result would be lost.
+    """Checks that files can be written into a folder, or that it can be made, before work for them.
 
     Raises:
         T2TError: they cannot.
     """
-    with writing(folder, "mend the folder's permissions"), tempfile.TemporaryFile(dir=folder):
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    with writing(folder, "mend the folder's permissions"), tempfile.TemporaryFile(dir=place):
         return
 
 

@@ -149,6 +149,17 @@ def test_a_split_does_not_overwrite_its_data(out, trained, capsys):
     refused(capsys, status, f"--decode_to_file={shard} would overwrite the data's")
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_is_told_how_to_end(out, monkeypatch, capsys, is_terminal):
+    typed = io.StringIO("")
+    typed.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert decode(out, "--decode_interactive") == 0
+    captured = capsys.readouterr()
+    assert ("type a line, then Enter; Ctrl-D ends\n" in captured.err) == is_terminal
+    assert captured.out == "> " * is_terminal
+
+
 def test_interactive_ends_with_the_input(out, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n\nsees\n"))
     assert decode(out, "--decode_interactive") == 0
@@ -252,6 +263,7 @@ def test_typed_lines_are_translated_without_onednn(out, tmp_path):
 def assert_no_foreign_lines(text):
     assert "oneDNN" not in text
     assert "cuInit" not in text
-    first, *others = text.splitlines()
-    assert first.startswith("decoding with")
+    start, model, *others = text.splitlines()
+    assert start == "starting TensorFlow"
+    assert model.startswith("decoding with")
     assert all(" sentences" in line for line in others)

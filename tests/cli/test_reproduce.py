@@ -49,7 +49,7 @@ def test_an_unwritable_folder_is_said_before_anything_runs(capsys, tmp_path) -> 
     place = tmp_path / "file"
     place.write_text("")
     assert main(["t2t-reproduce", "--table=3", "--data_source=sample", f"--output_dir={place}"]) == 1
-    assert f"cannot write to {place}" in capsys.readouterr().err
+    assert f"cannot write {place}: Not a directory" in capsys.readouterr().err
 
 
 def test_a_folder_keeps_its_precision(capsys, tmp_path) -> None:

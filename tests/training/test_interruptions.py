@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,6 +128,14 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], t
     for name, array in final_arrays(tmp_path).items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
     assert train(shards, HPARAMS, VOCAB, config).step == 8
+
+
+def test_too_little_space_is_said_in_sizes_that_fit(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1234))
+    with pytest.raises(T2TError, match=r": 1.2 kB are free, but .* need \d+ kB: free some space"):
+        train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -128,9 +128,11 @@ def test_a_lock_without_a_refusal_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_folder_that_takes_no_files_is_noticed(tmp_path: Path) -> None:
     check_writable(tmp_path)
+    check_writable(tmp_path / "to be" / "made")
     assert not [*tmp_path.iterdir()]
-    with pytest.raises(T2TError, match=r"cannot write .*/none: No such file or directory; mend the folder's"):
-        check_writable(tmp_path / "none")
+    (tmp_path / "file").touch()
+    with pytest.raises(T2TError, match=r"cannot write .*/file/none: Not a directory; mend the folder's"):
+        check_writable(tmp_path / "file" / "none")
 
 
 @pytest.mark.parametrize("name", ["a[b]", "a\\b", "[v2]/deep", "a[]"])

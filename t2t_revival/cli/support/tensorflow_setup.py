@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 
 from absl import flags
 
@@ -27,6 +28,7 @@ def load_backend(values: flags.FlagValues, typed: bool = False) -> None:
     if keras_config.backend() == TENSORFLOW:
         load_tensorflow(values, typed)
     else:
+        say("starting JAX")
         _import_keras()
 
 
@@ -55,6 +57,8 @@ def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
         os.environ[native_log.LEVEL] = "0"
     if typed:
         os.environ.setdefault(ONEDNN, "0")
+    if TENSORFLOW not in sys.modules:
+        say("starting TensorFlow")
     with native_log.quiet():
         _import_tensorflow()
 

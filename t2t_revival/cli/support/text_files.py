@@ -144,7 +144,7 @@ def prompt(
     sign = ""
     if standard_input().isatty():
         sign = "> "
-        say("type a line and Enter; Ctrl-D ends")
+        say("type a line, then Enter; Ctrl-D ends")
     while True:
         try:
             line = input(sign)

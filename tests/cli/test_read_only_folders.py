@@ -1,0 +1,53 @@
+"""Commands that write at their end notice before their work that they cannot."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from t2t_revival.cli import avg_all
+from t2t_revival.cli.support import tensorflow_setup
+from tests.support.processes import run_command
+
+CASES = {
+    "t2t-shortlist": [],
+    "t2t-exporter": [],
+    "t2t-avg-all": [],
+    "t2t-reproduce": ["--table=2", "--scale=cpu", "--data_source=sample"],
+    "t2t-rerank": ["--nbest=nbest", "--source=source", "--scorers=out", "--weights=1,1", "--output_file=o"],
+}
+
+
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_read_only_folder_is_noticed_before_the_work(
+    name: str,
+    out: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nbest").write_text("der Hund\t-1.0\n")
+    (tmp_path / "source").write_text("the dog\n")
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    for work in ("load_tensorflow", "load_tensorflow_alone"):
+        monkeypatch.setattr(tensorflow_setup, work, lambda *_: pytest.fail("the work has begun"))
+    monkeypatch.setattr(avg_all, "average_latest", lambda *_: pytest.fail("the work has begun"))
+    own = [] if name == "t2t-rerank" else [f"--output_dir={out}"]
+    assert run_command(name, *own, *CASES[name]) == 1
+    assert "Read-only file system; mend the folder's permissions" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert run_command("t2t-exporter", f"--output_dir={out}", f"--export_dir={tmp_path / 'file' / 'x'}") == 1
+    assert f"cannot write {tmp_path / 'file' / 'x'}: Not a directory" in capsys.readouterr().err
