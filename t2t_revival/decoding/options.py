@@ -40,6 +40,7 @@ TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
 JAX = "jax"  # decodes where the engine is TensorFlow, and Keras's backend is JAX
 PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
+MIXED_BFLOAT16 = "mixed_bfloat16"  # of an export whose weights are int8
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
 MAX_CANDIDATES = 100
@@ -307,12 +308,12 @@ class DecodeHParams:
 
 
 def check_engine(engine: str, precision: str, num_parallel_batches: int) -> None:
-    """Checks what chooses an engine.
+    """Checks what chooses an engine; CTranslate2 has precisions of its own, and checks them.
 
     Raises:
         T2TError: there is no such engine or precision, or fewer than one batch at once.
     """
-    if precision not in PRECISIONS:
+    if engine != CTRANSLATE2 and precision not in (*PRECISIONS, MIXED_BFLOAT16):
         raise T2TError(f"precision={precision} must be {' or '.join(PRECISIONS)}")
     if not (isinstance(num_parallel_batches, int) and num_parallel_batches >= 1):
         raise T2TError(f"num_parallel_batches={num_parallel_batches!r} must be an integer, at least 1")
