@@ -98,8 +98,8 @@ def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
 @pytest.mark.parametrize(
     ("command", "flags", "fault"),
     [
-        (exporter, ["--format=ctranslate2"], "exports for CTranslate2 return tokens in the model's order"),
-        (exporter, ["--format=litert"], "exports for LiteRT return tokens in the model's order"),
+        (exporter, ["--format=ctranslate2"], "CTranslate2's format does not support reverse_target=True"),
+        (exporter, ["--format=litert"], "LiteRT's format does not support reverse_target=True"),
         (decoder, ["--decode_from_file=in", "--partial_targets"], "no beginning can be forced"),
         (decoder, ["--decode_from_file=in", "--markup=html"], "leave out alignments and markup"),
         (align, ["--choose_heads"], "leave out alignments and markup"),

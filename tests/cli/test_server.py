@@ -290,9 +290,10 @@ def test_a_damaged_model(tmp_path):
     flags = ["--port=0", f"--saved_model={tmp_path}", "--servable_name=m"]
     command = [sys.executable, "-m", "t2t_revival.cli.server", *flags]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=START_SECS)
-    listening, refused_version, error = ended.stderr.splitlines()
+    listening, starting, refused_version, error = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert listening.startswith("listening at ")
+    assert starting == "starting TensorFlow"
     assert refused_version.startswith(f"m: version 3 is refused: {tmp_path}")
     assert error.startswith("server: error: m: version 3: cannot be loaded")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import registry
 from t2t_revival.cli import trainer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
@@ -24,6 +25,7 @@ def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_summary_counts_skipped_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    registry.hparams("tiny").save(tmp_path)
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
     trainer._print_end(values, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
@@ -39,6 +41,7 @@ def test_the_summary_names_the_best_where_training_stops_early(
     (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
     checkpoints.save(tmp_path / "model.ckpt-3.npz", {}, {"step": 3})
     keep_best(tmp_path, {3: 2.25}, "loss", 1)
+    registry.hparams("tiny").save(tmp_path)
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
     trainer._print_end(values, tmp_path, Result(4, "early stopping", 1.0, Seen()))

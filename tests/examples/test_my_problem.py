@@ -52,7 +52,7 @@ def test_the_commands_of_the_readme(tmp_path: Path) -> None:
     assert "\nthe fourteenth of July eighteen eighty-nine\n" in done.stdout, "decoded"
     assert done.stdout.endswith("\nthe fourth of May twenty thirty-one\n"), "by the exported model"
     assert re.search(r"^BLEU_cased *= *\d\d", done.stdout, re.MULTILINE)
-    assert re.search(r"^    step        loss    accuracy        bleu$", done.stdout, re.MULTILINE)
+    assert re.search(r"^    step        loss    accuracy        bleu        chrf$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
