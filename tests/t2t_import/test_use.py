@@ -20,6 +20,7 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.run import Run
+from tests.support.command_lines import last_of_each
 from tests.support.t2t_model import import_one
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
@@ -120,7 +121,8 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys, monkeypa
     assert Run.load(out).decode_hparams == stored
     assert made[0].extra_length == 100, "dev sentences are decoded as the imported model is"
     assert [checkpoint.step for checkpoint in list_checkpoints(out)] == [7, 9]
-    assert trainer.main(["t2t-trainer", *arguments, "--data_dir=" + str(tmp_path / "other")]) == 1
+    elsewhere = last_of_each([*arguments, f"--data_dir={tmp_path / 'other'}"])
+    assert trainer.main(["t2t-trainer", *elsewhere]) == 1
     assert "another vocabulary" in capsys.readouterr().err
 
 
