@@ -32,6 +32,7 @@ from t2t_revival.cli.support.typed_lines import answering
 from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.term_check import UNCHECKED
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -131,6 +132,8 @@ def _decoder(values: flags.FlagValues) -> None:
         translator = load()
         draw = drawing(translator.problem) if values.pretty else None
         terminology = constraint_flags.read_terminology(values)
+        if values.terminology and translator.why_unchecked:
+            say(f"warning: {UNCHECKED}{translator.why_unchecked}")
         answer = answering(translator, values.partial_targets, terminology)
         links = links_of if translator.options.alignments else None
         prompt(answer, translator.options.write_beam_scores, draw, links)

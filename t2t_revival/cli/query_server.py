@@ -39,6 +39,7 @@ from t2t_revival.decoding.json_outputs import json_line, links_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
 from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
+from t2t_revival.decoding.term_check import OF_EXPORT, UNCHECKED, unchecked
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Output
@@ -119,6 +120,8 @@ def _query_server(values: flags.FlagValues) -> None:
     draw = drawing(problem) if values.pretty else None
     if not _of_file(values):
         constraints_of = constraint_flags.of_typed_lines(values)
+        if values.terminology:
+            say(f"warning: {UNCHECKED}{OF_EXPORT}")
         translator, numbers = ServedTranslator(_model(values), options), count(1)
 
         def answer(line: str) -> list[Output]:
@@ -236,6 +239,8 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     _note_truncated(best, options)
     for number, one in enumerate(best, start=1):
         note_unmet(f"{name}, line {number}", one, say)
+    if note := unchecked(constraints or (), OF_EXPORT):
+        say(f"warning: {note}")
     if path:
         say(f"outputs  {path}")
 

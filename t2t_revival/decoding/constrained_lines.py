@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
 Found = tuple[list[list[int]], list[float]]
+Hypotheses = tuple[int, list[list[int]], list[float]]  # index of a line; ids and scores of its outputs
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class ConstrainedLines:
     """
 
     def __init__(self, search: LexicalSearch | None, preprocessor: Preprocessor) -> None:
-        self._search, self._options = search, preprocessor.options
-        self._first_line = preprocessor.first_line
+        self._search, self._preprocessor = search, preprocessor
+        self._options, self._first_line = preprocessor.options, preprocessor.first_line
         self._lines: dict[int, _Line] = {}
         self._blank: dict[int, LineConstraints] = {}
 
@@ -81,10 +83,31 @@ class ConstrainedLines:
         assert self._search
         return self._search.spelling
 
+    @property
+    def with_terms(self) -> dict[int, LineConstraints]:
+        """The constraints of the lines that have terms, by index."""
+        return {index: line.constraints for index, line in self._lines.items() if line.constraints.terms}
+
     def __contains__(self, index: int) -> bool:
         return index in self._lines
 
-    def search(self, indices: Sequence[int], n: int) -> Iterator[tuple[int, list[list[int]], list[float]]]:
+    def again(
+        self, constraints: Mapping[int, LineConstraints], inputs: Sequence[str], n: int
+    ) -> Iterator[Hypotheses]:
+        """Yields what `search` does of lines with other constraints, but not of those that cannot have them.
+
+        Args:
+            constraints: by index of the line.
+            inputs: the model's inputs.
+            n: number of outputs.
+        """
+        lines = ConstrainedLines(self._search, self._preprocessor)
+        for index, one in constraints.items():
+            with suppress(LineError):
+                lines.add(index, one, inputs[index], self._lines[index].ids)
+        yield from lines.search([*constraints], n)
+
+    def search(self, indices: Sequence[int], n: int) -> Iterator[Hypotheses]:
         """Yields index, ids and scores of the n best outputs of lines with constraints."""
         indices = [index for index in indices if index in self]
         pending = {index: self._lines[index].automata for index in indices}
@@ -132,11 +155,13 @@ def checked(constraints: LineConstraints, number: int) -> LineConstraints:
     Raises:
         LineError: a phrase is empty, or has an avoided one.
     """
-    phrases, avoid = (
-        tuple(phrase.translate(LINE_ENDS).strip() for phrase in side)
-        for side in (constraints.phrases, constraints.avoid)
-    )
-    constraints = LineConstraints(phrases, avoid)
+
+    def cleaned(phrases: Iterable[str]) -> tuple[str, ...]:
+        return tuple(phrase.translate(LINE_ENDS).strip() for phrase in phrases)
+
+    phrases = cleaned(term.phrase for term in constraints.terms)
+    terms = (one._replace(phrase=phrase) for one, phrase in zip(constraints.terms, phrases, strict=True))
+    constraints = LineConstraints(cleaned(constraints.phrases), cleaned(constraints.avoid), tuple(terms))
     try:
         constraints.check()
     except T2TError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
@@ -15,6 +15,7 @@ from t2t_revival.utils.keras_config import check_usable
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.annotation import Annotator
     from t2t_revival.decoding.jax_engine import JaxEngine
     from t2t_revival.decoding.lexical_search import LexicalSearch
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
@@ -143,6 +144,15 @@ def lexical_search_of(engine: Engine) -> LexicalSearch:
             "constraints cannot be combined with reverse_target, which this model has: leave them out"
         )
     return engine.lexical_search
+
+
+def annotator_of(engine: Engine, heads: AlignmentHeads) -> Annotator:
+    """Returns what aligns words with heads, of an engine that has a `lexical_search_of`.
+
+    Raises:
+        T2TError: the model has not these heads.
+    """
+    return cast("TensorFlowEngine", engine).annotator(heads)
 
 
 def transformer_of(model: Model) -> Transformer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from t2t_revival.decoding.lexical_constraints import LineConstraints, united
@@ -33,8 +33,8 @@ class JsonLine:
 
     def all_constraints(self, terminology: Terminology) -> LineConstraints:
         """Returns the constraints of the line, with those of its own terms and of a terminology."""
-        terms = terminology.with_terms(self.terms).phrases(self.text)
-        return LineConstraints(united(self.constraints, terms), tuple(self.avoid))
+        own = terminology.with_terms(self.terms).constraints(self.text)
+        return replace(own, phrases=united(self.constraints, own.phrases), avoid=tuple(self.avoid))
 
 
 NAMES = tuple(one.name for one in fields(JsonLine))

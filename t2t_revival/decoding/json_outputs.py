@@ -23,7 +23,8 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
     The object has the best output, `{"text", "score", "truncated", "repaired"}`, with `return_beams` also
     "nbest", a list of such objects, and the details that the options ask for: "source_words" and "words",
     with their places, "tokens", and "alignment", pairs of a source word and a word. Forced phrases that an
-    output has no room for are "missing", and avoided ones that it has in spite of that "present".
+    output has no room for are "missing", and avoided ones that it has in spite of that "present"; terms whose
+    translations are there for other words are "unaligned", an object of the terms and the translations.
     """
     best, *_ = outputs
     line = _object(best, options) | {"truncated": best.truncated}
@@ -34,7 +35,8 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
 
 def _object(output: Translation | Output, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
-    phrases = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
+    phrases: dict[str, Any] = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
+    phrases["unaligned"] = dict(getattr(output, "unaligned", ()))
     return (
         found | {name: given for name, given in phrases.items() if given} | _details(output.details, options)
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
 from t2t_revival.decoding.phrases import Spelling, joins
@@ -19,6 +19,25 @@ from t2t_revival.utils.texts import items_of, shown, texts_of
 MERGEABLE = 16  # phrases of a line that share words where there is too little room: all pairs are tried
 
 
+class Term(NamedTuple):
+    """A phrase of constraints that is to translate a term of the line.
+
+    Attributes:
+        source: the term, as the line has it.
+        phrase: its translation.
+        start: place of the term's first character in the line.
+    """
+
+    source: str
+    phrase: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The place after the term's last character."""
+        return self.start + len(self.source)
+
+
 @dataclass(frozen=True)
 class LineConstraints:
     """Phrases of an output, as whole words and as they are written.
@@ -26,9 +45,10 @@ class LineConstraints:
     Attributes:
         phrases: an output must have each of them, as often as it is given.
         avoid: an output must have none of them.
+        terms: what some of the phrases are to translate; see `Terminology.constraints`.
 
     Raises:
-        T2TError: one of both is no list of strings.
+        T2TError: phrases or avoid is no list of strings.
 
     Example:
         translator.nbest(["The dog sleeps."], constraints=[LineConstraints(("Dackel",), avoid=("Hund",))])
@@ -36,6 +56,7 @@ class LineConstraints:
 
     phrases: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("phrases", "avoid"):
@@ -103,7 +124,12 @@ def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 
 def count(phrase: str, text: str) -> int:
     """Returns how often a text has a phrase as whole words."""
-    return sum(1 for _ in spans(_pattern(phrase), text))
+    return sum(1 for _ in occurrences(phrase, text))
+
+
+def occurrences(phrase: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yields the beginnings and ends of a phrase's occurrences in a text as whole words."""
+    return spans(_pattern(phrase), text)
 
 
 @lru_cache(2**14)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,5 +75,5 @@ def load(
         target_vocabulary=vocabularies.targets,
         alignment_heads=heads,
     )
-    translator.checkpoint = selected
+    translator.checkpoint, translator.find_heads = selected, partial(AlignmentHeads.find, folder, hparams)
     return translator

@@ -48,6 +48,8 @@ class Translation:
         details: of its words and tokens, if the options ask for them.
         missing: phrases of its line's constraints that it lacks, since there was no room for them.
         present: phrases that it has although they should be avoided.
+        unaligned: terms of the source and their translations that it has, but for other words of the source,
+            as far as its word alignment shows.
     """
 
     text: str
@@ -57,13 +59,15 @@ class Translation:
     details: Details | None = None
     missing: tuple[str, ...] = ()
     present: tuple[str, ...] = ()
+    unaligned: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Translation:
         """Converts from the JSON values that `dataclasses.asdict` makes of an output."""
         details = values["details"] and Details.from_json(values["details"])
         phrases = {name: tuple(values[name]) for name in ("missing", "present")}
-        return cls(**{**values, **phrases, "details": details})
+        unaligned = tuple((source, phrase) for source, phrase in values.get("unaligned", ()))
+        return cls(**{**values, **phrases, "details": details, "unaligned": unaligned})
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,15 @@ class Postprocessor:
         return outputs
 
     def _hypothesis(self, one: Decoded, text: str, ids: list[int]) -> Hypothesis:
-        tag = f"{self.options.tag} " if self.options.tag else ""
-        return Hypothesis(one.text.removeprefix(tag), tag, one.source_ids, text, ids)
+        return Hypothesis(self.untagged(one.text), self._tag, one.source_ids, text, ids)
+
+    def untagged(self, text: str) -> str:
+        """Returns a model's input without its tag."""
+        return text.removeprefix(self._tag)
+
+    @property
+    def _tag(self) -> str:
+        return f"{self.options.tag} " if self.options.tag else ""
 
 
 def trimmed(ids: list[int]) -> list[int]:

@@ -23,6 +23,7 @@ from t2t_revival.decoding.outputs import (
     format_outputs,
     to_bytes,
 )
+from t2t_revival.decoding.term_check import unchecked
 from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def translate_lines(
     inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
         inputs.append([astuple(one) if one else None for one in constraints])
+        if any(one.terms for one in constraints if one) and translator.term_heads:
+            inputs.append(asdict(translator.term_heads))
     origin = origin_of(translator, "translations" + ", json" * as_json, inputs)
     form = ResultFormat(
         as_bytes,
@@ -137,6 +140,9 @@ def translate_lines(
     note_repaired(sum(outputs[0].repaired for outputs in translations.values()), len(lines), on_note)
     for index, outputs in sorted(translations.items()):
         note_unmet(f"{name}, line {first_line + index}", outputs[0], on_note)
+        note_unaligned(f"{name}, line {first_line + index}", outputs[0], on_note)
+    if constraints and (note := unchecked(constraints, translator.why_unchecked)):
+        on_note(f"warning: {note}")
     return [translations[index] for index in range(len(lines))]
 
 
@@ -196,6 +202,12 @@ def note_unmet(line: str, output: Translation | Output, on_note: OnNote) -> None
         on_note(f"warning: {line}: {why} {_quoted(output.missing)}{way_out}")
     if output.present:
         on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
+
+
+def note_unaligned(line: str, output: Translation, on_note: OnNote) -> None:
+    """Notes the terms that a line's output does not have for their words of the source, if any."""
+    for source, phrase in output.unaligned:
+        on_note(f"warning: {line}: {phrase!r} is in the output, but seems not to translate {source!r}")
 
 
 def _quoted(phrases: Sequence[str]) -> str:

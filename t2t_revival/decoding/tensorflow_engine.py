@@ -90,17 +90,26 @@ class TensorFlowEngine:
         )
         self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
         self.scorer = Scorer(model, weights)
-        if alignment_heads:
-            alignment_heads.check(model.hparams)
-        self.annotate = Annotator(model, options.alternatives, alignment_heads, weights)
         self.attend = None
         if options.coverage_penalty:
             if model.hparams.decoder_self_attention != "attention":
                 raise T2TError("coverage_penalty needs a decoder with self-attention: leave it out")
             self.attend = Annotator(model, heads=all_heads(model.hparams), weights=weights).attend
-        self._early_stopping, self._vocabulary = options.early_stopping, vocabulary
+        self._model, self._options, self._weights = model, options, weights
+        self._vocabulary = vocabulary
+        self.annotate = self.annotator(alignment_heads)
 
     @cached_property
     def lexical_search(self) -> LexicalSearch:
         """Finds outputs that have given phrases."""
-        return LexicalSearch(self.search.loop, Spelling(self._vocabulary), self._early_stopping)
+        return LexicalSearch(self.search.loop, Spelling(self._vocabulary), self._options.early_stopping)
+
+    def annotator(self, heads: AlignmentHeads | None) -> Annotator:
+        """Returns what annotates given outputs, with the attention of heads.
+
+        Raises:
+            T2TError: the model has not these heads.
+        """
+        if heads:
+            heads.check(self._model.hparams)
+        return Annotator(self._model, self._options.alternatives, heads, self._weights)

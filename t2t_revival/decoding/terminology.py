@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_revival.decoding.lexical_constraints import is_inside
+from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, is_inside
 from t2t_revival.errors import T2TError
 
 COMMENT = "#"
@@ -26,7 +26,8 @@ class Terminology:
         T2TError: the terms are no dictionary of strings.
 
     Example:
-        Terminology({"hot dog": "Hotdog", "dog": "hund"}).phrases("Dog eats hot dog")    # ["Hund", "Hotdog"]
+        terms = Terminology({"hot dog": "Hotdog", "dog": "hund"})
+        terms.constraints("Dog eats hot dog").phrases    # ("Hund", "Hotdog")
     """
 
     def __init__(self, terms: Mapping[str, str]) -> None:
@@ -63,16 +64,21 @@ class Terminology:
         """Returns this terminology with further terms, which replace equal ones."""
         return Terminology(self._terms | dict(terms)) if terms else self
 
-    def phrases(self, source: str) -> list[str]:
-        """Returns the translations of the terms of a source, in its order."""
-        source = SPACES.sub(" ", source)
+    def constraints(self, line: str) -> LineConstraints:
+        """Returns the constraints that are the translations of a line's terms, in its order."""
+        source = SPACES.sub(" ", line)
+        places = [n for n, one in enumerate(line) if not (one.isspace() and line[n - 1 : n].isspace())]
         found: list[tuple[int, int]] = []
         taken = bytearray(len(source))
         for begin, end in sorted(self._places(source), key=lambda span: (span[0] - span[1], span[0])):
             if not any(taken[begin:end]):
                 found.append((begin, end))
                 taken[begin:end] = b"\1" * (end - begin)
-        return [self._translate(source[begin:end]) for begin, end in sorted(found)]
+        terms = tuple(
+            Term(line[places[begin] : places[end - 1] + 1], self._translate(source[begin:end]), places[begin])
+            for begin, end in sorted(found)
+        )
+        return LineConstraints(tuple(term.phrase for term in terms), terms=terms)
 
     def _places(self, source: str) -> Iterator[tuple[int, int]]:
         """Yields the beginnings and ends of all terms of a source, which may overlap."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -16,7 +18,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
-from t2t_revival.decoding.constrained_lines import constrained_lines
+from t2t_revival.decoding.constrained_lines import Hypotheses, constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer
 from t2t_revival.decoding.engines import Model
@@ -29,6 +31,7 @@ from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, check_constrainable, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
+from t2t_revival.decoding.term_check import NO_HEADS, OF_ENSEMBLE, TermCheck, TermLine, unchecked
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
@@ -65,6 +68,7 @@ class Translator:
         detailer: computes details of outputs.
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
+        find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
@@ -99,6 +103,7 @@ class Translator:
         self.num_parallel_batches, self.translations = num_parallel_batches, translations
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
+        self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
         settings = self.options, constant_weights, translations, int8
         engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
@@ -197,12 +202,14 @@ class Translator:
 
         They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
         of lines of similar length. A blank line has one empty output. Line ends in an output become spaces.
+        Where the model has alignment heads, terms of constraints are checked, and tried once more without
+        what the line has for them otherwise; see `Translation.unaligned`.
 
         Args:
             lines: source text; a line end in a line counts as a space.
             n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer. `None`
                 takes the number from the options.
-            on_truncation: called for each line that is too long. `None` warns.
+            on_truncation: called for each line that is too long. `None` warns, also that nobody checks terms.
             on_progress: called after each batch.
             preprocessed: whether lines are the model's inputs already, as those of a split are.
             prefixes: beginning of the outputs of each line; "" or `None` forces nothing. The forced tokens
@@ -228,6 +235,8 @@ class Translator:
         preprocessor = self._preprocessor(first_line)
         if constraints:
             check_constrainable(self.options, self.problem, prefixes)
+            if not on_truncation and (note := unchecked(constraints, self.why_unchecked)):
+                warnings.warn(note, stacklevel=2)
         if self.options.markup:
             return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
         inputs = preprocessor.inputs(lines, preprocessed)
@@ -238,19 +247,41 @@ class Translator:
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
         settings = preprocessor, constraints, inputs, source_ids
         bound = constrained_lines(lambda: engines.lexical_search_of(self._engine), *settings)
+        count = self.options.candidates_of(n)
+
+        def free(indices: list[int]) -> Iterable[Hypotheses]:
+            rows = pad([source_ids[index] for index in indices])
+            prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
+            numbers = [first_line + index for index in indices]
+            return zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
+
+        def finished(
+            found: Iterable[Hypotheses], postprocessor: Postprocessor
+        ) -> dict[int, list[Translation]]:
+            decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
+            return dict(zip(decoded, postprocessor.outputs(decoded.values(), n), strict=True))
+
+        check = None
+        if bound.with_terms and self.term_heads:
+            aligning = self._aligning
+            term_lines = {
+                at: TermLine(lines[at].translate(LINE_ENDS), aligning.untagged(inputs[at]), one)
+                for at, one in bound.with_terms.items()
+            }
+            forced = partial(bound.again, inputs=inputs, n=count)
+            with_links, keeps_details = partial(finished, postprocessor=aligning), bool(self.options.details)
+            check = TermCheck(term_lines, with_links, free, forced, keeps_details)
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             outputs = {index: [Translation("", 0.0)] for index in batch}
             indices = [index for index in batch if not is_blank(inputs[index])]
-            found: list[tuple[int, list[list[int]], list[float]]] = []
+            found: list[Hypotheses] = []
             if any(index not in bound for index in indices):
-                rows = pad([source_ids[index] for index in indices])
-                prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
-                numbers, count = [first_line + index for index in indices], self.options.candidates_of(n)
-                found += zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
-            found += bound.search(indices, self.options.candidates_of(n))
-            decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
-            outputs.update(zip(decoded, self._postprocessor.outputs(decoded.values(), n), strict=True))
+                found += free(indices)
+            found += bound.search(indices, count)
+            outputs |= finished(found, self._postprocessor)
+            if check:
+                outputs |= check(found)
             return [bound.mark(*each) for each in outputs.items()]
 
         lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
@@ -344,6 +375,26 @@ class Translator:
 
     def _preprocessor(self, first_line: int = 1) -> Preprocessor:
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
+
+    @cached_property
+    def term_heads(self) -> AlignmentHeads | None:
+        """The heads by which terms are checked; `None` if the model has none."""
+        return self.detailer.heads or self.find_heads()
+
+    @property
+    def why_unchecked(self) -> str:
+        """Why terms are not checked; empty if they are."""
+        if self.term_heads:
+            return ""
+        return OF_ENSEMBLE if self.more_checkpoints else NO_HEADS
+
+    @cached_property
+    def _aligning(self) -> Postprocessor:
+        """Makes outputs with word alignments."""
+        detailer, heads = self.detailer, self.term_heads
+        if heads and not detailer.heads:
+            detailer = Detailer(engines.annotator_of(self._engine, heads), self.vocabularies, heads)
+        return replace(self._postprocessor, detailer=detailer)
 
     def _decode(
         self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None

@@ -110,10 +110,4 @@ def of_typed_lines(values: flags.FlagValues) -> Callable[[str], list[LineConstra
     if not values.terminology:
         return lambda line: None
     terminology = read_terminology(values)
-    return lambda line: [_terms_of(line, terminology)]
-
-
-def _terms_of(line: str, terminology: Terminology) -> LineConstraints:
-    from t2t_revival.decoding.json_inputs import JsonLine
-
-    return JsonLine(line).all_constraints(terminology)
+    return lambda line: [terminology.constraints(line)]

@@ -7,8 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.resumable import note_unmet
+from t2t_revival.decoding.resumable import note_unaligned, note_unmet
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -38,12 +37,13 @@ def answering(
                 on_truncation=lambda truncation: say(f"warning: {truncation}"),
                 prefixes=[prefix],
                 first_line=number,
-                constraints=[LineConstraints(tuple(terminology.phrases(source)))],
+                constraints=[terminology.constraints(source)],
             )[0]
         except T2TError as error:
             say(f"error: {error}")
             return []
         note_unmet(f"line {number}", outputs[0], say)
+        note_unaligned(f"line {number}", outputs[0], say)
         return outputs
 
     return answer

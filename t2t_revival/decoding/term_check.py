@@ -1,0 +1,169 @@
+"""Terms in outputs: whether they translate their words of the source, as the word alignment shows it.
+
+A forced phrase is somewhere in the output, perhaps beside the usual translation of its term, or for another
+word. Where no link leads from it to its term, the line is decoded once more, without what the unforced output
+has for the term.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from t2t_revival.data.vocabulary.spans import match_words, split_words
+from t2t_revival.decoding.constrained_lines import Hypotheses
+from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, count, occurrences, united
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.phrases import UNSPACED
+
+UNCHECKED = "nobody checks that terms translate their words of the source: "
+EDGES = re.compile(r"^\W+|\W+$")
+NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
+OF_ENSEMBLE = "an ensemble has no word alignment"
+OF_EXPORT = "exported models have no word alignment here; t2t-decoder checks it"
+NO_WORDS = "scripts without spaces have no words to align"
+
+Outputs = Mapping[int, list[Translation]]
+
+
+class TermLine(NamedTuple):
+    """A line with terms.
+
+    Attributes:
+        text: in which terms have their places.
+        source: the model's input, without its tag.
+        constraints: of the line.
+    """
+
+    text: str
+    source: str
+    constraints: LineConstraints
+
+    def check(self, outputs: Sequence[Translation]) -> list[Translation]:
+        """Returns outputs, which have their word alignment, with the terms that are not aligned."""
+        return [replace(one, unaligned=self._unaligned(one)) for one in outputs]
+
+    def _unaligned(self, output: Translation) -> tuple[tuple[str, str], ...]:
+        terms = (term for term in self.constraints.terms if not self._is_aligned(term, output))
+        return tuple((term.source, term.phrase) for term in terms)
+
+    def _is_aligned(self, term: Term, output: Translation) -> bool:
+        """Returns whether an output has a term for its words, or lacks it, or has no words to align."""
+        found = [_sources(output, *span) for span in occurrences(term.phrase, output.text)]
+        checked = bool(output.details and found) and _has_words(term)
+        return not checked or any(self._words(term) & sources for sources in found)
+
+    def _words(self, term: Term) -> set[int]:
+        """Returns the numbers of the source's words that are a term."""
+        words, inputs = split_words(self.text), split_words(self.source)
+        numbers = match_words(
+            [self.text[slice(*word)] for word in words], [self.source[slice(*word)] for word in inputs]
+        )
+        own = zip(words, numbers, strict=True)
+        return {number for word, number in own if word.start < term.end and term.start < word.end}
+
+    def stricter(self, first: Translation, free: Translation) -> LineConstraints:
+        """Returns the constraints of another search.
+
+        Args:
+            first: an output that has terms which are not aligned.
+            free: the output without constraints: what it has for such a term is avoided, and what it has of
+                the term's translation for other words is to be there beside it.
+        """
+        phrases, avoid = self.constraints.phrases, self.constraints.avoid
+        own = [term for term in self.constraints.terms if (term.source, term.phrase) in first.unaligned]
+        wanted = Counter(term.phrase for term in self.constraints.terms)
+        for term in own:
+            sources = self._words(term)
+            spans = occurrences(term.phrase, free.text)
+            others = sum(not sources & _sources(free, *span) for span in spans)
+            phrases = united(phrases, [term.phrase] * (wanted[term.phrase] + others))
+            avoid += tuple(_only_for(sources, free))
+        useful = (word for word in dict.fromkeys(avoid) if not any(count(word, one) for one in phrases))
+        return replace(self.constraints, phrases=phrases, avoid=tuple(useful))
+
+    def faults(self, output: Translation) -> tuple[int, ...]:
+        """Returns how many phrases an output lacks, has in spite of being avoided, and has unaligned."""
+        missing, present = self.constraints.missing(output.text), self.constraints.present(output.text)
+        return len(missing), len(present), len(output.unaligned)
+
+
+@dataclass(frozen=True)
+class TermCheck:
+    """Checks terms of the outputs of lines.
+
+    Attributes:
+        lines: those with terms, by index.
+        outputs: converts what a search has found to outputs with word alignments, by index.
+        free: decodes lines, by index, without constraints.
+        forced: decodes lines with other constraints than their own; leaves out those that cannot have them.
+        keeps_details: whether outputs are returned with their details.
+    """
+
+    lines: Mapping[int, TermLine]
+    outputs: Callable[[Iterable[Hypotheses]], Outputs]
+    free: Callable[[list[int]], Iterable[Hypotheses]]
+    forced: Callable[[Mapping[int, LineConstraints]], Iterable[Hypotheses]]
+    keeps_details: bool = False
+
+    def __call__(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
+        """Returns the outputs of the lines with terms, by index; of a second search those that are better."""
+        best = self._best(one for one in found if one[0] in self.lines)
+        if self.keeps_details:
+            return best
+        return {at: [replace(one, details=None) for one in outputs] for at, outputs in best.items()}
+
+    def _best(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
+        first = self._checked(found)
+        failed = [index for index, outputs in first.items() if outputs[0].unaligned]
+        if not failed:
+            return first
+        usual = self.outputs(self.free(failed))
+        constraints = {at: self.lines[at].stricter(first[at][0], usual[at][0]) for at in failed}
+        others = {at: one for at, one in constraints.items() if one != self.lines[at].constraints}
+        second = self._checked(self.forced(others)) if others else {}
+
+        def faults(at: int, outputs: list[Translation]) -> tuple[int, ...]:
+            return self.lines[at].faults(outputs[0])
+
+        return first | {at: own for at, own in second.items() if faults(at, own) < faults(at, first[at])}
+
+    def _checked(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
+        return {at: self.lines[at].check(outputs) for at, outputs in self.outputs(found).items()}
+
+
+def unchecked(constraints: Iterable[LineConstraints | None], why: str) -> str:
+    """Describes for people that terms of lines are not checked; empty if all are, or there are none.
+
+    Args:
+        constraints: of all lines.
+        why: none can be checked; empty if they are checked.
+    """
+    terms = [term for one in constraints if one for term in one.terms]
+    if not why and not all(map(_has_words, terms)):
+        why = NO_WORDS
+    return UNCHECKED + why if terms and why else ""
+
+
+def _has_words(term: Term) -> bool:
+    return not UNSPACED.search(term.source + term.phrase)
+
+
+def _sources(output: Translation, begin: int, end: int) -> set[int]:
+    """Returns the words of the source that a part of an output translates."""
+    if output.details is None:
+        return set()
+    words = output.details.words
+    return {s for s, t in output.details.links if words[t].start < end and begin < words[t].end}
+
+
+def _only_for(sources: set[int], output: Translation) -> Iterator[str]:
+    """Yields the words that an output has for words of the source, and for no others."""
+    own, others = set(), set()
+    for number, word in enumerate(output.details.words if output.details else ()):
+        linked = {source for source, target in output.details.links if target == number}
+        (own if linked & sources else others).add(EDGES.sub("", word.text))
+    yield from sorted(own - others - {""})
