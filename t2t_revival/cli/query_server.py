@@ -38,8 +38,7 @@ from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.json_outputs import json_line, links_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
-from t2t_revival.decoding.resumable import naming, note_repaired, note_unmet
-from t2t_revival.decoding.term_check import OF_EXPORT, UNCHECKED, unchecked
+from t2t_revival.decoding.resumable import OF_EXPORT, UNCHECKED, naming, note_repaired, note_unmet, unchecked
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Output

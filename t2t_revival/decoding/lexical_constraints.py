@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
-from t2t_revival.decoding.phrases import Spelling, joins
+from t2t_revival.decoding.phrases import UNSPACED, Spelling, joins
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
 
@@ -36,6 +36,11 @@ class Term(NamedTuple):
     def end(self) -> int:
         """The place after the term's last character."""
         return self.start + len(self.source)
+
+    @property
+    def has_words(self) -> bool:
+        """True if both sides are of scripts with spaces between words."""
+        return not UNSPACED.search(self.source + self.phrase)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from t2t_revival.decoding.outputs import (
     format_outputs,
     to_bytes,
 )
-from t2t_revival.decoding.term_check import unchecked
 from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
@@ -34,6 +33,11 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[DecodingProgress], None]
 OnNote = Callable[[str], None]
+UNCHECKED = "nobody checks that terms translate their words of the source: "
+NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
+OF_ENSEMBLE = "an ensemble has no word alignment"
+OF_EXPORT = "exported models do not; t2t-decoder does"
+NO_WORDS = "scripts without spaces have no words to align"
 NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
 
 
@@ -208,6 +212,19 @@ def note_unaligned(line: str, output: Translation, on_note: OnNote) -> None:
     """Notes the terms that a line's output does not have for their words of the source, if any."""
     for source, phrase in output.unaligned:
         on_note(f"warning: {line}: {phrase!r} is in the output, but seems not to translate {source!r}")
+
+
+def unchecked(constraints: Iterable[LineConstraints | None], why: str) -> str:
+    """Describes for people that terms of lines are not checked; empty if all are, or there are none.
+
+    Args:
+        constraints: of all lines.
+        why: none can be checked; empty if they are checked.
+    """
+    terms = [term for one in constraints if one for term in one.terms]
+    if not why and not all(term.has_words for term in terms):
+        why = NO_WORDS
+    return UNCHECKED + why if terms and why else ""
 
 
 def _quoted(phrases: Sequence[str]) -> str:

@@ -17,15 +17,8 @@ from t2t_revival.data.vocabulary.spans import match_words, split_words
 from t2t_revival.decoding.constrained_lines import Hypotheses
 from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.phrases import UNSPACED
 
-UNCHECKED = "nobody checks that terms translate their words of the source: "
 EDGES = re.compile(r"^\W+|\W+$")
-NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
-OF_ENSEMBLE = "an ensemble has no word alignment"
-OF_EXPORT = "exported models have no word alignment here; t2t-decoder checks it"
-NO_WORDS = "scripts without spaces have no words to align"
-
 Outputs = Mapping[int, list[Translation]]
 
 
@@ -53,7 +46,7 @@ class TermLine(NamedTuple):
     def _is_aligned(self, term: Term, output: Translation) -> bool:
         """Returns whether an output has a term for its words, or lacks it, or has no words to align."""
         found = [_sources(output, *span) for span in occurrences(term.phrase, output.text)]
-        checked = bool(output.details and found) and _has_words(term)
+        checked = bool(output.details and found) and term.has_words
         return not checked or any(self._words(term) & sources for sources in found)
 
     def _words(self, term: Term) -> set[int]:
@@ -135,23 +128,6 @@ class TermCheck:
         return {at: self.lines[at].check(outputs) for at, outputs in self.outputs(found).items()}
 
 
-def unchecked(constraints: Iterable[LineConstraints | None], why: str) -> str:
-    """Describes for people that terms of lines are not checked; empty if all are, or there are none.
-
-    Args:
-        constraints: of all lines.
-        why: none can be checked; empty if they are checked.
-    """
-    terms = [term for one in constraints if one for term in one.terms]
-    if not why and not all(map(_has_words, terms)):
-        why = NO_WORDS
-    return UNCHECKED + why if terms and why else ""
-
-
-def _has_words(term: Term) -> bool:
-    return not UNSPACED.search(term.source + term.phrase)
-
-
 def _sources(output: Translation, begin: int, end: int) -> set[int]:
     """Returns the words of the source that a part of an output translates."""
     if output.details is None:
@@ -162,8 +138,9 @@ def _sources(output: Translation, begin: int, end: int) -> set[int]:
 
 def _only_for(sources: set[int], output: Translation) -> Iterator[str]:
     """Yields the words that an output has for words of the source, and for no others."""
-    own, others = set(), set()
-    for number, word in enumerate(output.details.words if output.details else ()):
-        linked = {source for source, target in output.details.links if target == number}
+    own: set[str] = set()
+    others: set[str] = set()
+    for word in output.details.words if output.details else ():
+        linked = _sources(output, word.start, word.end)
         (own if linked & sources else others).add(EDGES.sub("", word.text))
     yield from sorted(own - others - {""})

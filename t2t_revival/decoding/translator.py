@@ -30,8 +30,8 @@ from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, check_constrainable, pad
-from t2t_revival.decoding.resumable import OnNote, ignore_note
-from t2t_revival.decoding.term_check import NO_HEADS, OF_ENSEMBLE, TermCheck, TermLine, unchecked
+from t2t_revival.decoding.resumable import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
+from t2t_revival.decoding.term_check import TermCheck, TermLine
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
@@ -383,7 +383,7 @@ class Translator:
 
     @property
     def why_unchecked(self) -> str:
-        """Why terms are not checked; empty if they are."""
+        """The reason for which terms are not checked; empty if they are."""
         if self.term_heads:
             return ""
         return OF_ENSEMBLE if self.more_checkpoints else NO_HEADS

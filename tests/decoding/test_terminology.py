@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.lexical_constraints import LineConstraints, Term
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
 
@@ -32,21 +32,27 @@ TERMS = Terminology(
     ],
 )
 def test_terms_of_a_source(source, expected):
-    assert TERMS.phrases(source) == expected
+    found = TERMS.constraints(source)
+    assert found == LineConstraints(tuple(expected), terms=found.terms)
+    assert [term.phrase for term in found.terms] == expected
+    assert [source[term.start : term.end] for term in found.terms] == [term.source for term in found.terms]
 
 
 def test_any_white_space_may_stand_between_the_words_of_a_term():
     for space in ("  ", "\u00a0", "\u202f", "\t", " \u3000"):
-        assert TERMS.phrases(f"A hot{space}dog and a{space}house{space}of cards") == ["Hotdog", "Kartenhaus"]
-        assert Terminology({f"hot{space}dog": "Hotdog"}).phrases("hot dog") == ["Hotdog"]
+        line = f"A hot{space}dog and a{space}house{space}of cards"
+        first, second = TERMS.constraints(line).terms
+        assert first == (f"hot{space}dog", "Hotdog", 2)
+        assert second == (f"house{space}of cards", "Kartenhaus", line.index("house"))
+        assert Terminology({f"hot{space}dog": "Hotdog"}).constraints("hot dog").phrases == ("Hotdog",)
     with pytest.raises(T2TError, match="line 2: line 1 translates 'hot dog' otherwise"):
         Terminology.parse(["hot dog\tHotdog", "hot  dog\tWurst"], "t")
 
 
 def test_a_file_of_terms():
     lines = ["# comment", "", "dog\tHund", " hot dog \t Hotdog ", "dog\tHund"]
-    assert Terminology.parse(lines, "terms").phrases("hot dog dog") == ["Hotdog", "Hund"]
-    assert Terminology.parse([], "terms").phrases("dog") == []
+    assert Terminology.parse(lines, "terms").constraints("hot dog dog").phrases == ("Hotdog", "Hund")
+    assert Terminology.parse([], "terms").constraints("dog") == LineConstraints()
 
 
 @pytest.mark.parametrize(
@@ -71,10 +77,14 @@ def test_json_lines():
     ]
     first, second = parse_json_lines(lines, "in.jsonl")
     assert first == JsonLine("the dog\nsees")
-    assert first.all_constraints(TERMS) == LineConstraints(("hund",))
-    assert second.all_constraints(TERMS) == LineConstraints(("Katze", "Hund", "Dackel"), ("Pudel",))
+    assert first.all_constraints(TERMS) == LineConstraints(("hund",), terms=(Term("dog", "hund", 4),))
+    assert second.all_constraints(TERMS) == LineConstraints(
+        ("Katze", "Hund", "Dackel"), ("Pudel",), (Term("Dog", "Dackel", 0),)
+    )
     both = JsonLine("dog dog", ["hund"])
-    assert both.all_constraints(TERMS) == LineConstraints(("hund", "hund"))
+    assert both.all_constraints(TERMS) == LineConstraints(
+        ("hund", "hund"), terms=(Term("dog", "hund", 0), Term("dog", "hund", 4))
+    )
 
 
 @pytest.mark.parametrize(
