@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,60 @@ def test_lines_without_constraints_are_those_of_the_default_signature(exported: 
     del inputs["constraints"], inputs["avoid"]
     free = exported.predict(WITH_CONSTRAINTS, inputs)
     assert free["outputs"] == exported.predict(DEFAULT, {"inputs": TEXTS})["outputs"]
+
+
+def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) -> None:
+    model, lines = tmp_path / "model", [*TEXTS, "The dog sees the cat.", "The cat sees the dog."]
+    shutil.copytree(place / "model", model)
+    (tmp_path / "in").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+    (tmp_path / "terms").write_text("dog\tKatze\nking\tWald\nbook\tGarten\n", encoding="utf-8")
+    flags = [f"--output_dir={model}", f"--decode_from_file={tmp_path / 'in'}", "--output_format=jsonl"]
+    with_terms = [*flags, f"--terminology={tmp_path / 'terms'}"]
+    free = run("t2t-decoder", *flags).stdout.splitlines()
+
+    unchecked = run("t2t-decoder", *with_terms)
+    assert unchecked.stderr.count("nobody checks") == 1
+    assert "t2t-align --choose_heads" in unchecked.stderr
+    assert "unaligned" not in unchecked.stdout
+
+    run("t2t-align", f"--output_dir={model}", f"--data_dir={place / 'data'}", "--choose_heads")
+    checked, aligned = (
+        run("t2t-decoder", *with_terms, *more) for more in ([], ["--decode_hparams=alignments=pharaoh"])
+    )
+    assert "nobody" not in checked.stderr
+    found = [json.loads(line) for line in checked.stdout.splitlines()]
+    links = [json.loads(line) for line in aligned.stdout.splitlines()]
+    assert [checked.stdout.splitlines()[row] for row in (1, 2, 4)] == [free[row] for row in (1, 2, 4)]
+    assert [one["text"] for one in found] == [one["text"] for one in links]
+    wrong = 0
+    for number, terms in (
+        (1, {"dog": "Katze"}),
+        (4, {"king": "Wald", "book": "Garten"}),
+        (6, {"dog": "Katze"}),
+        (7, {"dog": "Katze"}),
+    ):
+        output = links[number - 1]
+        sources = [lines[number - 1][word["start"] : word["end"]] for word in output["source_words"]]
+        targets = [word["text"].strip(".,") for word in output["words"]]
+        pairs = {(sources[one].strip("."), targets[other]) for one, other in output["alignment"]}
+        expected = {term: phrase for term, phrase in terms.items() if (term, phrase) not in pairs}
+        assert found[number - 1].get("unaligned", {}) == output.get("unaligned", {}) == expected
+        for term, phrase in expected.items():
+            assert (
+                f"in, line {number}: '{phrase}' is in the output, but seems not to translate '{term}'"
+                in checked.stderr
+            )
+        wrong += len(expected)
+    assert checked.stderr.count("seems not to translate") == wrong > 0
+
+    typed = run(
+        "t2t-decoder", f"--output_dir={model}", "--decode_interactive", with_terms[-1], stdin=lines[6]
+    )
+    assert found[6]["text"] in typed.stdout
+    served = run(
+        "t2t-query-server",
+        f"--saved_model={place / 'export'}",
+        f"--decode_from_file={tmp_path / 'in'}",
+        with_terms[-1],
+    )
+    assert served.stderr.count("nobody checks") == 1
