@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from t2t_revival.data.vocabulary.spans import match_words, split_words
-from t2t_revival.decoding.constrained_lines import Hypotheses
 from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.decoding.outputs import Translation
 
@@ -86,46 +85,55 @@ class TermLine(NamedTuple):
 
 @dataclass(frozen=True)
 class TermCheck:
-    """Checks terms of the outputs of lines.
+    """Checks terms of the outputs of lines. All outputs have their word alignment.
 
     Attributes:
         lines: those with terms, by index.
-        outputs: converts what a search has found to outputs with word alignments, by index.
-        free: decodes lines, by index, without constraints.
-        forced: decodes lines with other constraints than their own; leaves out those that cannot have them.
-        keeps_details: whether outputs are returned with their details.
     """
 
     lines: Mapping[int, TermLine]
-    outputs: Callable[[Iterable[Hypotheses]], Outputs]
-    free: Callable[[list[int]], Iterable[Hypotheses]]
-    forced: Callable[[Mapping[int, LineConstraints]], Iterable[Hypotheses]]
-    keeps_details: bool = False
 
-    def __call__(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
-        """Returns the outputs of the lines with terms, by index; of a second search those that are better."""
-        best = self._best(one for one in found if one[0] in self.lines)
-        if self.keeps_details:
-            return best
-        return {at: [replace(one, details=None) for one in outputs] for at, outputs in best.items()}
+    def __call__(
+        self,
+        outputs: Outputs,
+        free: Callable[[list[int]], Outputs],
+        forced: Callable[[Mapping[int, LineConstraints]], Outputs],
+    ) -> Outputs:
+        """Returns the outputs of the lines with terms, by index; of a second search those that are better.
 
-    def _best(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
-        first = self._checked(found)
-        failed = [index for index, outputs in first.items() if outputs[0].unaligned]
+        Args:
+            outputs: of the lines.
+            free: decodes lines, by index, without constraints.
+            forced: decodes lines with other constraints than their own; may leave out some.
+        """
+        first = self.checked(outputs)
+        failed = self.failed(first)
         if not failed:
             return first
-        usual = self.outputs(self.free(failed))
-        constraints = {at: self.lines[at].stricter(first[at][0], usual[at][0]) for at in failed}
-        others = {at: one for at, one in constraints.items() if one != self.lines[at].constraints}
-        second = self._checked(self.forced(others)) if others else {}
+        constraints = self.stricter(first, free(failed))
+        return self.better(first, forced(constraints) if constraints else {})
+
+    def checked(self, outputs: Outputs) -> Outputs:
+        """Returns outputs with the terms that are not aligned."""
+        return {at: self.lines[at].check(own) for at, own in outputs.items()}
+
+    def failed(self, first: Outputs) -> list[int]:
+        """Returns the lines whose best output has a term that is not aligned."""
+        return [at for at, own in first.items() if own[0].unaligned]
+
+    def stricter(self, first: Outputs, free: Outputs) -> dict[int, LineConstraints]:
+        """Returns the constraints of another search, of the lines that have others in it."""
+        found = {at: self.lines[at].stricter(first[at][0], own[0]) for at, own in free.items()}
+        return {at: one for at, one in found.items() if one != self.lines[at].constraints}
+
+    def better(self, first: Outputs, second: Outputs) -> Outputs:
+        """Returns the better outputs of each line of two searches, of which the second is not checked yet."""
 
         def faults(at: int, outputs: list[Translation]) -> tuple[int, ...]:
             return self.lines[at].faults(outputs[0])
 
-        return first | {at: own for at, own in second.items() if faults(at, own) < faults(at, first[at])}
-
-    def _checked(self, found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
-        return {at: self.lines[at].check(outputs) for at, outputs in self.outputs(found).items()}
+        own = self.checked(second)
+        return {**first, **{at: one for at, one in own.items() if faults(at, one) < faults(at, first[at])}}
 
 
 def _sources(output: Translation, begin: int, end: int) -> set[int]:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -261,16 +261,27 @@ class Translator:
             decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
             return dict(zip(decoded, postprocessor.outputs(decoded.values(), n), strict=True))
 
-        check = None
-        if bound.with_terms and self.term_heads:
-            aligning = self._aligning
-            term_lines = {
-                at: TermLine(lines[at].translate(LINE_ENDS), aligning.untagged(inputs[at]), one)
-                for at, one in bound.with_terms.items()
+        with_terms = bound.with_terms
+        check = TermCheck(
+            {
+                at: TermLine(lines[at].translate(LINE_ENDS), self._postprocessor.untagged(inputs[at]), one)
+                for at, one in with_terms.items()
             }
-            forced = partial(bound.again, inputs=inputs, n=count)
-            with_links, keeps_details = partial(finished, postprocessor=aligning), bool(self.options.details)
-            check = TermCheck(term_lines, with_links, free, forced, keeps_details)
+            if with_terms and self.term_detailer
+            else {}
+        )
+
+        def checked(found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
+            """Returns the outputs of the lines with terms."""
+            aligning = replace(self._postprocessor, detailer=self.term_detailer)
+            own = check(
+                finished((one for one in found if one[0] in check.lines), aligning),
+                lambda indices: finished(free(indices), aligning),
+                lambda stricter: finished(bound.again(stricter, inputs, count), aligning),
+            )
+            if self.options.details:
+                return {**own}
+            return {at: [replace(one, details=None) for one in outputs] for at, outputs in own.items()}
 
         def decode(batch: list[int]) -> list[list[Translation]]:
             outputs = {index: [Translation("", 0.0)] for index in batch}
@@ -280,8 +291,7 @@ class Translator:
                 found += free(indices)
             found += bound.search(indices, count)
             outputs |= finished(found, self._postprocessor)
-            if check:
-                outputs |= check(found)
+            outputs |= checked(found) if check.lines else {}
             return [bound.mark(*each) for each in outputs.items()]
 
         lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
@@ -389,12 +399,14 @@ class Translator:
         return OF_ENSEMBLE if self.more_checkpoints else NO_HEADS
 
     @cached_property
-    def _aligning(self) -> Postprocessor:
-        """Makes outputs with word alignments."""
-        detailer, heads = self.detailer, self.term_heads
-        if heads and not detailer.heads:
-            detailer = Detailer(engines.annotator_of(self._engine, heads), self.vocabularies, heads)
-        return replace(self._postprocessor, detailer=detailer)
+    def term_detailer(self) -> Detailer | None:
+        """Aligns the words of outputs with terms; `None` if the model has no alignment heads."""
+        if self.detailer.heads:
+            return self.detailer
+        if not self.term_heads:
+            return None
+        annotate = engines.annotator_of(self._engine, self.term_heads)
+        return Detailer(annotate, self.vocabularies, self.term_heads)
 
     def _decode(
         self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None

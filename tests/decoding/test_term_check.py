@@ -97,19 +97,18 @@ class Searches:
 
     def free(self, indices):
         self.calls.append(indices)
-        return [(at, self.free_outputs[at], [-1.0]) for at in indices]
+        return self.outputs({at: self.free_outputs[at] for at in indices})
 
     def forced(self, constraints):
         self.calls.append(constraints)
-        return [(at, self.forced_outputs[at], [-1.0]) for at in constraints if at in self.forced_outputs]
+        return self.outputs({at: one for at, one in self.forced_outputs.items() if at in constraints})
 
-    def check(self, lines, first, **more):
-        check = TermCheck(lines, self.outputs, self.free, self.forced, **more)
-        return check((at, one, [-1.0]) for at, one in first.items())
+    def check(self, lines, first):
+        return TermCheck(lines)(self.outputs(first), self.free, self.forced)
 
     @staticmethod
     def outputs(found):
-        return {at: [output(*ids) for ids in rows] for at, rows, _ in found}
+        return {at: [output(*one) for one in own] for at, own in found.items()}
 
 
 OLD = line(DACKEL, "The old dog sleeps.")
@@ -119,12 +118,9 @@ FREE = ("Der alte Hund schläft.", "0-0 1-1 2-2 3-3")
 
 def test_aligned_terms_need_no_other_search():
     searches = Searches({}, {})
-    found = searches.check({1: OLD}, {0: [FREE], 1: [ALIGNED, NOT_ALIGNED]})
+    found = searches.check({1: OLD}, {1: [ALIGNED, NOT_ALIGNED]})
     assert searches.calls == []
-    assert [*found] == [1]
     assert [one.unaligned for one in found[1]] == [(), (("dog", "Dackel"),)]
-    assert all(one.details is None for one in found[1])
-    assert searches.check({1: OLD}, {1: [ALIGNED]}, keeps_details=True)[1][0].details
 
 
 def test_the_output_in_which_the_term_is_aligned_is_kept():
