@@ -24,6 +24,7 @@ from t2t_revival.utils.texts import pairs_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
 
 OnProgress = Callable[[DecodingProgress], None]
@@ -82,6 +83,25 @@ def encode(translator: Translator, pairs: Sequence[Pair], on_note: OnNote = igno
     tag = f"{options.tag} " if options.tag else ""
     columns = zip(sources, source_ids, targets, target_ids, strict=True)
     return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
+
+
+def aligned(translator: Translator, pairs: Sequence[Pair], tag: str) -> list[Details]:
+    """Returns the details of outputs with the links by which terms are checked.
+
+    Args:
+        translator: of a model with alignment heads.
+        pairs: the model's inputs without their tags, and its outputs.
+        tag: before each input, with its space; "" for none.
+    """
+    assert translator.term_detailer
+    vocabularies = translator.vocabularies
+    preprocessor = Preprocessor(vocabularies, None, translator.options, translator.max_length)
+    sources = preprocessor.sources([tag + source for source, _ in pairs], lambda truncation: None)
+    targets = preprocessor.encode([target for _, target in pairs], vocabularies.targets)
+    rows = zip(pairs, sources, targets, strict=True)
+    return translator.term_detailer(
+        [Hypothesis(source, tag, ids, target, [*out, EOS]) for (source, target), ids, out in rows]
+    )
 
 
 class Choice(NamedTuple):

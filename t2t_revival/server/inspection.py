@@ -169,51 +169,54 @@ class Inspector:
     Args:
         translator: the model, which stays in memory beside its export.
         output_dir: the training's folder.
+
+    Attributes:
+        translator: the model.
     """
 
     def __init__(self, translator: Translator, output_dir: Path) -> None:
-        self._translator, self._output_dir = translator, output_dir
+        self.translator, self._output_dir = translator, output_dir
         self._run = Run.load(output_dir)
 
     @property
     def tags(self) -> list[str]:
         """The tags that a text may have."""
-        return known_tags(self._translator.vocabularies, self._translator.problem)
+        return known_tags(self.translator.vocabularies, self.translator.problem)
 
     @property
     def options(self) -> Options:
         """Settings of the search that the export has."""
-        own = self._translator.options
+        own = self.translator.options
         search = Options(beam_size=own.beam_size, alpha=own.alpha, extra_length=own.extra_length)
         return search.model_copy(update={"n": own.outputs, "tag": own.tag})
 
     @property
     def explains(self) -> bool:
         """True if the model has the attention that explanations show."""
-        return self._translator.model.hparams.decoder_self_attention == "attention"
+        return self.translator.model.hparams.decoder_self_attention == "attention"
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output; see `explain` for errors."""
-        return ExplainAnswer.of(explain(self._translator, self._tagged(asked), asked.output, asked.prefix))
+        return ExplainAnswer.of(explain(self.translator, self._tagged(asked), asked.output, asked.prefix))
 
     def attention_page(self, asked: ExplainRequest) -> str:
         """Returns the page of t2t-attention for an output in the model's form."""
-        problem, output = self._translator.problem, asked.output
+        problem, output = self.translator.problem, asked.output
         target = problem.encode_target(output) if problem and output is not None else output
         title = f"{self._run.problem}, {self._run.hparams_set}, step {self.training.step:,}"
-        return page(compute_attention(self._translator, self._tagged(asked), target), title)
+        return page(compute_attention(self.translator, self._tagged(asked), target), title)
 
     @cached_property
     def training(self) -> Training:
         """The training, as its folder describes it when first asked."""
-        assert self._translator.checkpoint
+        assert self.translator.checkpoint
         rows = read_curve(self._output_dir, DEV)
         metric = next((name for name in SCORES if any(name in row for row in rows)), "")
         return Training(
             problem=self._run.problem,
             hparams_set=self._run.hparams_set,
-            step=self._translator.checkpoint.step,
-            parameters=self._translator.model.count_params(),
+            step=self.translator.checkpoint.step,
+            parameters=self.translator.model.count_params(),
             score=self._score(),
             metric=SCORES.get(metric, ""),
             curves={"loss": _curve(rows, "loss"), "score": _curve(rows, metric)},
@@ -221,15 +224,15 @@ class Inspector:
 
     def _score(self) -> Score | None:
         """Returns the score of the checkpoint; `None` without one, or where its files are gone or corrupt."""
-        assert self._translator.checkpoint
+        assert self.translator.checkpoint
         try:
-            found = dev_score(self._output_dir, self._translator.checkpoint.path)
+            found = dev_score(self._output_dir, self.translator.checkpoint.path)
         except (T2TError, OSError):
             return None
         return Score(name=SCORES.get(found[0], found[0]), value=found[1]) if found else None
 
     def _tagged(self, asked: ExplainRequest) -> str:
-        check_tag(asked.tag, self._translator.vocabularies, self._translator.problem)
+        check_tag(asked.tag, self.translator.vocabularies, self.translator.problem)
         return tagged([asked.text], asked.tag)[0]
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fastapi import FastAPI, Request
@@ -22,12 +23,14 @@ from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspect
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
 from t2t_revival.server.rows import Columns
+from t2t_revival.server.terms import Unaligned, check_terms
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import WITH_OPTIONS
 from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.problems.text_problems import Text2TextProblem
     from t2t_revival.server.versions import LoadedModel, ServedModel
 
@@ -266,7 +269,32 @@ class Service:
         if problem:
             inputs = await _converted(problem, lambda: [problem.preprocess(line, False) for line in lines])
         found = await self._translate(served.name, model, *asked.call(inputs, model.signature_defs))
-        return await _converted(problem, lambda: [*translations(inputs, found, problem)])
+        found, unaligned = await self._check_terms(served, model, asked, inputs, found)
+        done = await _converted(problem, lambda: [*translations(inputs, found, problem)])
+        return [
+            one.model_copy(update={"unaligned": unaligned[at]}) if at in unaligned else one
+            for at, one in enumerate(done)
+        ]
+
+    async def _check_terms(
+        self,
+        served: ServedModel,
+        model: LoadedModel,
+        asked: TranslateRequest,
+        inputs: Sequence[str],
+        found: Columns,
+    ) -> tuple[Columns, Unaligned]:
+        """Checks terms, where there are some and the model's folder has alignment heads."""
+        options, inspector = asked.options, served.inspector
+        if not (options and options.terms and inspector and inspector.translator.term_heads):
+            return found, {}
+
+        async def translate(lines: Sequence[str], constraints: Sequence[LineConstraints]) -> Columns:
+            columns = options.columns(lines, model.signature_defs[options.signature], constraints)
+            return await self._translate(served.name, model, options.signature, columns)
+
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, self._inspecting)
+        return await check_terms(options, inspector.translator, inputs, found, translate, in_thread)
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""

@@ -92,17 +92,24 @@ class Options(BaseModel):
             return WITH_CONSTRAINTS
         return WITH_SAMPLING if self.sampling_method == "random" else WITH_OPTIONS
 
-    def columns(self, lines: Sequence[str], definition: SignatureDef) -> dict[str, list[Any]]:
-        """Returns the inputs of the signature.
+    def columns(
+        self,
+        lines: Sequence[str],
+        definition: SignatureDef,
+        constraints: Sequence[LineConstraints] | None = None,
+    ) -> dict[str, list[Any]]:
+        """Returns the inputs of the signature; `constraints` are others than those of the request.
 
         Raises:
             RequestError: phrases contradict each other.
         """
         given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
         columns = {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
-        return columns | constraint_inputs(self._constraints(lines)) if self.has_phrases else columns
+        if not self.has_phrases:
+            return columns
+        return columns | constraint_inputs(constraints or self.constraints_of(lines))
 
-    def _constraints(self, lines: Sequence[str]) -> list[LineConstraints]:
+    def constraints_of(self, lines: Sequence[str]) -> list[LineConstraints]:
         """Returns the constraints of each line."""
         none = Terminology({})
         given = [JsonLine(line, self.constraints, self.avoid, self.terms) for line in lines]
@@ -159,11 +166,13 @@ class Output(BaseModel):
 class Translation(Output):
     """The best output of a line, and all where more than one was asked for.
 
-    `truncated` is true of a line that is longer than the model's inputs: its end is missing.
+    `truncated` is true of a line that is longer than the model's inputs: its end is missing. `unaligned` has
+    terms whose translations are in the best output for other words, as far as the word alignment shows.
     """
 
     nbest: list[Output] | None = None
     truncated: bool | None = None
+    unaligned: dict[str, str] | None = None
 
 
 class TranslateAnswer(BaseModel):

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from t2t_revival.cli import align, decoder
+from t2t_revival.decoding import aligner
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.decoding.translator import Translator
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 
@@ -138,3 +140,14 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(out, capsys,
     assert capsys.readouterr().err.endswith(
         f"error: cannot write {out}: Permission denied; mend the folder's permissions\n"
     )
+
+
+@pytest.mark.slow
+def test_terms_have_the_links_of_alignments(out):
+    pairs = [pair for pair in zip(SOURCES, TARGETS, strict=True) if all(pair)]
+    assert Translator.load(out).term_detailer is None
+    AlignmentHeads(1, (2,), shifted=True).save(out)
+    asked = Translator.load(out, decode_hparams="alignments=pharaoh")
+    links = [details.links for details in aligner.aligned(Translator.load(out), pairs, "")]
+    assert [[*one] for one in links] == aligner.align(asked, pairs)
+    assert all(links)

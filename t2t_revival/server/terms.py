@@ -1,0 +1,99 @@
+"""Terms of requests, checked by the word alignment of a model whose training is here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from t2t_revival.decoding.aligner import aligned
+from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.term_check import Outputs, TermCheck, TermLine
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.signatures import NO_OUTPUT
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.server.rows import Columns
+    from t2t_revival.server.translate import Options
+
+InThread = Callable[[Callable[[], Outputs]], Awaitable[Outputs]]
+Translate = Callable[[Sequence[str], Sequence[LineConstraints]], Awaitable["Columns"]]
+Unaligned = Mapping[int, Mapping[str, str]]  # by index of the line: terms and their translations
+
+
+async def check_terms(
+    options: Options,
+    translator: Translator,
+    inputs: Sequence[str],
+    found: Columns,
+    translate: Translate,
+    in_thread: InThread,
+) -> tuple[Columns, Unaligned]:
+    """Returns the outputs of lines, of which some may be decoded once more, and their unaligned terms.
+
+    Args:
+        options: of the request.
+        translator: of the model; has alignment heads.
+        inputs: the model's.
+        found: its outputs.
+        translate: decodes some inputs with other constraints.
+        in_thread: calls a function that takes long.
+    """
+    tag = f"{options.tag} " if options.tag else ""
+    pairs = zip(inputs, options.constraints_of(inputs), strict=True)
+    lines = {
+        at: TermLine(line, line.removeprefix(tag), one) for at, (line, one) in enumerate(pairs) if one.terms
+    }
+    check = TermCheck(lines)
+
+    def outputs_of(indices: Sequence[int], columns: Columns) -> Awaitable[Outputs]:
+        rows = zip(indices, columns["outputs"], columns["scores"], strict=True)
+        texts = {
+            at: [
+                (text.decode("utf-8", "replace"), score)
+                for text, score in zip(own, scores, strict=True)
+                if score > NO_OUTPUT
+            ]
+            for at, own, scores in rows
+            if at in lines
+        }
+        return in_thread(partial(_aligned, translator, {at: lines[at].source for at in texts}, tag, texts))
+
+    async def again(constraints: Mapping[int, LineConstraints]) -> Outputs:
+        columns = await translate([inputs[at] for at in constraints], [*constraints.values()])
+        return await outputs_of([*constraints], columns)
+
+    best = check.checked(await outputs_of(range(len(inputs)), found))
+    failed = check.failed(best)
+    with suppress(T2TError):  # such as of a word that the vocabulary cannot spell
+        stricter = (
+            check.stricter(best, await again(dict.fromkeys(failed, LineConstraints()))) if failed else {}
+        )
+        best = check.better(best, await again(stricter)) if stricter else best
+    return _with(best, found), {at: dict(own[0].unaligned) for at, own in best.items() if own[0].unaligned}
+
+
+def _aligned(
+    translator: Translator, sources: Mapping[int, str], tag: str, found: Mapping[int, list[tuple[str, float]]]
+) -> Outputs:
+    """Returns outputs, given by their texts and scores, with their word alignment."""
+    pairs = [(sources[at], text) for at, own in found.items() for text, _ in own]
+    details = iter(aligned(translator, pairs, tag))
+    return {
+        at: [Translation(text, score, details=next(details)) for text, score in own]
+        or [Translation("", NO_OUTPUT)]
+        for at, own in found.items()
+    }
+
+
+def _with(outputs: Outputs, found: Columns) -> Columns:
+    """Returns columns with other outputs of some lines, as many as before."""
+    texts, scores = [*found["outputs"]], [*found["scores"]]
+    for at, own in outputs.items():
+        padding = len(texts[at]) - len(own)
+        texts[at] = [one.text.encode() for one in own] + [b""] * padding
+        scores[at] = [one.score for one in own] + [NO_OUTPUT] * padding
+    return {**found, "outputs": texts, "scores": scores}
