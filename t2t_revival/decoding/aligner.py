@@ -19,6 +19,7 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.tags import symbol
 from t2t_revival.utils.texts import pairs_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def encode(translator: Translator, pairs: Sequence[Pair], on_note: OnNote = igno
         preprocessor.preprocess(sources), lambda truncation: on_note(f"warning: {truncation}")
     )
     target_ids = preprocessor.encode(targets, vocabularies.targets)
-    tag = f"{options.tag} " if options.tag else ""
+    tag = symbol(options.tag)
     columns = zip(sources, source_ids, targets, target_ids, strict=True)
     return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
 

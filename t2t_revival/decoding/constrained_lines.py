@@ -84,9 +84,9 @@ class ConstrainedLines:
         return self._search.spelling
 
     @property
-    def with_terms(self) -> dict[int, LineConstraints]:
-        """The constraints of the lines that have terms, by index."""
-        return {index: line.constraints for index, line in self._lines.items() if line.constraints.terms}
+    def constraints(self) -> dict[int, LineConstraints]:
+        """The constraints of the lines that are not blank, by index."""
+        return {index: line.constraints for index, line in self._lines.items()}
 
     def __contains__(self, index: int) -> bool:
         return index in self._lines

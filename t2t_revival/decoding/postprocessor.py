@@ -14,6 +14,7 @@ from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS
+from t2t_revival.utils.tags import symbol
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
@@ -105,15 +106,8 @@ class Postprocessor:
         return outputs
 
     def _hypothesis(self, one: Decoded, text: str, ids: list[int]) -> Hypothesis:
-        return Hypothesis(self.untagged(one.text), self._tag, one.source_ids, text, ids)
-
-    def untagged(self, text: str) -> str:
-        """Returns a model's input without its tag."""
-        return text.removeprefix(self._tag)
-
-    @property
-    def _tag(self) -> str:
-        return f"{self.options.tag} " if self.options.tag else ""
+        tag = symbol(self.options.tag)
+        return Hypothesis(one.text.removeprefix(tag), tag, one.source_ids, text, ids)
 
 
 def trimmed(ids: list[int]) -> list[int]:

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from t2t_revival.data.vocabulary.spans import match_words, split_words
 from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.preprocessor import LINE_ENDS
+from t2t_revival.utils.tags import symbol
 
 EDGES = re.compile(r"^\W+|\W+$")
 Outputs = Mapping[int, list[Translation]]
@@ -92,6 +94,30 @@ class TermCheck:
     """
 
     lines: Mapping[int, TermLine]
+
+    @classmethod
+    def of(
+        cls,
+        constraints: Mapping[int, LineConstraints],
+        lines: Sequence[str],
+        inputs: Sequence[str],
+        tag: str,
+    ) -> TermCheck:
+        """Makes a check of the lines whose constraints have terms.
+
+        Args:
+            constraints: by index of the line.
+            lines: all lines, in which terms have their places.
+            inputs: the model's, which may have a tag.
+            tag: asked for; "" for none.
+        """
+        own = ((at, one) for at, one in constraints.items() if one.terms)
+        return cls(
+            {
+                at: TermLine(lines[at].translate(LINE_ENDS), inputs[at].removeprefix(symbol(tag)), one)
+                for at, one in own
+            }
+        )
 
     def __call__(
         self,

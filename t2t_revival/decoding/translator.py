@@ -31,7 +31,7 @@ from t2t_revival.decoding.paragraphs import translate_paragraphs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, check_constrainable, pad
 from t2t_revival.decoding.resumable import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
-from t2t_revival.decoding.term_check import TermCheck, TermLine
+from t2t_revival.decoding.term_check import TermCheck
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
@@ -261,15 +261,8 @@ class Translator:
             decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
             return dict(zip(decoded, postprocessor.outputs(decoded.values(), n), strict=True))
 
-        with_terms = bound.with_terms
-        check = TermCheck(
-            {
-                at: TermLine(lines[at].translate(LINE_ENDS), self._postprocessor.untagged(inputs[at]), one)
-                for at, one in with_terms.items()
-            }
-            if with_terms and self.term_detailer
-            else {}
-        )
+        check = TermCheck.of(bound.constraints, lines, inputs, self.options.tag)
+        checks = bool(check.lines and self.term_detailer)  # which is made here, before threads decode
 
         def checked(found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
             """Returns the outputs of the lines with terms."""
@@ -291,7 +284,8 @@ class Translator:
                 found += free(indices)
             found += bound.search(indices, count)
             outputs |= finished(found, self._postprocessor)
-            outputs |= checked(found) if check.lines else {}
+            if checks:
+                outputs |= checked(found)
             return [bound.mark(*each) for each in outputs.items()]
 
         lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from t2t_revival.decoding.aligner import aligned
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.term_check import Outputs, TermCheck, TermLine
+from t2t_revival.decoding.term_check import Outputs, TermCheck
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import NO_OUTPUT
+from t2t_revival.utils.tags import symbol
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -42,12 +43,8 @@ async def check_terms(
         translate: decodes some inputs with other constraints.
         in_thread: calls a function that takes long.
     """
-    tag = f"{options.tag} " if options.tag else ""
-    pairs = zip(inputs, options.constraints_of(inputs), strict=True)
-    lines = {
-        at: TermLine(line, line.removeprefix(tag), one) for at, (line, one) in enumerate(pairs) if one.terms
-    }
-    check = TermCheck(lines)
+    constraints = dict(enumerate(options.constraints_of(inputs)))
+    check = TermCheck.of(constraints, inputs, inputs, options.tag)
 
     def outputs_of(indices: Sequence[int], columns: Columns) -> Awaitable[Outputs]:
         rows = zip(indices, columns["outputs"], columns["scores"], strict=True)
@@ -58,13 +55,14 @@ async def check_terms(
                 if score > NO_OUTPUT
             ]
             for at, own, scores in rows
-            if at in lines
+            if at in check.lines
         }
-        return in_thread(partial(_aligned, translator, {at: lines[at].source for at in texts}, tag, texts))
+        sources = {at: check.lines[at].source for at in texts}
+        return in_thread(partial(_aligned, translator, sources, symbol(options.tag), texts))
 
-    async def again(constraints: Mapping[int, LineConstraints]) -> Outputs:
-        columns = await translate([inputs[at] for at in constraints], [*constraints.values()])
-        return await outputs_of([*constraints], columns)
+    async def again(others: Mapping[int, LineConstraints]) -> Outputs:
+        columns = await translate([inputs[at] for at in others], [*others.values()])
+        return await outputs_of([*others], columns)
 
     best = check.checked(await outputs_of(range(len(inputs)), found))
     failed = check.failed(best)

@@ -64,6 +64,15 @@ def test_places_of_terms_are_those_of_the_models_input():
     assert unaligned(own, "der Dackel Knochen", "0-0 3-1 3-2") == (("dog", "Dackel"),)
 
 
+def test_lines_have_terms_after_their_tag_and_across_line_ends():
+    text = "the\nold dog"
+    given = {0: KATZE.constraints("a cat"), 1: KATZE.constraints(text)}
+    lines = TermCheck.of(given, ["a cat", text], ["<de> a cat", "<de> the old dog"], "<de>").lines
+    assert [*lines] == [1]
+    assert unaligned(lines[1], "die alte Katze", "0-0 1-1 2-2") == ()
+    assert unaligned(lines[1], "die Katze Hund", "0-0 1-1 2-2") == (("dog", "Katze"),)
+
+
 def test_the_usual_translation_is_avoided():
     own = line(DACKEL, "The dog sees the hound.")
     first = own.check([output("Dackel sieht den Hund.", "0-0 2-1 3-2 4-3")])[0]
