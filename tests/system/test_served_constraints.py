@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from t2t_revival.decoding.lexical_constraints import LineConstraints, count
+from t2t_revival.decoding.terminology import Terminology
+from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint_inputs
 from tests.support.commands import run
@@ -130,6 +133,11 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) ->
     assert "t2t-align --choose_heads" in unchecked.stderr
     assert "unaligned" not in unchecked.stdout
 
+    terms = Terminology({"dog": "Katze", "king": "Wald", "book": "Garten"})
+    constraints = [terms.constraints(line) for line in lines]
+    with pytest.warns(UserWarning, match="^nobody checks"):
+        Translator.load(model).nbest(lines[:1], constraints=constraints[:1])
+
     run("t2t-align", f"--output_dir={model}", f"--data_dir={place / 'data'}", "--choose_heads")
     checked, aligned = (
         run("t2t-decoder", *with_terms, *more) for more in ([], ["--decode_hparams=alignments=pharaoh"])
@@ -139,6 +147,13 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) ->
     links = [json.loads(line) for line in aligned.stdout.splitlines()]
     assert [checked.stdout.splitlines()[row] for row in (1, 2, 4)] == [free[row] for row in (1, 2, 4)]
     assert [one["text"] for one in found] == [one["text"] for one in links]
+    translator = Translator.load(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = [outputs[0] for outputs in translator.nbest(lines, constraints=constraints)]
+    assert [one.text for one in own] == [one["text"] for one in found]
+    assert [dict(one.unaligned) for one in own] == [one.get("unaligned", {}) for one in found]
+    assert not any(one.details for one in own)
     wrong = 0
     for number, terms in (
         (1, {"dog": "Katze"}),
