@@ -1,5 +1,8 @@
 """Terms in outputs: which are aligned, what another search avoids, and which output is kept."""
 
+import json
+from dataclasses import asdict
+
 import pytest
 
 from t2t_revival.data.vocabulary.spans import split_words
@@ -167,6 +170,7 @@ def test_reports():
     one = Translation("Dackel schläft.", -1.0, unaligned=(("dog", "Dackel"),))
     assert b'"unaligned": {"dog": "Dackel"}' in json_line([one], DecodeHParams())
     assert b"unaligned" not in json_line([Translation("a", -1.0)], DecodeHParams())
+    assert Translation.from_json(json.loads(json.dumps(asdict(one)))) == one
     notes = []
     note_unaligned("in.en, line 3", one, notes.append)
     assert notes == ["warning: in.en, line 3: 'Dackel' is in the output, but seems not to translate 'dog'"]
