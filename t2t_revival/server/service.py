@@ -144,6 +144,7 @@ class Service:
                 self._start.end(fault)
             watches = (model.watch(self._is_used, self._loading) for model in self.models.values())
             await asyncio.gather(*watches, return_exceptions=True)
+            await asyncio.Event().wait()  # until it is cancelled, whether or not a folder is watched
 
     async def _load(self) -> Exception | None:
         """Loads the models one by one, and warms them up then; returns the error of one that cannot be."""
