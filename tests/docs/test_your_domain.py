@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_lines import last_of_each
 from tests.support.commands import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "your_domain.md"
@@ -15,13 +16,14 @@ FEWER = "--hparams=num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2
 
 
 def smaller(command: str, flags: list[str]) -> list[str]:
-    """Returns the flags of a command with fewer updates and a smaller model, as the later flag holds."""
+    """Returns the flags of a command with fewer updates and a smaller model."""
     if command != "t2t-trainer":
         return flags
     hparams = [flag.removeprefix("--hparams=") for flag in flags if flag.startswith("--hparams=")]
     rest = [flag for flag in flags if not flag.startswith("--hparams=")]
     joined = ",".join([FEWER, *hparams])
-    return [*rest, joined, "--train_steps=4", "--local_eval_frequency=2", "--eval_bleu_sentences=4"]
+    fewer = ["--train_steps=4", "--local_eval_frequency=2", "--eval_bleu_sentences=4"]
+    return last_of_each([*rest, joined, *fewer])
 
 
 @pytest.mark.slow
