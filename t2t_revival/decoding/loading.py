@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
@@ -73,7 +73,7 @@ def load(
                 on_note(note)
     if choice:
         plain = replace(options, alignments="", markup="")
-        own = {"problem": problem, "target_vocabulary": vocabularies.targets}
+        own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
         heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), on_note)
     translator = translator_class(
         model,

@@ -51,16 +51,11 @@ class Options(RequestBody):
     sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
     random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
-    constraints: Annotated[
-        list[Phrase], Field(description="Phrases that all outputs must have.", default_factory=list)
-    ]
-    avoid: Annotated[
-        list[Phrase], Field(description="Phrases that no output may have.", default_factory=list)
-    ]
-    terms: Annotated[
-        dict[Phrase, Phrase],
-        Field(description="Translations of terms, for lines that have them.", default_factory=dict),
-    ]
+    constraints: list[Phrase] = Field(default=[], description="Phrases that all outputs must have.")
+    avoid: list[Phrase] = Field(default=[], description="Phrases that no output may have.")
+    terms: dict[Phrase, Phrase] = Field(
+        default={}, description="Translations of terms, for lines that have them."
+    )
 
     @model_validator(mode="after")
     def _check_effects(self) -> Options:

@@ -104,7 +104,7 @@ class ServingModule(tf.Module):
         separates_words = translator.problem is not None and translator.problem.separates_words
         self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words)
         extend = partial(grow, early_stopping=translator.options.early_stopping)
-        restrictions = {
+        restrictions: dict[str, Any] = {
             "constraint": self._constraint,
             "guards": Guards.of(translator.options),
             "banned": vocabularies.targets.banned,
