@@ -1,4 +1,4 @@
-"""What the bodies of requests have in common."""
+"""The base of request bodies, whose keys are checked."""
 
 from __future__ import annotations
 
