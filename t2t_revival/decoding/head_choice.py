@@ -55,25 +55,32 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(output_dir, error) from error
 
-    def make(self, translator: Translator, on_note: OnNote) -> AlignmentHeads:
+    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
         """Chooses heads of a model, stores them, and says so in a line.
+
+        Those of a checkpoint whose file `is_given` are not stored: it may be an early one.
 
         Raises:
             T2TError: the pairs do not show which heads align.
         """
-        place, stored = f"for {self.output_dir / FILE_NAME}", True
-        try:
-            check_writable(self.output_dir)
-        except T2TError as error:
-            place, stored = f"for this run only: {error}", False
-        on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, {place}")
+        fault = "the checkpoint is a given one" if is_given else self._fault()
+        place = f"this run only: {fault}" if fault else str(self.output_dir / FILE_NAME)
+        on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
             choice = choose_without_gold(translator, self.pairs, self.shards)
         except T2TError as error:
             raise _impossible(self.output_dir, error) from error
-        if stored:
+        if not fault:
             choice.save(self.output_dir, len(self.pairs), lexical=True)
         return choice.heads
+
+    def _fault(self) -> str:
+        """Returns why the folder cannot be written; "" where it can."""
+        try:
+            check_writable(self.output_dir)
+        except T2TError as error:
+            return str(error)
+        return ""
 
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:

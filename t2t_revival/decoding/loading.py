@@ -18,7 +18,7 @@ from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.forks import start_computing
 
@@ -74,7 +74,8 @@ def load(
     if choice:
         plain = replace(options, alignments="", markup="")
         own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
-        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), on_note)
+        is_given = checkpoint not in (None, *NAMES)
+        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), is_given, on_note)
     translator = translator_class(
         model,
         vocabularies.inputs,

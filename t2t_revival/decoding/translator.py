@@ -143,7 +143,8 @@ class Translator:
                 converted once, and kept beside it.
             on_note: called with a line for people when a checkpoint is converted, or alignment heads are
                 chosen: where `decode_hparams` ask for alignments or markup and none are known, the dev split
-                decides, which takes seconds; they are stored in the folder if it can be written.
+                decides, which takes seconds; they are stored in the folder if it can be written and
+                `checkpoint` is no file.
             data_dir: folder of that split. `None` is where the model was trained from.
 
         Raises:

@@ -75,6 +75,15 @@ def test_a_folder_that_cannot_be_written_gets_no_file(out, text, capsys, monkeyp
     assert capsys.readouterr().out == found
 
 
+def test_those_of_a_checkpoint_that_is_given_are_not_stored(out, text, capsys):
+    assert decode(out, text, "--markup=html", f"--checkpoint={out / 'model.ckpt-7.npz'}") == 0
+    assert f"{CHOOSING} this run only: the checkpoint is a given one\n" in capsys.readouterr().err
+    assert not (out / FILE_NAME).exists(), "it may be an early one"
+    assert decode(out, text, "--markup=html", "--checkpoint=newest") == 0
+    assert f"{CHOOSING} {out / FILE_NAME}\n" in capsys.readouterr().err
+    assert (out / FILE_NAME).exists()
+
+
 def test_given_pairs_are_aligned_without_a_command_before(out, text, tmp_path, capsys):
     (tmp_path / "in.de").write_text("der Hund sieht Häuser\n", encoding="utf-8")
     sides = f"--source={text}", f"--target={tmp_path / 'in.de'}"
