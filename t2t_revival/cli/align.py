@@ -29,6 +29,7 @@ from t2t_revival.data.word_alignment import (
     format_pharaoh,
     parse_pharaoh,
 )
+from t2t_revival.decoding.aligner import MAX_CHOOSING, align, choose_heads, choose_without_gold
 from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
@@ -40,8 +41,7 @@ from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
+    from t2t_revival.data.records import Shards
     from t2t_revival.decoding.translator import Translator
 
 USAGE = """
@@ -52,13 +52,11 @@ Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word an
 link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
 alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
 
---choose_heads comes first, unless the model was trained with guided_alignment_weight: it finds the heads of
-the decoder's attention that align the dev split, or the given pairs, best, and writes them to
-output_dir/alignment.json. Without --gold they are compared with translations of pieces that are learned from
-the training pairs (IBM model 1).
+--choose_heads finds the heads of the decoder's attention that align the dev split, or the given pairs, best,
+and writes them to output_dir/alignment.json. Where there is no such file, that is done by the dev split when
+a command first aligns words, unless the model was trained with guided_alignment_weight. Without --gold the
+heads are compared with translations of pieces that are learned from the training pairs (IBM model 1).
 """
-MAX_CHOOSING = 500  # pairs by which heads are chosen
-MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 Pairs = list[tuple[str, str]]
 
 
@@ -145,7 +143,7 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
 def _load(values: flags.FlagValues, output_dir: Path, run: Run, *, aligns: bool) -> Translator:
     options = run_flags.decode_options(values.decode_hparams, run)
     options = replace(options, alignments=PHARAOH if aligns else "")
-    translator, path, step = run_flags.load_translator(values, output_dir, options)
+    translator, path, step = run_flags.load_translator(values, output_dir, options, on_note=say)
     say(f"aligning with {path} ({step})")
     return translator
 
@@ -153,56 +151,41 @@ def _load(values: flags.FlagValues, output_dir: Path, run: Run, *, aligns: bool)
 def _choose(
     values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
 ) -> None:
-    from t2t_revival.decoding.aligner import choose_heads, lexical_alignments
-
     translator = _load(values, output_dir, run, aligns=False)
     all_heads(translator.model.hparams).check(translator.model.hparams)
-    lexical = gold is None
-    if gold is None:
-        table = _translations(values, output_dir, run, translator)
-        gold = list(lexical_alignments(translator, pairs[:MAX_CHOOSING], table))
-    with ProgressBar("pairs") as bar:
-        heads, rate = choose_heads(
-            translator, pairs[:MAX_CHOOSING], gold[:MAX_CHOOSING], bar.show_decoding, all_sure=not lexical
-        )
-    measured = {"lexical_links_found": round(1 - rate, 4)} if lexical else {"error_rate": round(rate, 4)}
-    path = heads.save(output_dir, **measured, pairs=min(len(pairs), MAX_CHOOSING))
+    pairs = pairs[:MAX_CHOOSING]
+    with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
+        if gold is None:
+            shards = _shards(values, output_dir, run)
+            choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
+        else:
+            choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
+    heads, rate = choice
+    path = choice.save(output_dir, len(pairs), lexical=gold is None)
     where = "where they are read" if heads.shifted else "where they are predicted"
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
-    if lexical:
+    if gold is None:
         print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
     else:
-        print(
-            f"alignment error rate {rate:.4f} of the {min(len(pairs), MAX_CHOOSING):,} pairs it was chosen by"
-        )
+        print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(
         f"next: {command_line('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
     )
 
 
-def _translations(values: flags.FlagValues, output_dir: Path, run: Run, translator: Translator) -> csr_array:
-    """Returns the probabilities of translations of pieces, learned from the training pairs."""
-    from t2t_revival.data.examples import read_pairs
-    from t2t_revival.data.lexicon import translation_probabilities
-
+def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> Shards:
+    """Returns the shards of the training pairs."""
     problem = problem_flags.require_text(registry.problem(run.problem))
     data_dir = run_flags.split_dir(values, output_dir, run, problem)
     data_of_model(problem, run, output_dir, data_dir)
-    vocabularies = translator.vocabularies
-    pairs = read_pairs(problem.shards(TRAIN, data_dir), MAX_LEARNING)
-    with ProgressBar("iterations") as bar:
-        return translation_probabilities(
-            pairs, vocabularies.inputs.size, bar.update, vocabularies.target_size
-        )
+    return problem.shards(TRAIN, data_dir)
 
 
 def _write(
     values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
 ) -> None:
     """Writes the alignment of each pair, and prints the error rate."""
-    from t2t_revival.decoding.aligner import align
-
     path = output_path(values.align_to_file)
     form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
     with output_to(path) as output, ProgressBar("pairs") as bar:

@@ -46,7 +46,7 @@ HOLDERS = {
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
 SENTENCEPIECE_STEPS = """\
 found = translator.translate_batch([{source}.encode("...", out_type=str)], \
-beam_size={beam_size}, length_penalty={alpha})
+beam_size={beam_size}, length_penalty={alpha}{more})
 print({target}.decode(found[0].hypotheses[0]))"""
 SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
 SUBWORD_STEPS = """\
@@ -186,7 +186,8 @@ def _ctranslate2_example(folder: Path, translator: Translator, options: DecodeHP
     opening, sides = _opening(folder, translator)
     steps = SUBWORD_STEPS if translator.vocabulary.path.suffix == SUBWORDS else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""
-    steps = steps.format(beam_size=options.beam_size, alpha=options.alpha, **sides)
+    more = ", disable_unk=True" if translator.vocabularies.targets.banned else ""
+    steps = steps.format(beam_size=options.beam_size, alpha=options.alpha, more=more, **sides)
     return f"{free}next, in Python:\ntranslator = ctranslate2.Translator({str(folder)!r})\n{opening}{steps}"
 
 

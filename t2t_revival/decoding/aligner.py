@@ -23,12 +23,17 @@ from t2t_revival.utils.tags import symbol
 from t2t_revival.utils.texts import pairs_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scipy.sparse import csr_array
 
+    from t2t_revival.data.records import Shards
     from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
 
 OnProgress = Callable[[DecodingProgress], None]
+MAX_CHOOSING = 500  # pairs by which heads are chosen
+MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
 Pair = tuple[str, str]
 
@@ -111,6 +116,22 @@ class Choice(NamedTuple):
     heads: AlignmentHeads
     error_rate: float
 
+    def save(self, output_dir: Path, num_pairs: int, *, lexical: bool) -> Path:
+        """Writes the heads into an output_dir; returns the file.
+
+        Args:
+            output_dir: folder of the training.
+            num_pairs: number of the pairs that they were chosen by.
+            lexical: whether by `lexical_alignments`, which are not all links.
+
+        Raises:
+            T2TError: as `AlignmentHeads.save`.
+        """
+        name, value = (
+            ("lexical_links_found", 1 - self.error_rate) if lexical else ("error_rate", self.error_rate)
+        )
+        return self.heads.save(output_dir, **{name: round(value, 4)}, pairs=num_pairs)
+
 
 def choose_heads(
     translator: Translator,
@@ -165,7 +186,7 @@ def _count(
     def count(batch: list[int]) -> list[None]:
         own = [encoded[index] for index in batch]
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
-        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)
+        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
             source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
             target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
@@ -180,6 +201,35 @@ def _count(
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
     translator.map_batches(count, lengths, translator.options.batch_size, on_progress)
     return counts
+
+
+def choose_without_gold(
+    translator: Translator,
+    pairs: Sequence[Pair],
+    shards: Shards,
+    on_iteration: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress | None = None,
+) -> Choice:
+    """Chooses heads as `choose_heads`, by `lexical_alignments` that are learned from the training pairs.
+
+    Args:
+        translator: the model.
+        pairs: of dev.
+        shards: of train.
+        on_iteration: called with the number of iterations of learning that are done, and of all.
+        on_progress: see `choose_heads`.
+
+    Raises:
+        T2TError: as `choose_heads`.
+    """
+    from t2t_revival.data.examples import read_pairs
+    from t2t_revival.data.lexicon import translation_probabilities
+
+    vocabularies = translator.vocabularies
+    sizes = vocabularies.inputs.size, on_iteration, vocabularies.target_size
+    table = translation_probabilities(read_pairs(shards, MAX_LEARNING), *sizes)
+    gold = list(lexical_alignments(translator, pairs, table))
+    return choose_heads(translator, pairs, gold, on_progress, all_sure=False)
 
 
 def lexical_alignments(

@@ -45,29 +45,17 @@ class AlignmentHeads:
     null: bool = False
 
     @classmethod
-    def of_model(cls, output_dir: Path, hparams: HParams) -> AlignmentHeads:
+    def find(cls, output_dir: Path, hparams: HParams) -> AlignmentHeads | None:
         """Returns the heads that were chosen for a model, else the one that `guided_alignment_weight` taught.
 
-        Raises:
-            T2TError: there are none, or the file of those that were chosen is corrupt, or the model has
-                reversed targets.
-        """
-        _check_direction(hparams)
-        if found := cls.find(output_dir, hparams):
-            return found
-        path = output_dir / FILE_NAME
-        raise T2TError(f"alignments: no {path}; to choose the heads that align, run {_choosing(output_dir)}")
-
-    @classmethod
-    def find(cls, output_dir: Path, hparams: HParams) -> AlignmentHeads | None:
-        """Returns what `of_model` does; `None` if there are none.
+        `None` if there are none.
 
         Raises:
             T2TError: the file of those that were chosen is corrupt.
         """
         path = output_dir / FILE_NAME
         if path.exists():
-            return cls._load(path, _choosing(output_dir))
+            return cls._load(path, command_line("t2t-align", output_dir=output_dir, choose_heads=True))
         if hparams.guided_alignment_weight:
             layer, head = hparams.guided_head
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
@@ -141,10 +129,6 @@ def _check_direction(hparams: HParams) -> None:
             "this model has reverse_target, and words are aligned by models that write from left to right: "
             "leave out alignments and markup"
         )
-
-
-def _choosing(output_dir: Path) -> str:
-    return command_line("t2t-align", output_dir=output_dir, choose_heads=True)
 
 
 def weights_of_words(

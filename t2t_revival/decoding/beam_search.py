@@ -62,6 +62,7 @@ class BeamSearch:
         early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
         weights: see `DecodingLoop`.
         guards: see `DecodingLoop`.
+        banned: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
@@ -79,9 +80,10 @@ class BeamSearch:
         early_stopping: bool = False,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         guards: Guards | None = None,
+        banned: int = PAD,
     ) -> None:
         extend = partial(grow, early_stopping=early_stopping)
-        settings = constant_weights, constraint, weights, False, shortlist, guards
+        settings = constant_weights, constraint, weights, False, shortlist, guards, banned
         self.loop = DecodingLoop(model, extend, *settings, grow_greedy=grow_greedy)
 
     def __call__(

@@ -126,6 +126,7 @@ class CheckpointTranslations:
                 self.options,
                 self.num_parallel_batches(),
                 constant_weights=False,
+                on_note=self.on_note,
             )
         else:
             self._translator.load_checkpoint(checkpoint)

@@ -250,6 +250,7 @@ class CTranslate2Engine:
                 return_scores=True,
                 return_end_token=True,
                 use_vmap=bool(self._vocabulary_map),
+                disable_unk=self._vocabularies.targets.banned != PAD,
             )
         forced = self._prefix_log_probs(sources, prefixes)
         return [

@@ -30,7 +30,7 @@ from t2t_revival.decoding.beams import (
     num_active,
 )
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
-from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.guards import Guards, restrict
 from t2t_revival.decoding.lexical_tables import LexicalTables
 from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.decoding.shortlist import Shortlist, places_of
@@ -69,6 +69,7 @@ class DecodingLoop:
         samples: whether `grow` needs random numbers.
         shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
         guards: restrict outputs that are text. `None` is for none.
+        banned: a token that outputs that are text do not have, unless it is forced; PAD for none.
         grow_greedy: does what `grow` does, where beam_size is known to be 1. `None` leaves it to `grow`.
 
     Attributes:
@@ -88,6 +89,7 @@ class DecodingLoop:
         samples: bool = False,
         shortlist: Shortlist | None = None,
         guards: Guards | None = None,
+        banned: int = PAD,
         grow_greedy: Grow | None = None,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
@@ -104,7 +106,7 @@ class DecodingLoop:
         self._grow_greedy = grow_greedy or grow
         self._constraint = constraint
         self._shortlist = shortlist
-        self._guards = guards
+        self._guards, self._banned = guards, banned
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
         if shortlist:
             self.variables = shortlist.variables
@@ -289,6 +291,9 @@ class DecodingLoop:
         if constraint:
             inputs = sentences.constraint_inputs, sentences.max_lengths
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
+        if self._banned != PAD and not self._constraint:
+            all_tokens = tf.range(tf.shape(logits)[2]) if tokens is None else tokens
+            allowed = restrict(allowed, all_tokens != self._banned)
         if self._guards:
             logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
         return grow(beams, logits, sentences, allowed)

@@ -99,7 +99,7 @@ def engine_of(
     if isinstance(model, CTranslate2Engine):
         engine = model
     elif backend() == JAX:
-        engine = _jax_engine(model, options, int8)
+        engine = _jax_engine(model, options, int8, vocabulary.banned)
     else:
         settings = options, constant_weights, translations, int8, alignment_heads
         engine = _tensorflow_engine(model, vocabulary, *settings)

@@ -36,6 +36,7 @@ class Settings(NamedTuple):
         early_stopping: see `is_done`; bool, likewise.
         alpha: exponent of the length penalty, float or float32 scalar.
         extra_length: maximum number of tokens that an output has more than its source, int or int32 scalar.
+        banned: a token that no output has, int; PAD for none.
     """
 
     beam_size: int
@@ -43,6 +44,7 @@ class Settings(NamedTuple):
     early_stopping: bool
     alpha: Any
     extra_length: Any
+    banned: int = PAD
 
 
 class Sentences(NamedTuple):
@@ -154,7 +156,7 @@ def is_active(beams: FixedBeams) -> Any:
 
 def grow(beams: FixedBeams, logits: Any, sentences: Sentences) -> FixedBeams:
     """Extends the hypotheses of all sentences by a position; see `beam_search.grow`."""
-    topk = grow_topk(beams, logits, sentences.settings.beam_size)
+    topk = grow_topk(beams, logits, sentences.settings.beam_size, sentences.settings.banned)
     alive_seq, alive_log_probs, parents = grow_alive(topk, sentences.settings.beam_size)
     finished_seq, finished_scores = grow_finished(beams, topk, sentences)
     length = beams.length + 1
@@ -168,13 +170,16 @@ def grow(beams: FixedBeams, logits: Any, sentences: Sentences) -> FixedBeams:
     )
 
 
-def grow_topk(beams: FixedBeams, logits: Any, beam_size: int) -> TopK:
+def grow_topk(beams: FixedBeams, logits: Any, beam_size: int, banned: int) -> TopK:
     """Returns the best one-token extensions of each sentence's alive hypotheses; see `beam_search`."""
     logits = ops.cast(logits, "float32")  # [batch, beams, vocab]
     num_candidates = 2 * beam_size if beam_size > 1 else 1
     # The best of all are among the best of each beam: one more than needed, since PAD may be one of them.
     k = min(num_candidates + 1, logits.shape[2])
-    values, tokens = ops.top_k(logits, k)
+    allowed = logits
+    if banned != PAD:
+        allowed = ops.where(ops.arange(logits.shape[2]) == banned, NEG_INF, logits)
+    values, tokens = ops.top_k(allowed, k)
     best = values - ops.logsumexp(logits, axis=2, keepdims=True)
     log_probs = ops.expand_dims(beams.alive_log_probs, 2) + ops.where(tokens == PAD, NEG_INF, best)
 

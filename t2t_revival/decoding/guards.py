@@ -75,10 +75,20 @@ class Guards:
         free = (tf.range(vocab) != PAD) & ~(too_short & (tf.range(vocab) == EOS))
         if self._ngram:
             free &= ~_is_in(_repeating(seq, self._ngram), vocab)
-        if allowed is None:
-            return logits, free
-        both = allowed & free
-        return logits, tf.where(tf.reduce_any(both, axis=2, keepdims=True), both, allowed)
+        return logits, restrict(allowed, free)
+
+
+def restrict(allowed: Any, free: Any) -> Any:
+    """Returns the allowed tokens that are free; of a hypothesis where none is, as of a forced token, all.
+
+    Args:
+        allowed: bool [batch, beams, vocab]; `None` allows all.
+        free: bool, of a shape that broadcasts to it.
+    """
+    if allowed is None:
+        return free
+    both = allowed & free
+    return tf.where(tf.reduce_any(both, axis=2, keepdims=True), both, allowed)
 
 
 def _share(ratio: float, lengths: Any) -> Any:

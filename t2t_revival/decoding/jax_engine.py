@@ -35,6 +35,7 @@ class JaxEngine:
         model: its weights may change between calls.
         options: how to decode.
         int8: whether products are to be computed in int8.
+        banned: a token that no output has; PAD for none.
 
     Attributes:
         constraint, attend: `None`; see `TensorFlowEngine`.
@@ -48,11 +49,11 @@ class JaxEngine:
     constraint = attend = None
     out_of_memory = MemoryError
 
-    def __init__(self, model: Transformer, options: DecodeHParams, int8: bool) -> None:
+    def __init__(self, model: Transformer, options: DecodeHParams, int8: bool, banned: int = PAD) -> None:
         check_usable(options, int8)
         if options.constrained:
             warnings.warn(UNCONSTRAINED, stacklevel=2)
-        self.search = JaxSearch(model, options.tokens_at_once, options.early_stopping)
+        self.search = JaxSearch(model, options.tokens_at_once, options.early_stopping, banned)
 
     @property
     def lexical_search(self) -> NoReturn:
@@ -101,6 +102,7 @@ class JaxSearch:
         model: the model, or an `Ensemble`.
         batch_size: input tokens that are decoded at once, padding included.
         early_stopping: see `BeamSearch`.
+        banned: see `JaxEngine`.
 
     Attributes:
         program: the compiled search.
@@ -109,13 +111,15 @@ class JaxSearch:
         T2TError: as `check_held`.
     """
 
-    def __init__(self, model: Transformer, batch_size: int, early_stopping: bool = False) -> None:
+    def __init__(
+        self, model: Transformer, batch_size: int, early_stopping: bool = False, banned: int = PAD
+    ) -> None:
         check_held(model.hparams, JAX)
 
         def run(
             source_ids: Any, alpha: Any, extra_length: int, beam_size: int, n: int
         ) -> tuple[Any, Any, Any]:
-            settings = Settings(beam_size, n, early_stopping, alpha, extra_length)
+            settings = Settings(beam_size, n, early_stopping, alpha, extra_length, banned)
             return search(model, source_ids, settings, source_ids.shape[1] + extra_length)
 
         self.program = JaxProgram(model, run, num_arrays=2)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding import engines
-from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
+from t2t_revival.decoding.head_choice import HeadChoice
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.forks import start_computing
 
@@ -35,6 +37,7 @@ def load(
     on_damaged: OnDamaged | None,
     engine: str,
     on_note: OnNote,
+    data_dir: str | Path | None,
 ) -> Translator:
     """Loads a trained model; see `Translator.load`."""
     check_engine(engine, precision, num_parallel_batches)
@@ -47,7 +50,12 @@ def load(
     engines.check_options(engine, options, precision)
     hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
     translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
-    heads = AlignmentHeads.of_model(folder, hparams) if options.aligns else None
+    problem = find_problem(run.problem, options)
+    heads, choice = None, None
+    if options.aligns and engine == TENSORFLOW:
+        all_heads(hparams).check(hparams)
+        heads = AlignmentHeads.find(folder, hparams)
+        choice = None if heads else HeadChoice.plan(folder, run, problem, data_dir)
     settings = options, precision, num_parallel_batches, on_note, translations
     if engine == TENSORFLOW:
         start_computing()
@@ -63,13 +71,18 @@ def load(
         with suppress(CheckpointNotFoundError):  # replaced after it was loaded
             if note := data_warning(translations, folder, trained_on(selected.path)):
                 on_note(note)
+    if choice:
+        plain = replace(options, alignments="", markup="")
+        own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
+        is_given = checkpoint not in (None, *NAMES)
+        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), is_given, on_note)
     translator = translator_class(
         model,
         vocabularies.inputs,
         options,
         num_parallel_batches=num_parallel_batches,
         constant_weights=constant_weights and precision == FLOAT32,
-        problem=find_problem(run.problem, options),
+        problem=problem,
         translations=translations,
         int8=engine == TENSORFLOW and precision == INT8,
         target_vocabulary=vocabularies.targets,

@@ -40,6 +40,7 @@ class Sampler:
         constraint: see `BeamSearch`; only allowed tokens are drawn.
         weights: see `DecodingLoop`.
         guards: see `DecodingLoop`.
+        banned: see `DecodingLoop`.
 
     Raises:
         T2TError: the Keras backend is not TensorFlow.
@@ -57,10 +58,11 @@ class Sampler:
         constraint: TreeConstraint | None = None,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         guards: Guards | None = None,
+        banned: int = PAD,
     ) -> None:
         self._temperature, self._keep_top_k = temperature, keep_top_k
-        settings = constant_weights, constraint, weights
-        self._loop = DecodingLoop(model, grow_samples, *settings, samples=True, guards=guards)
+        settings = constant_weights, constraint, weights, True, None, guards, banned
+        self._loop = DecodingLoop(model, grow_samples, *settings)
 
     def __call__(
         self,

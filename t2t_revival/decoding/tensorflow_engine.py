@@ -87,8 +87,10 @@ class TensorFlowEngine:
             options.early_stopping,
             weights,
             guards,
+            vocabulary.banned,
         )
-        self.sampler = Sampler(model, temperature, top_k, constant_weights, self.constraint, weights, guards)
+        settings = constant_weights, self.constraint, weights, guards, vocabulary.banned
+        self.sampler = Sampler(model, temperature, top_k, *settings)
         self.scorer = Scorer(model, weights)
         self.attend = None
         if options.coverage_penalty:

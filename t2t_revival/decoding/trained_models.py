@@ -87,8 +87,9 @@ def load_translator(
     if asked.coverage_penalty and not single:
         raise T2TError("--ensemble: coverage_penalty is of the attention of one model: leave one of them out")
     if asked.aligns and not single:
+        asking = "alignments" if asked.alignments else "markup"
         raise T2TError(
-            "--ensemble: words are aligned by the attention of one model: leave it out, or alignments"
+            f"--ensemble: words are aligned by the attention of one model: leave it out, or {asking}"
         )
     int8 = not single and engine.get("precision") == INT8
     if int8:  # of the ensemble, not of each model

@@ -127,6 +127,7 @@ class Translator:
         on_damaged: OnDamaged | None = None,
         engine: str = TENSORFLOW,
         on_note: OnNote = ignore_note,
+        data_dir: str | Path | None = None,
     ) -> Translator:
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
@@ -140,15 +141,20 @@ class Translator:
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
             engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
                 converted once, and kept beside it.
-            on_note: called with a line for people when a checkpoint is converted.
+            on_note: called with a line for people when a checkpoint is converted, or alignment heads are
+                chosen: where `decode_hparams` ask for alignments or markup and none are known, the dev split
+                decides, which takes seconds; they are stored in the folder if it can be written and
+                `checkpoint` is no file.
+            data_dir: folder of that split. `None` is where the model was trained from.
 
         Raises:
             T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
-                shortlists and the folder has no translations; the engine is not installed, or does not
-                support the model, the options or the precision; or as `start_computing`.
+                shortlists and the folder has no translations, or for alignments and there is no data to
+                choose heads by; the engine is not installed, or does not support the model, the options or
+                the precision; or as `start_computing`.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
-        return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note)
+        return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note, data_dir)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.

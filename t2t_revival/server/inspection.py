@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.translate import Options, Text
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.training.curve_files import DEV, read_curve
@@ -30,10 +31,8 @@ SCORES = {"bleu": "BLEU", "f1": "F1", "chrf": "chrF"}  # by columns of the curve
 MAX_POINTS = 300  # of a curve
 
 
-class ExplainRequest(BaseModel):
+class ExplainRequest(RequestBody):
     """A line, and an output of it or its beginning; without either, the best output is decoded."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: Text
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None

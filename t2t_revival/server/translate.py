@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from t2t_revival.decoding.constrained_lines import checked
 from t2t_revival.decoding.json_inputs import JsonLine
@@ -14,6 +14,7 @@ from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, Decode
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
 from t2t_revival.server.predict import RequestError
+from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.rows import Columns
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -37,10 +38,8 @@ SAMPLING = ("sampling_temp", "sampling_keep_top_k", "random_seed")
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
 
-class Options(BaseModel):
+class Options(RequestBody):
     """Settings of decoding: by default the export's; where one is given, the others are the usual ones."""
-
-    model_config = ConfigDict(extra="forbid")
 
     beam_size: Annotated[int, Field(ge=1, le=MAXIMA["beam_size"])] = DecodeHParams.beam_size
     alpha: Annotated[float, Field(ge=-MAX_ALPHA, le=MAX_ALPHA)] = DecodeHParams.alpha
@@ -52,11 +51,11 @@ class Options(BaseModel):
     sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
     random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
-    constraints: Annotated[list[Phrase], Field(description="Phrases that all outputs must have.")] = []
-    avoid: Annotated[list[Phrase], Field(description="Phrases that no output may have.")] = []
-    terms: Annotated[
-        dict[Phrase, Phrase], Field(description="Translations of terms, for lines that have them.")
-    ] = {}
+    constraints: list[Phrase] = Field(default=[], description="Phrases that all outputs must have.")
+    avoid: list[Phrase] = Field(default=[], description="Phrases that no output may have.")
+    terms: dict[Phrase, Phrase] = Field(
+        default={}, description="Translations of terms, for lines that have them."
+    )
 
     @model_validator(mode="after")
     def _check_effects(self) -> Options:
@@ -119,10 +118,10 @@ class Options(BaseModel):
             raise RequestError(str(error)) from error
 
 
-class TranslateRequest(BaseModel):
+class TranslateRequest(RequestBody):
     """A text or a list of texts, one sentence each."""
 
-    model_config = ConfigDict(extra="forbid")
+    inner_keys: ClassVar[dict[str, str]] = {name: f"options.{name}" for name in Options.model_fields}
 
     text: Text | list[Text]
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None

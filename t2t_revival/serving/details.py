@@ -51,7 +51,8 @@ def query_details(
     response = model.predict(SCORE, inputs)
     if aligns and ALIGNMENT[0] not in response:
         raise T2TError(
-            f"{model.where}: has no alignment heads: choose them with t2t-align, and export it again"
+            f"{model.where}: has no alignment heads: choose them with t2t-align --choose_heads, and export "
+            "it again"
         )
     names = COLUMNS + ALIGNMENT if aligns else COLUMNS
     if missing := [name for name in names if len(response.get(name, ())) != len(pairs)]:

@@ -49,7 +49,8 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
     check_held(model.hparams, LITERT)
     extend = partial(grow, early_stopping=options.early_stopping)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
-    loop = DecodingLoop(model, extend, weights=weights, grow_greedy=grow_greedy)
+    banned = translator.vocabularies.targets.banned
+    loop = DecodingLoop(model, extend, weights=weights, banned=banned, grow_greedy=grow_greedy)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
     def search(inputs: Any) -> dict[str, Any]:

@@ -103,16 +103,14 @@ class ServingModule(tf.Module):
         self._constraint = translator.constraint
         separates_words = translator.problem is not None and translator.problem.separates_words
         self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words)
-        guards = Guards.of(translator.options)
         extend = partial(grow, early_stopping=translator.options.early_stopping)
+        restrictions: dict[str, Any] = {
+            "constraint": self._constraint,
+            "guards": Guards.of(translator.options),
+            "banned": vocabularies.targets.banned,
+        }
         search = partial(
-            DecodingLoop,
-            model,
-            extend,
-            constraint=self._constraint,
-            weights=weights,
-            guards=guards,
-            grow_greedy=grow_greedy,
+            DecodingLoop, model, extend, weights=weights, grow_greedy=grow_greedy, **restrictions
         )
         self._search = search(constant_weights=quantize == "none")
         shortlist = shortlist_of(translator.options, translator.translations)
@@ -130,7 +128,7 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._with_options(self._search)
         self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
-        self._sampler = Sampler(model, constraint=self._constraint, weights=weights, guards=guards)
+        self._sampler = Sampler(model, weights=weights, **restrictions)
         self.translate_with_sampling = self._with_sampling()
         self.score = self.translate_with_constraints = None
         if not (separates_words or self._reverse_target or self._constraint):

@@ -28,6 +28,7 @@ from t2t_revival.utils.files import atomic_write, is_file_name, writing
 
 if TYPE_CHECKING:
     from t2t_revival.data.metadata import Metadata
+    from t2t_revival.problems.problem import Problem
     from t2t_revival.problems.text_problems import Text2TextProblem
 
 FILE_NAME = "run.json"
@@ -223,6 +224,22 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
         old = known.get(field, new)
         if old != new:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
+
+
+def find_data(problem: Problem, run: Run, output_dir: Path, data_dir: str | Path | None = None) -> Path:
+    """Returns the given folder of data, or the one that the model in `output_dir` was trained from.
+
+    The data of an imported model is in output_dir/data.
+
+    Raises:
+        T2TError: there is no data; it has the command that makes it for the model's vocabulary.
+    """
+    folder = Path(data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
+    if problem.has_data(folder):
+        return folder
+    source = "FOLDER" if run.data_dir else None  # an imported model's is tensor2tensor's own
+    made = datagen_command(problem, folder, run.vocabulary_files(output_dir), source=source)
+    raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
 
 
 def data_of_model(problem: Text2TextProblem, run: Run, output_dir: Path, data_dir: Path) -> Metadata:

@@ -87,7 +87,11 @@ def test_the_decoder_writes_alignments_and_objects(out, files, capsys):
         (["--source=in.en", "--target=in.de", "--gold=far"], "far, line 1: link 0-7: the target has 3 words"),
         (["--source=in.en", "--target=in.de", "--gold=in.de"], "in.de, line 1: 'der' is no link such as 0-1"),
         (["--source=in.en", "--target=in.de", "--align_to_file=in.de"], "would overwrite --target=in.de"),
-        (["--source=in.en", "--target=in.de"], "to choose the heads that align, run t2t-align"),
+        (
+            ["--source=in.en", "--target=in.de", "--data_dir=none"],
+            "heads cannot be chosen now: no data for translate_ende in none: give --data_dir, or run "
+            "t2t-datagen --problem=translate_ende --data_dir=none --data_source=FOLDER --vocab_file=",
+        ),
         (["--choose_heads", "--decode_hparams=beam=3"], "unknown hparam 'beam'"),
     ],
 )
@@ -112,7 +116,18 @@ def test_wrong_flags(out, files, arguments, fault, capsys, monkeypatch):
             ["--decode_from_file=in.en", "--decode_hparams=alternatives=1"],
             "alternatives needs --output_format=jsonl",
         ),
-        (["--decode_from_file=in.en", "--decode_hparams=alignments=pharaoh"], "run t2t-align"),
+        (
+            ["--decode_from_file=in.en", "--decode_hparams=alignments=pharaoh", "--data_dir=none"],
+            "; or choose them by pairs with alignments: run t2t-align --output_dir=",
+        ),
+        (
+            ["--decode_from_file=in.en", "--markup=html", "--data_dir=none"],
+            "alignment.json, and heads cannot be",
+        ),
+        (
+            ["--decode_from_file=in.en", "--markup=html", "--engine=ctranslate2"],
+            "CTranslate2 does not support markup: use --engine=tensorflow",
+        ),
         (["--score_file=p", "--decode_hparams=alignments=pharaoh"], "alignments needs --output_format=jsonl"),
         (["--decode_interactive", "--output_format=jsonl"], "and --decode_interactive cannot be combined"),
         (

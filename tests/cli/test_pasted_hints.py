@@ -142,9 +142,9 @@ def test_data_that_is_gone_is_made_for_the_models_vocabulary(run, place, shell, 
     (make,) = shell.run(command, f"--output_dir={run}", status=1)
     vocabulary = run / Run.load(run).vocabulary
     quoted = map(shlex.quote, map(str, (gone, vocabulary)))
-    start = "t2t-datagen --problem=translate_ende --data_dir={} --vocab_file={}".format(*quoted)
-    assert make == start
-    shell.run(make, "--data_source=FOLDER")
+    start = "t2t-datagen --problem=translate_ende --data_dir={} --data_source=FOLDER --vocab_file={}"
+    assert make == start.format(*quoted)
+    shell.run(make)
     shell.run(command, f"--output_dir={run}")
 
 

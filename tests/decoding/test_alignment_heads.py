@@ -50,27 +50,26 @@ def test_a_text_without_words_has_no_links():
 def test_the_file_is_read_again(tmp_path):
     heads = AlignmentHeads(2, (1, 2), shifted=True, share=0.7, null=True)
     assert heads.save(tmp_path, error_rate=0.1) == tmp_path / FILE_NAME
-    assert AlignmentHeads.of_model(tmp_path, TINY) == heads
+    assert AlignmentHeads.find(tmp_path, TINY) == heads
 
 
 def test_the_guided_head_needs_no_file(tmp_path):
     guided = TINY.replace(guided_alignment_weight=0.1)
     expected = AlignmentHeads(1, (1,), shifted=True, share=0.5, null=True)  # of two layers, the first
-    assert AlignmentHeads.of_model(tmp_path, guided) == expected
+    assert AlignmentHeads.find(tmp_path, guided) == expected
     ONE.save(tmp_path)
-    assert AlignmentHeads.of_model(tmp_path, guided) == ONE, "those that were chosen come first"
+    assert AlignmentHeads.find(tmp_path, guided) == ONE, "those that were chosen come first"
 
 
-def test_without_heads_the_error_names_the_command(tmp_path):
-    with pytest.raises(T2TError, match=f"run t2t-align --output_dir={tmp_path} --choose_heads"):
-        AlignmentHeads.of_model(tmp_path, TINY)
+def test_without_heads(tmp_path):
+    assert AlignmentHeads.find(tmp_path, TINY) is None
 
 
 @pytest.mark.parametrize("content", ["{}", "[1]", '{"layer": 1, "heads": 3, "shifted": true}', "\xff"])
 def test_a_file_of_something_else(tmp_path, content):
     (tmp_path / FILE_NAME).write_text(content, encoding="latin-1")
     with pytest.raises(T2TError, match="run t2t-align"):
-        AlignmentHeads.of_model(tmp_path, TINY)
+        AlignmentHeads.find(tmp_path, TINY)
 
 
 @pytest.mark.parametrize("heads", [AlignmentHeads(3, (1,), False), AlignmentHeads(1, (1, 3), False)])

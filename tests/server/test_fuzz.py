@@ -223,7 +223,8 @@ ROW = '"alpha": 0.6, "extra_length": 5, "n": 1, "beam_size": 2'
 @pytest.mark.parametrize(
     ("path", "body", "part"),
     [
-        ("/translate", r'{"text": "a", "\ud800": 1}', ""),
+        ("/translate", r'{"text": "a", "\ud800": 1}', "unknown key '"),
+        ("/translate", r'{"text": "a", "options": {"\udfff": 1}}', "options: unknown key '"),
         ("/translate", '{"text": "a", "options": {"alpha": NaN}}', "options.alpha: "),
         ("/translate", '{"text": "a", "options": {"alpha": Infinity}}', "options.alpha: "),
         (

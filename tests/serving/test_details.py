@@ -129,7 +129,8 @@ def test_without_heads_there_is_no_alignment(translator):
     (details,) = query_details(model, [("the dog", "the houses")])
     assert details.links == ()
     with pytest.raises(
-        T2TError, match="has no alignment heads: choose them with t2t-align, and export it again"
+        T2TError,
+        match="has no alignment heads: choose them with t2t-align --choose_heads, and export it again",
     ):
         query_details(model, [("the dog", "the houses")], aligns=True)
 

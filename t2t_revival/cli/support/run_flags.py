@@ -20,7 +20,6 @@ from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
-from t2t_revival.hints import datagen_command
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.problems.problem import Problem
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
@@ -28,7 +27,7 @@ from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
-from t2t_revival.training.run import IMPORTED_DATA, Run, load_hparams
+from t2t_revival.training.run import Run, find_data, load_hparams
 from t2t_revival.utils.files import is_file_name
 
 if TYPE_CHECKING:
@@ -283,6 +282,7 @@ def load_translator(
         translator, models = taking_next(load, asked, warn_of_corruption)
         files = " and ".join(str(one.checkpoint.path) for one in models)
         return translator, files, f"an ensemble of {len(models)}"
+    settings["data_dir"] = values.data_dir if "data_dir" in values else None
     translator = Translator.load(
         output_dir, values.checkpoint, options, on_damaged=warn_of_corruption, **settings
     )
@@ -299,16 +299,8 @@ def named(values: flags.FlagValues) -> dict[str, str]:
 
 
 def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Problem) -> Path:
-    """The folder of a split's shards: `--data_dir`, or the one that the model was trained from.
-
-    The data of an imported model is in output_dir/data. Where there is no data, the error has the command
-    that makes it for the model's vocabulary.
-    """
-    folder = Path(values.data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
-    if problem.has_data(folder):
-        return folder
-    made = datagen_command(problem, folder, run.vocabulary_files(output_dir))
-    raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
+    """The folder of a split's shards: `--data_dir`, or the one that the model was trained from."""
+    return find_data(problem, run, output_dir, values.data_dir)
 
 
 def _is_t2t_name(name: str | None, problem: str) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
 
 UNK = 2
+FIRST_BYTE = "<0x00>"
 LEAST_SIZE = 260  # PAD, EOS, UNK, 256 bytes, and a character
 ERRORS_ONLY = 2  # SentencePiece's log level
 CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own piece
@@ -59,8 +60,6 @@ class Vocabulary(TextEncoder):
         T2TError: the file is missing or corrupt, or has other ids for PAD and EOS.
     """
 
-    unknown = UNK
-
     def __init__(self, path: str | Path, content: bytes | None = None) -> None:
         super().__init__(path, content)
         sentencepiece.set_min_log_level(ERRORS_ONLY)
@@ -72,6 +71,9 @@ class Vocabulary(TextEncoder):
             raise T2TError(
                 f"{path}: PAD and EOS of this vocabulary are not {PAD} and {EOS}; make one with t2t-datagen"
             )
+        self.unknown = self._processor.unk_id()
+        has_bytes = self._processor.is_byte(self._processor.piece_to_id(FIRST_BYTE))  # for any character
+        self.banned = PAD if has_bytes else self.unknown
 
     @property
     def size(self) -> int:

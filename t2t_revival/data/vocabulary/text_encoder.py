@@ -31,13 +31,14 @@ class TextEncoder(abc.ABC):
     Attributes:
         path: the vocabulary file.
         content: the bytes of that file.
-        unknown: the id of text outside the vocabulary; PAD where every text has ids.
+        unknown: the id of text outside the vocabulary; PAD where there is none.
+        banned: the id beside PAD that no output has: `unknown`, where data has it; else PAD.
 
     Raises:
         T2TError: the file is missing.
     """
 
-    unknown = PAD
+    unknown = banned = PAD
 
     def __init__(self, path: str | Path, content: bytes | None = None) -> None:
         self.path, self._given_content = Path(path), content

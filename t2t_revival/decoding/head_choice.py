@@ -1,0 +1,92 @@
+"""The choice of alignment heads where a model is loaded that needs some and has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_revival.decoding.aligner import MAX_CHOOSING, Pair, choose_without_gold
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.decoding.resumable import OnNote
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line
+from t2t_revival.problems.problem import DEV, TRAIN
+from t2t_revival.training.run import Run, data_of_model, find_data
+from t2t_revival.utils.files import check_writable
+
+if TYPE_CHECKING:
+    from t2t_revival.data.records import Shards
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.problems.text_problems import Text2TextProblem
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """A choice as `t2t-align --choose_heads` makes it, which is still to be made.
+
+    Attributes:
+        output_dir: folder of the training, in which the heads are stored if it can be written.
+        pairs: of dev.
+        shards: of train, from which translations of pieces are learned.
+    """
+
+    output_dir: Path
+    pairs: list[Pair]
+    shards: Shards
+
+    @classmethod
+    def plan(
+        cls, output_dir: Path, run: Run, problem: Text2TextProblem | None, data_dir: str | Path | None
+    ) -> HeadChoice:
+        """Finds the data; `data_dir` is as in `find_data`.
+
+        Raises:
+            T2TError: there is none to choose heads by.
+        """
+        try:
+            if problem is None:
+                raise T2TError(f"the problem {run.problem} is not registered: give --t2t_usr_dir")
+            folder = find_data(problem, run, output_dir, data_dir)
+            data_of_model(problem, run, output_dir, folder)
+            pairs = list(islice(problem.references(DEV, folder), MAX_CHOOSING))
+            return cls(output_dir, pairs, problem.shards(TRAIN, folder))
+        except T2TError as error:
+            raise _impossible(output_dir, error) from error
+
+    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
+        """Chooses heads of a model, stores them, and says so in a line.
+
+        Those of a checkpoint whose file `is_given` are not stored: it may be an early one.
+
+        Raises:
+            T2TError: the pairs do not show which heads align.
+        """
+        fault = "the checkpoint is a given one" if is_given else self._fault()
+        place = f"this run only: {fault}" if fault else str(self.output_dir / FILE_NAME)
+        on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
+        try:
+            choice = choose_without_gold(translator, self.pairs, self.shards)
+        except T2TError as error:
+            raise _impossible(self.output_dir, error) from error
+        if not fault:
+            choice.save(self.output_dir, len(self.pairs), lexical=True)
+        return choice.heads
+
+    def _fault(self) -> str:
+        """Returns why the folder cannot be written; "" where it can."""
+        try:
+            check_writable(self.output_dir)
+        except T2TError as error:
+            return str(error)
+        return ""
+
+
+def _impossible(output_dir: Path, error: T2TError) -> T2TError:
+    files = {"source": "FILE", "target": "FILE", "gold": "FILE"}
+    choosing = command_line("t2t-align", output_dir=output_dir, choose_heads=True, **files)
+    return T2TError(
+        f"alignments: no {output_dir / FILE_NAME}, and heads cannot be chosen now: {error}; or choose them "
+        f"by pairs with alignments: run {choosing}"
+    )

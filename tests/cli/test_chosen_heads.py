@@ -1,0 +1,166 @@
+"""Alignment heads that are chosen at once where a command or `Translator.load` needs them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from t2t_revival.cli import align, decoder
+from t2t_revival.decoding import aligner, head_choice
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.errors import T2TError
+from t2t_revival.utils import checked_json
+
+BEAM = "beam_size=2,extra_length=4"
+CHOOSING = "choosing the heads that align words, by 5 pairs of dev, for"
+LINE = "the <b>dog</b> sees houses"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "in.en"
+    path.write_text(f"{LINE}\n", encoding="utf-8")
+    return path
+
+
+def decode(out, text, *arguments):
+    flags = f"--output_dir={out}", f"--decode_from_file={text}", f"--decode_hparams={BEAM}"
+    return decoder.main(["t2t-decoder", *flags, *arguments])
+
+
+def changed_heads(out, **changes):
+    stored = json.loads((out / FILE_NAME).read_text())
+    del stored["checksum"]
+    checked_json.save(out / FILE_NAME, {**stored, **changes})
+
+
+def test_the_decoder_chooses_those_of_choose_heads_once(out, text, capsys):
+    assert align.main(["t2t-align", f"--output_dir={out}", "--choose_heads"]) == 0
+    chosen = (out / FILE_NAME).read_bytes()
+    capsys.readouterr()
+    assert decode(out, text, "--markup=html") == 0
+    expected, said = capsys.readouterr()
+    assert "choosing" not in said
+
+    (out / FILE_NAME).unlink()
+    assert decode(out, text, "--markup=html") == 0
+    found, said = capsys.readouterr()
+    assert f"{CHOOSING} {out / FILE_NAME}\n" in said
+    assert said.count("heads") == 1, "one line"
+    assert (out / FILE_NAME).read_bytes() == chosen
+    assert found == expected
+    assert found.count("<b>") == found.count("</b>") == 1
+
+    changed_heads(out, heads=[1], layer=1)  # of the user, which stay
+    kept = (out / FILE_NAME).read_bytes()
+    assert decode(out, text, "--markup=html") == 0
+    assert "choosing" not in capsys.readouterr().err
+    assert (out / FILE_NAME).read_bytes() == kept
+
+
+def test_a_folder_that_cannot_be_written_gets_no_file(out, text, capsys, monkeypatch):
+    def refuse(folder):
+        raise T2TError(f"cannot write {folder}: Read-only file system; mend the folder's permissions")
+
+    monkeypatch.setattr(head_choice, "check_writable", refuse)
+    assert decode(out, text, "--markup=html") == 0
+    found, said = capsys.readouterr()
+    assert f"{CHOOSING} this run only: cannot write {out}: Read-only file system" in said
+    assert not (out / FILE_NAME).exists()
+    monkeypatch.undo()
+    assert decode(out, text, "--markup=html") == 0
+    assert capsys.readouterr().out == found
+
+
+def test_those_of_a_checkpoint_that_is_given_are_not_stored(out, text, capsys):
+    assert decode(out, text, "--markup=html", f"--checkpoint={out / 'model.ckpt-7.npz'}") == 0
+    assert f"{CHOOSING} this run only: the checkpoint is a given one\n" in capsys.readouterr().err
+    assert not (out / FILE_NAME).exists(), "it may be an early one"
+    assert decode(out, text, "--markup=html", "--checkpoint=newest") == 0
+    assert f"{CHOOSING} {out / FILE_NAME}\n" in capsys.readouterr().err
+    assert (out / FILE_NAME).exists()
+
+
+def test_given_pairs_are_aligned_without_a_command_before(out, text, tmp_path, capsys):
+    (tmp_path / "in.de").write_text("der Hund sieht Häuser\n", encoding="utf-8")
+    sides = f"--source={text}", f"--target={tmp_path / 'in.de'}"
+    assert align.main(["t2t-align", f"--output_dir={out}", *sides]) == 0
+    found, said = capsys.readouterr()
+    assert f"{CHOOSING} {out / FILE_NAME}\n" in said
+    assert len(found.split()) == 4, "a link for each word"
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_python_chooses_too(out, trained, precision):
+    notes = []
+    settings = {"precision": precision, "on_note": notes.append, "data_dir": trained / "data"}
+    translator = Translator.load(
+        out, decode_hparams=f"{BEAM},alignments=pharaoh,token_scores=True", **settings
+    )
+    assert notes == [f"{CHOOSING} {out / FILE_NAME}"]
+    assert translator.detailer.heads == AlignmentHeads.find(out, translator.model.hparams)
+    assert translator.nbest(["the dog sees"])[0][0].details.links
+    (out / FILE_NAME).unlink()
+    plain = Translator.load(out, decode_hparams=BEAM, on_note=notes.append)
+    assert not (out / FILE_NAME).exists()
+    assert plain.translate("the dog sees")
+    assert len(notes) == 1, "nothing is chosen without need"
+
+
+def test_the_heads_are_those_that_look_at_the_translation(out, monkeypatch):
+    """Layer 1, head 2 looks at the word that each word translates; the other one at the end."""
+
+    class Attention:
+        def __init__(self, inputs):
+            width, length = inputs["inputs"].shape[1], inputs["targets"].shape[1]
+            blind = np.zeros((len(inputs["inputs"]), 1, 1, length, width), np.float32)
+            blind[..., -1] = 1
+            seeing = np.broadcast_to(np.eye(length, width, dtype=np.float32), blind.shape)
+            self.encoder_decoder = np.concatenate([blind, seeing], axis=2)
+
+    monkeypatch.setattr(
+        "t2t_revival.model.Transformer.attention_weights", lambda self, inputs: Attention(inputs)
+    )
+    gold = [aligner.Alignment(*[frozenset((place, place) for place in range(2))] * 2)] * 5
+    monkeypatch.setattr(aligner, "lexical_alignments", lambda *_: gold)
+    translator = Translator.load(out, decode_hparams="alignments=pharaoh")
+    assert (translator.detailer.heads.layer, translator.detailer.heads.heads) == (1, (2,))
+
+
+@pytest.mark.parametrize(
+    ("split", "fault"),
+    [("dev", "has no dev split"), ("train", "has no train split"), ("all", "no data for translate_ende in ")],
+)
+def test_without_data_the_error_names_what_to_do(out, trained, tmp_path, split, fault, monkeypatch):
+    folder = tmp_path / "data"
+    if split != "all":
+        folder = trained / "data"
+        from t2t_revival.data.metadata import Metadata
+
+        load = Metadata.load.__func__
+
+        def without(cls, path):
+            found = load(cls, path)
+            del found.splits[split]
+            return found
+
+        monkeypatch.setattr(Metadata, "load", classmethod(without))
+    with pytest.raises(T2TError) as error:
+        Translator.load(out, decode_hparams="markup=html", data_dir=folder)
+    said = str(error.value)
+    assert fault in said
+    assert said.endswith(
+        f"run t2t-align --output_dir={out} --choose_heads --source=FILE --target=FILE --gold=FILE"
+    )
+    assert not (out / FILE_NAME).exists()
+
+
+def test_pairs_that_show_nothing(out, monkeypatch):
+    none = aligner.Alignment(frozenset(), frozenset())
+    monkeypatch.setattr(aligner, "lexical_alignments", lambda *_: [none] * 5)
+    with pytest.raises(T2TError, match=r"chosen now: there are no links .*; or choose them by pairs"):
+        Translator.load(out, decode_hparams="markup=html")
+    assert not (out / FILE_NAME).exists()

@@ -1,0 +1,219 @@
+"""UNK, which a vocabulary without bytes has in its data, is no token of any output, whatever the engine."""
+
+import io
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
+from t2t_revival.decoding.beam_search import BeamSearch
+from t2t_revival.decoding.fixed_shape_search import Settings, search
+from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.hparams import HParams
+from t2t_revival.model import Transformer
+from t2t_revival.serving.export import export
+from t2t_revival.serving.litert import MODEL, write_litert
+from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.training.run import Run, save_run
+from tests.conftest import TEXT
+
+LINES = ["the dog sees 3 houses .", "cat"]
+SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
+UNKNOWN_TEXT = "\u2047"  # as SentencePiece decodes UNK
+EXTRA = 4
+
+
+def spm(path, unk_id, byte_fallback=False, vocab_size=60):
+    """Writes a SentencePiece model whose UNK has the given id."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=vocab_size,
+        pad_id=0,
+        eos_id=1,
+        unk_id=unk_id,
+        bos_id=5 - unk_id,
+        byte_fallback=byte_fallback,
+        minloglevel=2,
+    )
+    path.write_bytes(model.getvalue())
+    return Vocabulary(path)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def vocabulary(request, tmp_path_factory):
+    return spm(tmp_path_factory.mktemp("unknown") / "vocab.spm", request.param)
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    """A model with random weights that finds UNK the most probable token at each place.
+
+    What is normalised has a mean of 0, so that the sum of an output is that of `beta`.
+    """
+    keras.utils.set_random_seed(1)
+    model = Transformer(SMALL, vocabulary.size)
+    norm = model.decoder.layers[-1].feed_forward_residual.norm
+    norm.beta.assign(np.ones(8, np.float32))
+    table = np.asarray(model.target_embedding.embeddings) * 3
+    table[vocabulary.unknown] = 1.5  # the logit is 12
+    model.target_embedding.embeddings.assign(table)
+    return model
+
+
+def sources(vocabulary):
+    rows = [[*vocabulary.encode(line), 1] for line in LINES]
+    return np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows], np.int32)
+
+
+def assert_known(vocabulary, ids):
+    ids = np.asarray(ids)
+    assert vocabulary.unknown not in ids
+    assert (ids > 1).any(), "there are outputs"
+
+
+def test_which_vocabularies_ban_it(tmp_path):
+    assert [spm(tmp_path / "a.spm", place).banned for place in (2, 3)] == [2, 3]
+    with_bytes = spm(tmp_path / "b.spm", 2, byte_fallback=True, vocab_size=310)
+    assert (with_bytes.unknown, with_bytes.banned) == (2, 0), "its data has no UNK"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("beam_size", "n"), [(1, 1), (3, 3)])
+def test_searches_have_the_outputs_that_are_next_best(vocabulary, model, beam_size, n):
+    rows, settings = sources(vocabulary), (beam_size, 0.6, EXTRA, n)
+    free, _ = BeamSearch(model)(rows, *settings)
+    assert vocabulary.unknown in np.asarray(free), "the model wants it"
+    ids, scores = BeamSearch(model, banned=vocabulary.banned)(rows, *settings)
+    assert_known(vocabulary, ids)
+
+    logits = np.asarray(model({"inputs": rows[:1], "targets": np.asarray(ids)[0, :1]}), np.float64)[0]
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    best = np.asarray(ids)[0, 0]
+    length = np.count_nonzero(best)
+    expected = log_probs[range(length), best[:length]].sum() / ((5 + length) / 6) ** 0.6
+    assert np.asarray(scores)[0, 0] == pytest.approx(expected, abs=1e-4), "scores are those of all tokens"
+
+    positions = rows.shape[1] + EXTRA
+    fixed, fixed_scores, at = search(
+        model, rows, Settings(beam_size, n, False, 0.6, EXTRA, vocabulary.banned), positions
+    )
+    np.testing.assert_array_equal(np.asarray(fixed)[:, :, : int(at)], ids)
+    np.testing.assert_allclose(fixed_scores, scores, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 2, "return_beams": True},
+        {"beam_size": 2, "return_beams": True, "no_repeat_ngram_size": 2},
+        {"beam_size": 2, "return_beams": True, "sampling_method": "random"},
+        {"beam_size": 2, "mbr": "chrf", "candidates": 4},
+        {"beam_size": 2, "shortlist": "on"},
+        {"beam_size": 2, "shortlist": "by_line"},
+    ],
+    ids=str,
+)
+def test_translators(vocabulary, model, options):
+    best = np.full((vocabulary.size, 2), vocabulary.unknown)
+    known = Translations(best, np.arange(2, vocabulary.size), vocabulary.fingerprint)
+    translator = Translator(
+        model, vocabulary, DecodeHParams(extra_length=EXTRA, **options), translations=known
+    )
+    for outputs in translator.nbest(LINES):
+        for one in outputs:
+            assert UNKNOWN_TEXT not in one.text
+    assert any(one.text for outputs in translator.nbest(LINES) for one in outputs)
+
+
+@pytest.mark.slow
+def test_a_beginning_keeps_its_own(vocabulary, model):
+    translator = Translator(model, vocabulary, DecodeHParams(beam_size=2, extra_length=EXTRA))
+    (output,) = translator.nbest(LINES[:1], prefixes=["the \u4e2d"])[0]
+    assert output.text.count(UNKNOWN_TEXT) == 1
+    assert len(output.text) > len("the ?") + 3
+    constraints = [LineConstraints(("dog",))]
+    (found,) = translator.nbest(LINES[:1], constraints=constraints)[0]
+    assert "dog" in found.text
+    assert UNKNOWN_TEXT not in found.text
+
+
+@pytest.mark.slow
+def test_exported_models(vocabulary, model, tmp_path):
+    translator = Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=EXTRA))
+    expected = translator.translate(LINES)
+    loaded = tf.saved_model.load(str(export(translator, tmp_path / "saved", "unknown")))
+    lines = tf.constant(LINES)
+    found = loaded.signatures["serving_default"](lines)["outputs"].numpy()
+    assert [row[0].decode() for row in found] == expected
+    assert UNKNOWN_TEXT not in "".join(expected)
+    sampled = loaded.signatures["translate_with_sampling"](
+        inputs=lines,
+        alpha=tf.constant(0.6),
+        extra_length=tf.constant(EXTRA),
+        n=tf.constant(8),
+        sampling_temp=tf.constant(1.0),
+        sampling_keep_top_k=tf.constant(-1),
+        random_seed=tf.constant(1),
+    )["outputs"].numpy()
+    assert all(UNKNOWN_TEXT not in text.decode() for row in sampled for text in row)
+
+
+@pytest.mark.slow
+def test_litert(vocabulary, model, tmp_path):
+    litert = pytest.importorskip("ai_edge_litert.interpreter")
+    for options in (
+        DecodeHParams(beam_size=1, extra_length=EXTRA),
+        DecodeHParams(beam_size=3, extra_length=EXTRA),
+    ):
+        translator = Translator(model, vocabulary, options)
+        folder = tmp_path / str(options.beam_size)
+        write_litert(translator, folder)
+        run = litert.Interpreter(str(folder / MODEL)).get_signature_runner()
+        ids = run(inputs=sources(vocabulary))["outputs"]
+        assert_known(vocabulary, ids)
+        expected, _ = BeamSearch(model, banned=vocabulary.banned)(
+            sources(vocabulary), options.beam_size, 0.6, EXTRA
+        )
+        length = expected.shape[2]
+        np.testing.assert_array_equal(ids[:, :, :length], expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["beam_size=1", "beam_size=3", "beam_size=3,shortlist=on"])
+def test_ctranslate2(vocabulary, model, tmp_path, options):
+    pytest.importorskip("ctranslate2")
+    out, name = tmp_path / "out", vocabulary.path.name
+    settings = {"beam_size": 2, "extra_length": EXTRA}
+    run = Run("translate_ende", "tiny", "", name, vocabulary.fingerprint, settings)
+    save_run(out, run, SMALL, vocabulary.path)
+    checkpoints.save(out / "model.ckpt-1.npz", checkpoints.model_arrays(model), {"step": 1})
+    best = np.full((vocabulary.size, 2), vocabulary.unknown, np.int32)
+    frequent = np.arange(2, vocabulary.size, dtype=np.int32)
+    Translations(best, frequent, Vocabularies(vocabulary, vocabulary).fingerprint).save(out)
+    outputs = Translator.load(out, decode_hparams=options, engine="ctranslate2").translate(LINES)
+    assert outputs == Translator.load(out, decode_hparams=options).translate(LINES)
+    assert all(output and UNKNOWN_TEXT not in output for output in outputs)
+
+
+@pytest.mark.slow
+def test_graphs_without_need_have_no_operation_for_it(tmp_path):
+    def operations(search):
+        graph = search.loop._compiled[search.loop._grow, False].get_concrete_function().graph.as_graph_def()
+        nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+        return sorted(node.op for node in nodes)
+
+    with_bytes = spm(tmp_path / "vocab.spm", 2, byte_fallback=True, vocab_size=310)
+    model = Transformer(SMALL, with_bytes.size)
+    plain = operations(BeamSearch(model))
+    assert operations(BeamSearch(model, banned=with_bytes.banned)) == plain
+    assert len(operations(BeamSearch(model, banned=2))) > len(plain)
