@@ -38,9 +38,9 @@ t2t-server --saved_model=EXPORT_DIR
 t2t-server --config=models.yaml
 
 Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
-texts. The port opens at once; models are loaded then, and /readyz tells when all answer. An export_dir is
-watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the server when the requests
-that it has are answered.
+texts. The port opens at once; models are loaded then, requests wait for theirs, and /readyz tells when all
+answer. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the
+server when the requests that it has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -64,6 +64,7 @@ def command_flags() -> flags.FlagValues:
     command.define(values, "127.0.0.1", host="Address to listen at; 0.0.0.0 is all of this machine.")
     command.define(values, [], cors_origins="Web sites whose pages may send requests; by default none.")
     command.define(values, False, access_log="Log each request: address, path and status; never text.")
+    timeout = "Seconds that a request waits for its model to be loaded, and seconds for its answer."
     for name, default, lower, upper, text in (
         ("port", 8501, 0, 65535, "Port to listen at; 0 takes a free one."),
         ("batch_size", 32, 1, 4096, "Lines that are translated at once."),
@@ -72,7 +73,7 @@ def command_flags() -> flags.FlagValues:
         ("max_lines", 1024, 1, None, "Lines of a request."),
         ("max_beam_size", 16, 1, 100, "Largest beam_size of a request."),
         ("max_body_mib", 4, 1, 1024, "Largest body of a request, in MiB."),
-        ("timeout_secs", 60, 1, 86_400, "Seconds after which a request gets status 504."),
+        ("timeout_secs", 60, 1, 86_400, timeout),
     ):
         command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
     return values
@@ -280,7 +281,7 @@ def _run(
         max_body=values.max_body_mib * MEBIBYTE,
         api_keys=keys,
         cors_origins=values.cors_origins,
-        start=Start(begin, end),
+        start=Start(begin, end, lambda: server.should_exit),
     )
     config = uvicorn.Config(
         app,

@@ -143,8 +143,8 @@ def _add_model_routes(
     async def predict(request: Request, name: str, asked: Asked) -> Any:
         return await service.predict(request, name, asked)
 
-    async def metadata(name: str, asked: Asked) -> Any:
-        return service.metadata(name, asked)
+    async def metadata(request: Request, name: str, asked: Asked) -> Any:
+        return await service.metadata(request, name, asked)
 
     async def status(name: str, asked: Asked) -> Any:
         return service.status(name, asked)

@@ -38,6 +38,7 @@ Result = TypeVar("Result")
 
 CLIENT_GONE = 499  # as web servers log it; nobody sees it
 MAX_INSPECTIONS = 32  # requests for explanations that wait or are answered
+LOOK_SECS = 0.05  # between two looks whether a model is loaded
 STREAM_LINES, STREAM_CHUNKS = 64, 3  # of a streamed request, three chunks of 64 lines are in the queue
 
 
@@ -58,7 +59,7 @@ class Limits:
         max_characters: characters of a line.
         max_beam_size: hypotheses, or samples, that a request may ask for.
         max_extra_length: see `DecodeHParams`.
-        timeout: seconds after which a request is given up.
+        timeout: seconds that a request waits for its model, and seconds that its answer may take.
     """
 
     max_lines: int = 1024
@@ -90,10 +91,12 @@ class Start(NamedTuple):
     Attributes:
         begin: called first, in a thread; returns how many batches are translated at the same time.
         end: called when all models are loaded and warm, or with the error for which one is not.
+        is_ending: returns whether the server ends, so that no request waits for a model any longer.
     """
 
     begin: Callable[[], int]
     end: Callable[[Exception | None], None]
+    is_ending: Callable[[], bool] = lambda: False
 
 
 class Service:
@@ -114,6 +117,7 @@ class Service:
         start: Start | None = None,
     ) -> None:
         self.models, self.limits, self._start = models, limits, start
+        self._waiting = 0
         self.metrics = Metrics()
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
@@ -170,11 +174,34 @@ class Service:
             raise RequestError(f"Servable not found for request: Latest({name})", 404)
         return self.models[name]
 
+    async def _loaded(
+        self, request: Request, served: ServedModel, asked: AskedVersion | None = None
+    ) -> tuple[int, LoadedModel]:
+        """Returns a version and its model; a request, whose body was read, waits while it is being loaded.
+
+        Raises:
+            RequestError: see `ServedModel.find`; or the client is gone.
+        """
+        if not served.is_ready and self._waiting < self.batcher.limits.max_queue:
+            self._waiting += 1
+            try:
+                await self._answer(request, self._until_ready(served))
+            except asyncio.TimeoutError:
+                pass  # `find` tells
+            finally:
+                self._waiting -= 1
+        return served.find(*(asked or ()))
+
+    async def _until_ready(self, served: ServedModel) -> None:
+        while not (served.is_ready or (self._start and self._start.is_ending())):
+            await asyncio.sleep(LOOK_SECS)
+
     async def predict(self, request: Request, name: str, asked: AskedVersion) -> dict[str, Any]:
         """Calls a signature of a version."""
         with self._measured(name, "predict"):
-            _, model = self.find(name).find(*asked)
-            call = parse_predict(await request.body(), model.signature_defs)
+            body = await request.body()
+            _, model = await self._loaded(request, self.find(name), asked)
+            call = parse_predict(body, model.signature_defs)
             self.limits.check(call.columns)
             found = await self._answer(request, self._translate(name, model, call.signature, call.columns))
             return format_predict(call, found)
@@ -200,9 +227,9 @@ class Service:
             raise RequestError(f"Could not find any versions of model {name}", 404)
         return self.models[name].status(*asked)
 
-    def metadata(self, name: str, asked: AskedVersion) -> dict[str, Any]:
+    async def metadata(self, request: Request, name: str, asked: AskedVersion) -> dict[str, Any]:
         """Describes the signatures of a version."""
-        number, model = self.find(name).find(*asked)
+        number, model = await self._loaded(request, self.find(name), asked)
         signatures = {key: _as_dict(value) for key, value in model.signature_defs.items()}
         return {
             "model_spec": {"name": name, "signature_name": "", "version": str(number)},
@@ -213,7 +240,7 @@ class Service:
         """Translates a text or a list of texts."""
         served = self.find(asked.model)
         with self._measured(served.name, "translate"):
-            number, model = served.find()
+            number, model = await self._loaded(request, served)
             lines = asked.lines
             self.limits.check(asked.call(lines, model.signature_defs)[1], asked.stream)
 
@@ -313,7 +340,7 @@ class Service:
         """Calls a method of a model's inspector, one at a time."""
         served = self.find(asked.model)
         with self._measured(served.name, "explain"):
-            served.find()
+            await self._loaded(request, served)
             if served.inspector is None:
                 raise RequestError(f"{served.name} is an exported model: only an output_dir can be explained")
             self.limits.check({"inputs": [asked.text, asked.output or asked.prefix]})

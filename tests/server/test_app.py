@@ -10,7 +10,7 @@ from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.service import Limits, Start
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import WITH_CONSTRAINTS, WITH_SAMPLING
-from tests.server.conftest import CapitalLetters, error_of
+from tests.server.conftest import CapitalLetters, CapitalsInspector, error_of
 
 OPTIONS = {"beam_size": 4, "alpha": 0.6, "extra_length": 50, "n": 1}
 PREDICT = "/v1/models/capitals:predict"
@@ -276,57 +276,164 @@ def test_readiness(client, served):
     assert answer.json() == {"status": "loading 1 of 1"}
 
 
+@pytest.fixture
+def gate():
+    """What models that are being loaded wait for."""
+    made = threading.Event()
+    yield made
+    made.set()
+
+
+def loading_model(name, gate, loaded):
+    def prepare(model):
+        assert gate.wait(30)
+        model.serve(1, loaded)
+
+    return ServedModel(name, None, prepare=prepare, say=lambda line: None)
+
+
+def state_of(client):
+    answer = client.get("/readyz")
+    return answer.status_code, answer.json()["status"]
+
+
+def wait_for_state(client, status):
+    ends = time.monotonic() + 10
+    while state_of(client)[1] != status:
+        assert time.monotonic() < ends, state_of(client)
+        time.sleep(0.01)
+
+
+def of_second(text="a"):
+    """Requests of each route that needs a model."""
+    return (
+        ("POST", "/v1/models/second:predict", {"instances": [text]}),
+        ("POST", "/v1/models/second/versions/1:predict", {"instances": [text]}),
+        ("GET", "/v1/models/second/metadata", None),
+        ("POST", "/explain", {"text": text, "model": "second"}),
+        ("POST", "/attention", {"text": text, "model": "second"}),
+        ("POST", "/translate", {"text": text, "model": "second"}),
+        ("POST", "/translate", {"text": text, "model": "second", "stream": True}),
+    )
+
+
 def test_models_are_loaded_while_the_server_runs(make_client, served):
     gates = {name: threading.Event() for name in ("second", "third")}
     loaded = {name: CapitalLetters() for name in gates}
-
-    def prepare(model):
-        assert gates[model.name].wait(10)
-        model.serve(1, loaded[model.name])
-
-    others = [ServedModel(name, None, prepare=prepare, say=lambda line: None) for name in gates]
-    client = make_client(*others)
+    client = make_client(*(loading_model(name, gates[name], loaded[name]) for name in gates))
     loaded["second"].gate.clear()
-
-    def state():
-        answer = client.get("/readyz")
-        return answer.status_code, answer.json()["status"]
-
-    def until(status):
-        ends = time.monotonic() + 10
-        while state()[1] != status:
-            assert time.monotonic() < ends, state()
-            time.sleep(0.01)
-
-    assert state() == (503, "loading 2 of 3")
+    assert state_of(client) == (503, "loading 2 of 3")
     assert client.get("/healthz").status_code == 200
     assert client.post("/translate", json={"text": "a", "model": "capitals"}).status_code == 200
-    for method, path in (
-        ("POST", "/v1/models/second:predict"),
-        ("GET", "/v1/models/second/metadata"),
-        ("GET", "/v1/models/second"),
-        ("POST", "/explain"),
-        ("POST", "/translate"),
-    ):
-        body = {"text": "a", "model": "second"} if path[1] in "et" else {"instances": ["a"]}
-        answer = client.request(method, path, json=body)
-        assert error_of(answer, 503) == "second is being loaded: try again soon"
-        assert answer.headers["retry-after"] == "1"
+    assert error_of(client.get("/v1/models/second"), 503) == "second is being loaded: try again soon"
     assert client.get("/models").json()["loading"] == ["second", "third"]
     gates["second"].set()
-    until("loading 3 of 3")
+    wait_for_state(client, "loading 3 of 3")
     gates["third"].set()
-    until("warming up 2 of 3")
-    assert state()[0] == 503
+    wait_for_state(client, "warming up 2 of 3")
+    assert state_of(client)[0] == 503
     assert client.post("/translate", json={"text": "a", "model": "third"}).status_code == 200
     loaded["second"].gate.set()
-    until("ready")
-    assert state()[0] == 200
+    wait_for_state(client, "ready")
+    assert state_of(client)[0] == 200
     called = [options for _, options in loaded["third"].calls]
     assert {signature for signature, _ in loaded["third"].calls} == {*loaded["third"].signature_defs}
     assert any(options.get("n") == 2 for options in called)  # n-best
     assert any(options.get("constraints") for options in called)
     assert served.versions[2].model.calls == [("serving_default", {})]  # what was there is not called
+
+
+def test_a_request_waits_for_a_model_that_is_being_loaded(make_client, gate):
+    model = loading_model("second", gate, CapitalLetters())
+    model.inspector = CapitalsInspector()
+    model.inspector.attention_page = lambda asked: "a page"
+    client, answers = make_client(model), {}
+
+    def ask(number, method, path, body):
+        answers[number] = client.request(method, path, json=body)
+
+    asked = [threading.Thread(target=ask, args=(n, *one)) for n, one in enumerate(of_second())]
+    for thread in asked:
+        thread.start()
+    time.sleep(0.5)
+    assert not answers
+    assert state_of(client) == (503, "loading 2 of 2")
+    assert client.get("/healthz").status_code == 200
+    gate.set()
+    for thread in asked:
+        thread.join()
+    predict, _, metadata, explain, attention, translate, stream = (answers[n] for n in range(len(asked)))
+    assert [answer.status_code for answer in answers.values()] == [200] * len(asked)
+    assert predict.json()["predictions"][0]["outputs"] == ["A"]
+    assert metadata.json()["model_spec"]["name"] == "second"
+    assert explain.json()["text"] == "a"
+    assert attention.json() == {"page": "a page"}
+    assert translate.json()["translations"][0]["text"] == json.loads(stream.text)["text"] == "A"
+
+
+def test_a_request_that_waited_is_checked_as_any_other(make_client, gate):
+    client, answers = make_client(loading_model("second", gate, CapitalLetters())), []
+    asked = {"instances": ["a"], "signature_name": "none"}
+    thread = threading.Thread(
+        target=lambda: answers.append(client.post("/v1/models/second:predict", json=asked))
+    )
+    thread.start()
+    gate.set()
+    thread.join()
+    assert 'Serving signature name: "none" not found' in error_of(answers[0], 400)
+
+
+@pytest.mark.parametrize(
+    ("limits", "batch_limits"), [(Limits(timeout=0.1), None), (Limits(timeout=30), BatchLimits(max_queue=0))]
+)
+def test_a_request_does_not_wait_for_ever_nor_with_too_many(make_client, gate, limits, batch_limits):
+    model = loading_model("second", gate, CapitalLetters())
+    client = make_client(model, limits=limits, batch_limits=batch_limits)
+    for method, path, body in of_second():
+        began = time.monotonic()
+        answer = client.request(method, path, json=body)
+        assert error_of(answer, 503) == "second is being loaded: try again soon"
+        assert answer.headers["retry-after"] == "1"
+        assert time.monotonic() - began < 5
+
+
+def test_a_request_does_not_wait_for_a_server_that_ends(make_client, gate):
+    ending = threading.Event()
+    start = Start(lambda: 1, lambda fault: None, ending.is_set)
+    client, answers = make_client(loading_model("second", gate, CapitalLetters()), start=start), []
+    thread = threading.Thread(
+        target=lambda: answers.extend(client.request(m, p, json=b) for m, p, b in of_second())
+    )
+    thread.start()
+    time.sleep(0.2)
+    assert not answers
+    ending.set()
+    thread.join(5)
+    assert [answer.status_code for answer in answers] == [503] * 7
+
+
+def test_a_client_that_is_gone_waits_no_longer(make_client, served, gate):
+    client = make_client(loading_model("second", gate, CapitalLetters()))
+    app = client.app
+    sent = []
+
+    async def call(method, path, body):
+        messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+        async def receive():
+            return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": []}
+        await app({**scope, "query_string": b"", "http_version": "1.1"}, receive, send)
+
+    for one in of_second():
+        began = time.monotonic()
+        client.portal.call(call, *one)
+        assert time.monotonic() - began < 5
+    assert {message["status"] for message in sent if "status" in message} == {499}
 
 
 def test_a_model_that_cannot_be_loaded_is_told(make_client, served, tmp_path):
