@@ -164,10 +164,11 @@ class _Servable:
         errors = {
             "UNAVAILABLE": f"not available: {message}; is TensorFlow Serving running there, and is the port "
             "right (host:port is for gRPC, http://host:port for REST)?",
+            "BUSY": f"not available: {message}; the server is running: try again later, or give more --retries",
             "NOT_FOUND": f"{message}; does it serve a model with --servable_name={self._name}?",
             "INVALID_ARGUMENT": f"invalid request: {message}",
-            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running, give a larger "
-            "--timeout_secs or a smaller --batch_size",
+            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running and has loaded its "
+            "model, give a larger --timeout_secs or a smaller --batch_size",
             "RESOURCE_EXHAUSTED": f"the request is too large, or there are too many: {message}; give a "
             "smaller --batch_size",
             "UNIMPLEMENTED": f"a gRPC server, but not TensorFlow Serving: {message}",
@@ -237,7 +238,7 @@ class RestModel(_Servable):
         if response.status_code != requests.codes.ok:
             message = content.get("error") if isinstance(content, dict) else None
             code = GRPC_CODES.get(response.status_code, f"HTTP {response.status_code}")
-            self._fail(code, str(message or response.reason))
+            self._fail("BUSY" if message and code == "UNAVAILABLE" else code, str(message or response.reason))
         outputs = content.get("outputs") if isinstance(content, dict) else None
         if not isinstance(outputs, dict):
             raise T2TError(f"{self.where}: not a response of TensorFlow Serving: {response.text[:80]!r}")

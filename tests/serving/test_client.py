@@ -95,7 +95,11 @@ def test_a_busy_server_is_asked_again(server):
 
 def test_a_server_that_stays_busy_says_so(server):
     server.model_server.predict, calls = failing(9, busy)
-    with pytest.raises(T2TError, match="not available: the queue is full; is TensorFlow Serving running"):
+    of_rest = (
+        "the server is running: try again later, or give more --retries"  # gRPC does not tell who says it
+    )
+    hint = of_rest if server.protocol == "rest" else "is TensorFlow Serving running"
+    with pytest.raises(T2TError, match=f"not available: the queue is full; {hint}"):
         client.query(server.model(retries=1), ["a"])
     assert len(calls) == 2
 
