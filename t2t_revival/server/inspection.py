@@ -38,6 +38,7 @@ class ExplainRequest(RequestBody):
     model: Annotated[str | None, Field(description="Needed where the server has several.")] = None
     output: Annotated[Text | None, Field(description="As /translate returned it.")] = None
     prefix: Annotated[Text, Field(description="Beginning of the output that is decoded.")] = ""
+    word: Annotated[int | None, Field(description="Number of a word whose alternatives are wanted.")] = None
     tag: str = ""
 
 
@@ -48,8 +49,8 @@ class Place(BaseModel):
     end: int
 
 
-class OtherToken(BaseModel):
-    """A token that could have begun a word; `prefix` is the output before it, and it."""
+class OtherWord(BaseModel):
+    """A word that could have stood there; `prefix` is the output before it, and it."""
 
     text: str
     prefix: str
@@ -57,10 +58,10 @@ class OtherToken(BaseModel):
 
 
 class OutputWord(Place):
-    """A word of an output, with the attention to each word of the text."""
+    """A word of an output, with the attention to each word of the text; alternatives are those asked for."""
 
     probability: float
-    alternatives: list[OtherToken]
+    alternatives: list[OtherWord]
     attention: list[float]
 
 
@@ -80,7 +81,7 @@ class ExplainAnswer(BaseModel):
                 **_place(word.span),
                 probability=round(math.exp(word.log_prob), 4),
                 alternatives=[
-                    OtherToken(text=text, prefix=prefix, probability=round(probability, 4))
+                    OtherWord(text=text, prefix=prefix, probability=round(probability, 4))
                     for text, prefix, probability in word.alternatives
                 ],
                 attention=[round(weight, 4) for weight in word.attention],
@@ -196,7 +197,8 @@ class Inspector:
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output; see `explain` for errors."""
-        return ExplainAnswer.of(explain(self.translator, self._tagged(asked), asked.output, asked.prefix))
+        line = self._tagged(asked)
+        return ExplainAnswer.of(explain(self.translator, line, asked.output, asked.prefix, asked.word))
 
     def attention_page(self, asked: ExplainRequest) -> str:
         """Returns the page of t2t-attention for an output in the model's form."""

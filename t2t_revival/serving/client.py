@@ -164,11 +164,12 @@ class _Servable:
         errors = {
             "UNAVAILABLE": f"not available: {message}; is TensorFlow Serving running there, and is the port "
             "right (host:port is for gRPC, http://host:port for REST)?",
-            "BUSY": f"not available: {message}; the server is running: try again later, or give more --retries",
+            "BUSY": f"not available: {message}; the server is running: try again later, or give more "
+            "--retries",
             "NOT_FOUND": f"{message}; does it serve a model with --servable_name={self._name}?",
             "INVALID_ARGUMENT": f"invalid request: {message}",
-            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running and has loaded its "
-            "model, give a larger --timeout_secs or a smaller --batch_size",
+            "DEADLINE_EXCEEDED": f"no answer in {self._timeout:g} s; if the server is running and has loaded "
+            "its model, give a larger --timeout_secs or a smaller --batch_size",
             "RESOURCE_EXHAUSTED": f"the request is too large, or there are too many: {message}; give a "
             "smaller --batch_size",
             "UNIMPLEMENTED": f"a gRPC server, but not TensorFlow Serving: {message}",

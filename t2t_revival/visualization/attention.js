@@ -14,10 +14,11 @@ const kinds = new Map(data.kinds.map((kind) => [kind.name, kind]));
 for (const kind of kinds.values()) {
   kind.bytes = Uint8Array.from(atob(kind.weights), (character) => character.charCodeAt(0));
 }
+const first = kinds.get("cross") ?? data.kinds[0];
 const SIDES = { from: "queries", at: "memory" };
 
 // A token is {side: "from" or "at", place: its index}, or null.
-const selection = { kind: data.kinds[0], layer: 0, heads: new Set(), token: null };
+const selection = { kind: first, layer: 0, heads: new Set(), token: null };
 let hovered = null;
 let timer = 0;
 
@@ -193,7 +194,7 @@ function toHash() {
 
 function fromHash() {
   const parameters = new URLSearchParams(location.hash.slice(1));
-  const kind = kinds.get(parameters.get("kind")) || data.kinds[0];
+  const kind = kinds.get(parameters.get("kind")) ?? first;
   const heads = (parameters.get("heads") ?? kind.heads.join(",")).split(",").map(Number);
   selection.kind = kind;
   selection.layer = kind.layers.includes(Number(parameters.get("layer"))) ? Number(parameters.get("layer")) : kind.layers.at(-1);
@@ -311,6 +312,10 @@ window.addEventListener("hashchange", () => {
   fromHash();
   draw();
 });
+if (window.parent !== window) { // such as the page of t2t-server, which has a title, and gives the height asked for
+  document.body.classList.add("embedded");
+  new ResizeObserver(() => window.parent.postMessage(document.documentElement.offsetHeight, "*")).observe(document.body);
+}
 
 fromHash();
 draw();

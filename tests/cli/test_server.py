@@ -47,7 +47,7 @@ class Server:
             time.sleep(0.02)
 
     def post(self, path, **request):
-        return requests.post(self.address + path, json=request, timeout=60)
+        return requests.post(self.address + path, json=request, timeout=START_SECS)
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -95,7 +95,7 @@ def test_the_port_is_open_while_models_are_loaded(trained, tmp_path):
     config = tmp_path / "models.yaml"
     models = (f"{{name: {name}, output_dir: {trained / 'out'}}}" for name in "abc")
     config.write_text(f"models: [{', '.join(models)}]\n")
-    running = Server(f"--config={config}", waits=False)
+    running = Server(f"--config={config}", f"--timeout_secs={START_SECS}", waits=False)
     seen, answers = [], []
     waiting = threading.Thread(target=lambda: answers.append(running.post("/translate", text="a", model="c")))
     waiting.start()  # as soon as the port is open
@@ -260,7 +260,7 @@ def test_a_log_whose_disk_is_full(out):
         ends = time.monotonic() + START_SECS
         while time.monotonic() < ends and process.poll() is None:
             with suppress(requests.ConnectionError):
-                answer = requests.post(f"http://localhost:{port}/translate", json={"text": LINES}, timeout=60)
+                answer = requests.post(f"http://localhost:{port}/translate", json={"text": LINES}, timeout=90)
                 break
             time.sleep(0.1)
         assert len(answer.json()["translations"]) == len(LINES)

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from t2t_revival.errors import T2TError
 from t2t_revival.server.app import create_app
-from t2t_revival.server.inspection import ExplainAnswer, OtherToken, OutputWord, Place, Score, Training
+from t2t_revival.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
 from t2t_revival.server.translate import Options
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import (
@@ -139,8 +139,9 @@ class CapitalsInspector:
                 end=end,
                 probability=0.1 if place == 2 else 0.99,
                 alternatives=[
-                    OtherToken(text=other, prefix=f"{output[:start]}{other}", probability=p)
-                    for other, p in (("OTHER", 0.6), ("NONE", 0.1))
+                    OtherWord(text=other, prefix=f"{output[:start]}{other}", probability=p)
+                    for other, p in (("OTHER", 0.6), ("NONE", 0.001))
+                    if place == asked.word
                 ],
                 attention=[0.8 if place == other else 0.1 for other in range(len(source))],
             )

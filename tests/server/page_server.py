@@ -28,7 +28,7 @@ def served(name, model, problem=None, inspector=None):
 
 
 class Running:
-    """A server in a thread: capital letters, with tags, and a parser.
+    """A server in a thread: capital letters, with tags, and a parser, or other models.
 
     Attributes:
         url: its address.
@@ -37,7 +37,7 @@ class Running:
         tagged: another model, which takes tags.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, models=None, **settings):
         weights = np.full((1, 2, 2, 2), 0.5, "float32")
         cross = AttentionWeights(CROSS, ["QUERY", "<EOS>"], ["memory", "<EOS>"], (1,), (1, 2), weights)
         self.capitals = CapitalLetters()
@@ -45,7 +45,7 @@ class Running:
         parser = served("parser", Parser(), registry.problem("parse_wsj"))
         self.tagged = CapitalLetters(tags=True)
         tagged = served("tagged", self.tagged, inspector=CapitalsInspector(tags=["<2de>", "<2fr>"]))
-        models = [served("capitals", self.capitals, inspector=self.inspector), parser, tagged]
+        models = models or [served("capitals", self.capitals, inspector=self.inspector), parser, tagged]
         app = create_app({model.name: model for model in models}, **settings)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://localhost:{listener.getsockname()[1]}/"

@@ -1,11 +1,14 @@
 """The page in a browser: text, words, options, keys, and no request to anywhere else."""
 
+import threading
 import time
 
 import pytest
 
 from t2t_revival.server.service import Limits
+from t2t_revival.server.versions import ServedModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING
+from tests.server.conftest import CapitalLetters
 from tests.server.page_server import BROWSER, Running, explained, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -111,7 +114,15 @@ def test_options_out_of_bounds_are_not_sent(page, server):
     page.click("#options-card summary")
     server.capitals.batches.clear()
     page.fill("#beam_size", "17")
-    page.wait_for_selector("text=An option is out of bounds.")
+    page.wait_for_selector("text=Beam size must be a whole number between 1 and 16: 17.")
+    page.fill("#beam_size", "4")
+    page.fill("#alpha", "-11")
+    page.wait_for_selector("text=Length penalty (alpha) must be a number between -10 and 10: -11.")
+    page.fill("#alpha", "0.6")
+    page.fill("#extra_length", "1.5")
+    page.wait_for_selector("text=Extra length must be a whole number at least 0: 1.5.")
+    page.fill("#extra_length", "")
+    playwright.expect(page.locator("#error")).to_have_text("Extra length must be a whole number at least 0.")
     assert server.capitals.batches == []
     page.click("text=The model's own")
     playwright.expect(page.locator("#error")).to_be_hidden()
@@ -178,10 +189,56 @@ def test_words_light_up_with_those_they_are_linked_with(page):
 def test_another_choice_goes_on_from_there(page, server):
     explained(page, "one \U0001f600 three")
     page.click("#output .word >> nth=2")
+    playwright.expect(page.locator("#details")).to_have_text("THREE10 %OTHER\xa060 %NONE\xa0<\xa01\xa0%")
+    assert (server.inspector.asked[-1].output, server.inspector.asked[-1].word) == ("ONE \U0001f600 THREE", 2)
     page.click("#details button >> nth=0")
     page.wait_for_selector("#output >> text=ONE \U0001f600 OTHER and more")
     assert server.inspector.asked[-1].prefix == "ONE \U0001f600 OTHER"
     assert page.inner_text("#nbest li >> nth=0").startswith("yours")
+
+
+def test_alternatives_are_asked_for_at_a_click_and_are_those_of_the_last_word(page, server):
+    server.inspector.asked.clear()
+    explained(page, "one two three")
+    assert [asked.word for asked in server.inspector.asked] == [None]
+    server.inspector.gate.clear()
+    page.click("#output .word >> nth=0")
+    page.click("#output .word >> nth=1")
+    assert page.inner_text("#details").startswith("TWO")
+    server.inspector.gate.set()
+    playwright.expect(page.locator("#details button")).to_have_count(2)
+    page.click("#details button >> nth=0")
+    page.wait_for_selector("#output >> text=ONE OTHER and more")
+
+
+def test_a_page_opened_while_models_are_loaded_goes_on_by_itself(open_page):
+    gates = {name: threading.Event() for name in ("first", "second")}
+
+    def prepare(model):
+        assert gates[model.name].wait(30)
+        model.serve(1, CapitalLetters())
+
+    loading = [ServedModel(name, None, prepare=prepare, say=lambda line: None) for name in gates]
+    running = Running(models=loading)
+    try:
+        page = open_page(running.url)
+        playwright.expect(page.locator("#loading")).to_have_text("loading 1 of 2")
+        page.fill("#source", "a dog")
+        page.wait_for_timeout(600)
+        assert page.is_hidden("#error")
+        gates["first"].set()
+        page.wait_for_selector("text=A DOG")
+        playwright.expect(page.locator("#loading")).to_have_text("loading 2 of 2")
+        page.click("#options-card summary")
+        page.fill("#n", "2")
+        gates["second"].set()
+        playwright.expect(page.locator("#loading")).to_have_text("")
+        playwright.expect(page.locator("#model option")).to_have_text(["first", "second"])
+        assert (page.input_value("#model"), page.input_value("#n")) == ("first", "2")
+    finally:
+        for gate in gates.values():
+            gate.set()
+        running.end()
 
 
 def test_keys_move_from_word_to_word(page):

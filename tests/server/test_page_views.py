@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
 ]
 HOSTILE = "<img src=x onerror=\"document.title='ran'\"> & \U0001f600 </script> end"
-WIDTHS = (320, 768, 1280, 2560)
+WIDTHS = (320, 375, 768, 1280, 2560)
 
 
 def test_the_attention_of_the_sentence(page):
@@ -22,6 +22,13 @@ def test_the_attention_of_the_sentence(page):
     frame.locator("#queries .token").first.click()
     playwright.expect(frame.locator("#lines line")).to_have_count(4)
     page.wait_for_timeout(300)
+    assert frame.locator("#kinds input:checked").get_attribute("value") == "cross"
+    assert frame.locator("h1").is_hidden()  # the dialog has it
+    assert frame.locator("#address").is_hidden()
+    bounds = frame.locator("footer").bounding_box()
+    outer = page.locator("#attention-frame").bounding_box()
+    assert bounds["y"] + bounds["height"] <= outer["y"] + outer["height"]  # nothing is cut
+    assert outer["y"] + outer["height"] <= 900
 
 
 def test_a_tree_is_drawn(open_page):
@@ -197,6 +204,9 @@ def test_all_widths(open_page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for name in ("#source", "#output"):
         assert page.locator(name).bounding_box()["width"] > min(250, 0.3 * width)
+    for row in (("h1", "#open-about", "#theme"), ("#output-title", "#shading", "#copy")):
+        middles = [box["y"] + box["height"] / 2 for box in (page.locator(one).bounding_box() for one in row)]
+        assert max(middles) - min(middles) < 8, row
 
 
 def test_the_theme_can_be_chosen(page):

@@ -1,12 +1,13 @@
 "use strict";
 
 const TYPING_MS = 350; // of silence before a text is translated
+const LOADING_MS = 500; // between two questions for models that are being loaded
 const RECENT = 12; // texts kept in the browser
 const MAX_EXPLAINED = 8; // lines of a text whose words are explained unasked
 const FILE_LINES = 500; // of a file in one request
 const FILE_CHARACTERS = 400_000;
 const SURE = 0.9; // words as likely as this are not shaded
-const MIN_SHOWN = 0.005; // probability of an alternative that is shown
+const MIN_SHOWN = 0.005; // probability of an alternative that is shown in percent
 const LIT = 0.35; // of the strongest link; weaker ones are not shown
 const DEPTH = 46; // pixels between two levels of a tree
 const UNKNOWN_TAG = "XX"; // stands for a part of speech that the parser does not tell
@@ -21,7 +22,7 @@ const characters = (text) => Array.from(text); // places in answers count charac
 
 // A line is {text, origin: {model, tag}, outputs: [{text, score}], shown: index, asked: number of requests for its
 // words, explained: the answer to the last of them or null}.
-const state = { models: [], lines: [], active: 0, work: null, timer: 0, tree: 1, file: null };
+const state = { models: [], lines: [], active: 0, work: null, timer: 0, tree: 1, file: null, loading: null, others: null };
 const model = () => state.models.find((one) => one.name === byId("model").value) ?? state.models[0];
 const shown = (line) => line.outputs[line.shown];
 
@@ -96,9 +97,18 @@ function options() {
   const sampling_method = byId("sampling_method").value;
   const changed = isSampling() || fields.some((field) => field.value !== field.defaultValue);
   if (!changed && !tag) return undefined;
-  if (!form.checkValidity()) throw new Error("An option is out of bounds.");
+  const wrong = fields.find((field) => !field.checkValidity());
+  if (wrong) throw new Error(faultOf(wrong));
   const numbers = Object.fromEntries(fields.map((field) => [field.id, field.valueAsNumber]));
   return { ...numbers, ...(isSampling() && { sampling_method }), ...(tag && { tag }) };
+}
+
+/** Returns what is wrong with a field of the options, with its name and its bounds. */
+function faultOf({ labels, min, max, step, value }) {
+  const kind = step === "any" ? "a number" : "a whole number";
+  const name = labels[0].firstChild.textContent;
+  const bounds = max ? `between ${min} and ${grouped(Number(max))}` : `at least ${min}`;
+  return `${name} must be ${kind} ${bounds}${value && `: ${value}`}.`;
 }
 
 const isSampling = () => byId("sampling_method").value === "random";
@@ -294,15 +304,28 @@ function openWord(node) {
   for (const chosen of document.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
   own.classList.add("chosen");
   light(own);
-  const likely = one.alternatives.filter(({ probability }, rank) => !rank || probability >= MIN_SHOWN);
-  const buttons = likely.map(({ text, prefix, probability }) => {
-    const label = [element("bdi", {}, text), element("span", { class: "number" }, `\u00a0${percent(probability)}`)];
+  const title = element("b", { dir: "auto" }, own.textContent);
+  byId("details").replaceChildren(title, percent(one.probability), element("span", { class: "number" }, "\u2026"));
+  byId("details").hidden = false;
+  offerOthers(line, Number(node.dataset.place), title).catch(showError);
+}
+
+/** Shows the words that could stand in the place of one, which is open as long as its title is there. */
+async function offerOthers(line, place, title) {
+  showError(null);
+  state.others?.abort();
+  state.others = new AbortController();
+  const asked = aboutLine(line, { output: shown(line).text, word: place });
+  const { output_words } = await ask("explain", asked, state.others.signal);
+  if (!title.isConnected) return;
+  const buttons = output_words[place].alternatives.map(({ text, prefix, probability }) => {
+    const likely = probability < MIN_SHOWN ? "<\u00a01\u00a0%" : percent(probability);
+    const label = [element("bdi", {}, text), element("span", { class: "number" }, `\u00a0${likely}`)];
     const button = element("button", { type: "button" }, ...label);
-    button.addEventListener("click", () => continueWith(line, prefix, node.dataset.place).catch(showError));
+    button.addEventListener("click", () => continueWith(line, prefix, place).catch(showError));
     return button;
   });
-  byId("details").replaceChildren(element("b", { dir: "auto" }, own.textContent), percent(one.probability), ...buttons);
-  byId("details").hidden = false;
+  byId("details").lastElementChild.replaceWith(...buttons);
 }
 
 /** Decodes again from a beginning that ends with another choice of the word at a place. */
@@ -592,17 +615,39 @@ async function start() {
   await load();
 }
 
-/** Asks for the models, and translates the text that is there. */
-async function load() {
-  try {
-    ({ models: state.models } = await ask("models"));
-    if (!state.models.length) throw new Error("The server has no model yet: try again soon.");
-    byId("model").replaceChildren(...state.models.map(({ name }) => element("option", {}, name)));
-    byId("models").hidden = state.models.length < 2;
-    setModel();
-  } catch (error) {
+/** Asks for the models until all are loaded; the first one that answers translates the text that is there. */
+function load() {
+  state.loading ??= askForModels().catch((error) => {
+    showLoading([], []);
     showError(error);
+  }).finally(() => (state.loading = null));
+  return state.loading;
+}
+
+async function askForModels() {
+  for (;;) {
+    const { models, loading } = await ask("models");
+    showLoading(models, loading);
+    setModels(models);
+    if (!loading.length) return;
+    await new Promise((done) => setTimeout(done, LOADING_MS));
   }
+}
+
+function showLoading(models, loading) {
+  const text = loading.length ? `loading ${models.length + 1} of ${models.length + loading.length}` : "";
+  if (byId("loading").textContent !== text) byId("loading").textContent = text; // readers say what changes
+}
+
+/** Offers the models that answer; the chosen one and its options stay as they are. */
+function setModels(models) {
+  if (models.length === state.models.length) return;
+  const chosen = byId("model").value;
+  state.models = models;
+  byId("model").replaceChildren(...models.map(({ name }) => element("option", {}, name)));
+  byId("models").hidden = models.length < 2;
+  if (chosen) byId("model").value = chosen;
+  else setModel();
 }
 
 /** Moves from word to word with arrow keys. */
@@ -681,6 +726,10 @@ byId("open-about").addEventListener("click", () => {
   byId("about").showModal();
 });
 byId("open-attention").addEventListener("click", () => openAttention().catch(showError));
+window.addEventListener("message", ({ source, data: height }) => {
+  const frame = byId("attention-frame");
+  if (source === frame.contentWindow) frame.style.height = `${Number(height)}px`;
+});
 byId("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) translateFile(target.files[0]).catch(showError);
   target.value = "";
