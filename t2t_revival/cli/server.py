@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from absl import flags
@@ -26,7 +27,7 @@ from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.run import Run
-from t2t_revival.utils.signals import handling
+from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -255,6 +256,11 @@ def _run(
     host, port = listener.getsockname()[:2]
     address = f"http://{'localhost' if host in LOCAL else host}:{port}"
     loaded: list[Exception | None] = []
+    asked: list[int] = []  # signals
+
+    def leave(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        server.should_exit = True
 
     def begin() -> int:
         tensorflow_setup.load_tensorflow(values)
@@ -291,16 +297,14 @@ def _run(
         server_header=False,
     )
     server = uvicorn.Server(config)
-    listener.listen()
-    say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
-    try:
-        # It ends in order, and then raises the signal again; SIGHUP it does not handle by itself.
-        with handling({signal.SIGHUP: server.handle_exit}):
-            server.run(sockets=[listener])
-    except KeyboardInterrupt:
-        if not loaded:
-            abandoned.set()
-            raise
+    # uvicorn handles signals only while it runs, SIGHUP not at all, and at its end raises them again.
+    with handling(dict.fromkeys(ending_signals(), leave)):
+        listener.listen()
+        say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
+        server.run(sockets=[listener])
+    if asked and not loaded:
+        abandoned.set()
+        signal.raise_signal(asked[0])
     if loaded and loaded[0]:
         raise loaded[0]
     say("ended: all requests are answered")
