@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
-BATCH_SIZE, TIMEOUT_SECS, RETRIES = 32, 60, 4
+BATCH_SIZE, RETRIES = 32, 4
+TIMEOUT_SECS = 90  # more than t2t-server's 60, whose own message and Retry-After are seen then
 MAX_RETRIES = 4  # of gRPC
 BACKOFF = 0.5  # seconds before the first retry; doubles with each
 RECONNECT_MS = 200  # well below BACKOFF, so that each retry opens a new connection

@@ -19,11 +19,6 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 def served(name, model, problem=None, inspector=None):
     found = ServedModel(name, None, problem=problem, inspector=inspector)
     found.versions = {5: Version(5, model, AVAILABLE)}
-
-    async def watch(*_):
-        pass
-
-    found.watch = watch
     return found
 
 

@@ -1,6 +1,7 @@
 """Words of an output: probabilities and attention that the model computed, put together by word."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
+from t2t_revival.visualization import explanation
 from t2t_revival.visualization.explanation import MAX_TOKENS, _words, explain
 from tests.support.tiny_models import TINY
 
@@ -54,34 +56,86 @@ def test_words_have_the_probabilities_of_their_tokens(translator, inputs) -> Non
     np.testing.assert_allclose([word.log_prob for word in found.words], expected, atol=1e-5)
 
 
-def test_alternatives_are_the_most_probable_tokens_at_a_words_beginning(translator, inputs) -> None:
-    found = explain(translator, SOURCE, OUTPUT)
-    probabilities = softmax(ops.convert_to_numpy(translator.model(inputs))[0].astype("float64"))
-    vocabulary = translator.vocabulary
-    for number, word in enumerate(found.words):
-        first = OUTPUT_TOKENS.index(number)
-        known = {(vocabulary.decode([token]).strip(), p) for token, p in enumerate(probabilities[first])}
-        before = inputs["targets"][0][:first].tolist()
-        prefixes = {vocabulary.decode([*before, token]) for token in range(vocabulary.size)}
-        most = max(p for text, p in known if text)
-        assert word.alternatives[0].probability == pytest.approx(most, abs=1e-6)
-        for text, prefix, probability in word.alternatives:
-            assert text
-            assert prefix in prefixes
-            assert any(text == other and abs(probability - p) < 1e-6 for other, p in known)
+def test_alternatives_are_those_of_the_word_that_is_asked_for(translator) -> None:
+    found = explain(translator, SOURCE, OUTPUT, number=2)
+    assert [bool(word.alternatives) for word in found.words] == [False, False, True, False]
+    (start, _), others = found.words[2].span, found.words[2].alternatives
+    assert "the" not in [one.text for one in others]
+    assert [one.probability for one in others] == sorted((one.probability for one in others), reverse=True)
+    for one in others:
+        assert 0 < one.probability < 1
+        assert one.prefix.rstrip() == one.prefix
+        assert one.prefix.startswith(found.output[:start].rstrip())
+        assert one.prefix.endswith(one.text)
 
 
-def test_an_alternative_goes_on_with_a_word_or_begins_one(vocabulary_file) -> None:
-    """Pieces with and without the mark of a space give other beginnings; no piece without text is one."""
-    keras.utils.set_random_seed(6)
-    vocabulary = Vocabulary(vocabulary_file)
-    found = explain(Translator(Transformer(TINY, vocabulary.size), vocabulary), "the dog", "the dogs.")
-    last = found.words[-1]
-    assert found.output[slice(*last.span)] == "."
-    known = {vocabulary.decode([*vocabulary.encode("the dogs"), token]) for token in range(vocabulary.size)}
-    for word in found.words:
-        assert not {"\u2581", "<EOS>", "<PAD>", "<UNK>", "\ufffd"} & {one.text for one in word.alternatives}
-    assert all(one.prefix in known for one in last.alternatives)
+@pytest.mark.parametrize("number", [-1, 4])
+def test_alternatives_of_no_word(translator, number) -> None:
+    with pytest.raises(T2TError, match=f"word must be between 0 and 3: {number}"):
+        explain(translator, SOURCE, OUTPUT, number=number)
+
+
+class Pieces(Vocabulary):
+    """SentencePiece's marks of spaces, with pieces of a test's own."""
+
+    own = "▁Hund", "▁schl", "äft", "ief", "▁ruht", ".", "▁", "e", "n", "'", "▁geht", "s", "日", "本"
+    pieces = "<PAD>", "<EOS>", "<UNK>", *own
+    unknown = 2
+
+    def decode(self, ids):
+        return "".join(self.pieces[one] for one in ids).replace("▁", " ").strip(" ")
+
+
+def others_of(table, before, own, vocabulary_file, monkeypatch):
+    """Returns texts and probabilities of alternatives; `table` has next pieces after the pieces of a word."""
+    vocabulary = Pieces(vocabulary_file)
+    ids = {piece: place for place, piece in enumerate(vocabulary.pieces)}
+    first = len(before)
+
+    def next_log_probs(*_, beginnings):
+        rows = np.full((len(beginnings), len(vocabulary.pieces)), -40.0)
+        for row, tokens in zip(rows, beginnings, strict=True):
+            after = "".join(vocabulary.pieces[one] for one in tokens[first:])
+            for piece, probability in table.get(after, {"<EOS>": 1.0}).items():
+                row[ids[piece]] = np.log(probability)
+        return rows
+
+    monkeypatch.setattr(explanation, "_next_log_probs", lambda *given: next_log_probs(beginnings=given[-1]))
+    model = SimpleNamespace(encode=lambda source: source)
+    translator = SimpleNamespace(model=model, vocabularies=SimpleNamespace(targets=vocabulary))
+    found = explanation._alternatives(translator, [1], [ids[one] for one in before], own)
+    return [(one.text, one.prefix, round(one.probability, 3)) for one in found if one.probability > 1e-6]
+
+
+def test_alternatives_are_whole_words_across_pieces(vocabulary_file, monkeypatch) -> None:
+    table = {
+        "": {"▁schl": 0.9, "▁ruht": 0.06, "▁geht": 0.03, "s": 0.01},  # the last would be "Hunds"
+        "▁schl": {"äft": 0.8, "ief": 0.2},
+        "▁schläft": {".": 1.0},
+        "▁schlief": {"e": 0.5, ".": 0.25, "▁ruht": 0.25},
+        "▁schliefe": {"n": 1.0},
+        "▁geht": {"'": 0.5, "<EOS>": 0.5},
+        "▁geht'": {"s": 1.0},
+    }
+    assert others_of(table, ["▁Hund"], "schläft", vocabulary_file, monkeypatch) == [
+        ("schlief", "Hund schlief", 0.09),
+        ("schliefen", "Hund schliefen", 0.09),
+        ("ruht", "Hund ruht", 0.06),
+        ("geht", "Hund geht", 0.015),
+        ("geht's", "Hund geht's", 0.015),
+    ]
+
+
+def test_alternatives_of_a_full_stop_and_of_a_first_word(vocabulary_file, monkeypatch) -> None:
+    table = {"": {".": 0.9, "▁": 0.05, "e": 0.05}, "▁": {"n": 0.5, "▁": 0.5}, "e": {"n": 1.0}}
+    assert others_of(table, ["▁Hund"], ".", vocabulary_file, monkeypatch) == [("n", "Hund n", 0.025)]
+    first = others_of(table, [], ".", vocabulary_file, monkeypatch)
+    assert first == [("en", "en", 0.05), ("n", "n", 0.025)]
+
+
+def test_alternatives_where_pieces_are_words(vocabulary_file, monkeypatch) -> None:
+    table = {"": {"日": 0.7, "本": 0.3}}
+    assert others_of(table, ["日"], "日", vocabulary_file, monkeypatch) == [("本", "日本", 0.3)]
 
 
 @pytest.mark.parametrize(
