@@ -23,7 +23,7 @@ def test_the_attention_of_the_sentence(page):
     playwright.expect(frame.locator("#lines line")).to_have_count(4)
     page.wait_for_timeout(300)
     assert frame.locator("#kinds input:checked").get_attribute("value") == "cross"
-    assert frame.locator("h1").is_hidden()  # the dialog has it
+    assert frame.locator("header").is_hidden()  # the page around it shows the sentence
     assert frame.locator("#address").is_hidden()
     bounds = frame.locator("footer").bounding_box()
     outer = page.locator("#attention-frame").bounding_box()

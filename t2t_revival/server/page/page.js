@@ -7,7 +7,8 @@ const MAX_EXPLAINED = 8; // lines of a text whose words are explained unasked
 const FILE_LINES = 500; // of a file in one request
 const FILE_CHARACTERS = 400_000;
 const SURE = 0.9; // words as likely as this are not shaded
-const MIN_SHOWN = 0.005; // probability of an alternative that is shown in percent
+const MIN_SHOWN = 0.005; // probability of an alternative that is shown whatever its rank, and in percent
+const ALWAYS_SHOWN = 3; // alternatives, however unlikely
 const LIT = 0.35; // of the strongest link; weaker ones are not shown
 const DEPTH = 46; // pixels between two levels of a tree
 const UNKNOWN_TAG = "XX"; // stands for a part of speech that the parser does not tell
@@ -318,7 +319,8 @@ async function offerOthers(line, place, title) {
   const asked = aboutLine(line, { output: shown(line).text, word: place });
   const { output_words } = await ask("explain", asked, state.others.signal);
   if (!title.isConnected) return;
-  const buttons = output_words[place].alternatives.map(({ text, prefix, probability }) => {
+  const offered = output_words[place].alternatives.filter(({ probability }, rank) => rank < ALWAYS_SHOWN || probability >= MIN_SHOWN);
+  const buttons = offered.map(({ text, prefix, probability }) => {
     const likely = probability < MIN_SHOWN ? "<\u00a01\u00a0%" : percent(probability);
     const label = [element("bdi", {}, text), element("span", { class: "number" }, `\u00a0${likely}`)];
     const button = element("button", { type: "button" }, ...label);
