@@ -278,7 +278,7 @@ def test_readiness(client, served):
 
 @pytest.fixture
 def gate():
-    """What models that are being loaded wait for."""
+    """An event for which models that are being loaded wait."""
     made = threading.Event()
     yield made
     made.set()

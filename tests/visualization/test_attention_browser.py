@@ -151,7 +151,7 @@ def test_all_heads_of_the_last_layer_are_drawn_where_nothing_is_chosen(hostile, 
         dom = browse(page(hostile, "about"), where)
         assert {line.head for line in dom.lines} == {1, 2, 3, 4}
         first = {line[1:]: weight for line, weight in dom.lines.items() if line.head == 1}
-        assert first == strong(hostile.kinds[0].weights[2, 0])
+        assert first == strong(hostile.kinds[2].weights[-1, 0])  # encoder-decoder
         assert dom.status == ""
 
 
@@ -201,7 +201,8 @@ def test_hand_and_keys(hostile, browse) -> None:
             location.hash = "#kind=decoder&heads=1"; await later(); steps.moved = drawn();
             steps.checked = [...document.querySelectorAll(":checked")].map((box) => box.value);
             """,
-        )
+        ),
+        "#kind=encoder",
     )
     steps = json.loads(dom.result)
     lines = {name: {Line(*line) for line in found} for name, found in steps.items() if name not in NO_LINES}
