@@ -29,7 +29,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluation_settings,
 )
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -135,7 +135,7 @@ def _evaluate(
         return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in problem.eval_metrics() if sentences or name not in DECODED]
+    names = [name for name in score_names(problem) if sentences or name not in DECODED]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
@@ -156,9 +156,7 @@ def _evaluate(
         say_skipped,
     ):
         if not rows:
-            names += [
-                name for name in row.scores if name not in names
-            ]  # such as those of a mixture's corpora
+            names += [name for name in row.scores if "/" in name]  # of a mixture's corpora
             print("  ".join(["    step", *(f"{name:>10}" for name in names)]))
         rows.append(row)
         cells = (f"{row.scores.get(name, float('nan')):{max(10, len(name))}.4g}" for name in names)
