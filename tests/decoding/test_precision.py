@@ -45,7 +45,7 @@ def new_model():
 def engine_of(model, int8=True, **options):
     settings = DecodeHParams(beam_size=3, extra_length=4, **options)
     translations = TRANSLATIONS if settings.has_shortlist else None
-    vocabulary, constant_weights = SimpleNamespace(pieces=PIECES), int8  # which int8 overrules
+    vocabulary, constant_weights = SimpleNamespace(pieces=PIECES, banned=0), int8  # which int8 overrules
     return TensorFlowEngine(model, vocabulary, settings, constant_weights, translations, int8)
 
 
