@@ -9,6 +9,7 @@ import pytest
 
 from t2t_revival.cli import datagen
 from t2t_revival.data.workers import cores
+from tests.support.signals import INTERRUPTIBLE, beginning_with
 
 SLOW = """
 import multiprocessing, time
@@ -53,11 +54,10 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     flags = ["--problem=usr_slow", f"--t2t_usr_dir={package}", f"--data_dir={tmp_path / 'data'}"]
     command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags, "--vocab_size=500"]
     process = subprocess.Popen(
-        command,
+        beginning_with(INTERRUPTIBLE, command),
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     assert process.stderr is not None
     for line in process.stderr:

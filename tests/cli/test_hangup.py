@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
-import termios
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.curve_files import TRAIN, read_curve
+from tests.support.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 pytestmark = pytest.mark.slow
 
 SECONDS = 120
 HPARAMS = "num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2,batch_size=256,max_length=30"
 MAIN = "import sys; from t2t_revival.cli.trainer import main; sys.argv[0] = 't2t-trainer'; sys.exit(main())"
+TAKE_TERMINAL = f"fcntl.ioctl(0, termios.TIOCSCTTY, 0); {HANGUP_ENDS}"
 
 
 def steps(out: Path) -> list[float]:
@@ -29,13 +29,14 @@ def steps(out: Path) -> list[float]:
     return [row["step"] for row in read_curve(out, TRAIN)] if (out / "train.csv").exists() else []
 
 
-def start(trained: Path, out: Path, before: Callable[[], None], **streams: int) -> subprocess.Popen:
+def start(trained: Path, out: Path, before: str, **streams: Any) -> subprocess.Popen:
     """Starts a training that does not end by itself, and waits for its first updates."""
     flags = (
         f"--problem=translate_ende --hparams_set=tiny --data_dir={trained / 'data'} --output_dir={out} "
         f"--train_steps=1000000 --local_eval_frequency=500000 --hparams={HPARAMS} --log_step_count_steps=20"
     ).split()
-    process = subprocess.Popen([sys.executable, "-c", MAIN, *flags], preexec_fn=before, **streams)
+    command = beginning_with(before, [sys.executable, "-c", MAIN, *flags])
+    process = subprocess.Popen(command, **streams)
     end = time.monotonic() + SECONDS
     while not steps(out):
         assert process.poll() is None
@@ -47,14 +48,8 @@ def start(trained: Path, out: Path, before: Callable[[], None], **streams: int) 
 def test_a_terminal_that_is_gone_loses_no_update(trained: Path, tmp_path: Path) -> None:
     """The kernel sends SIGHUP when a terminal's other end closes; writing to it is an error then."""
     ours, terminal = os.openpty()
-
-    def take_terminal() -> None:
-        os.setsid()
-        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-    process = start(trained, tmp_path, take_terminal, **streams)
+    process = start(trained, tmp_path, TAKE_TERMINAL, start_new_session=True, **streams)
     os.close(terminal)
     os.close(ours)
     assert process.wait(SECONDS) == 129
@@ -63,10 +58,7 @@ def test_a_terminal_that_is_gone_loses_no_update(trained: Path, tmp_path: Path) 
 
 
 def test_a_hangup_is_ignored_under_nohup(trained: Path, tmp_path: Path) -> None:
-    def nohup() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    process = start(trained, tmp_path / "out", nohup, stderr=subprocess.DEVNULL)
+    process = start(trained, tmp_path / "out", NOHUP, stderr=subprocess.DEVNULL)
     process.send_signal(signal.SIGHUP)
     time.sleep(1)
     assert process.poll() is None

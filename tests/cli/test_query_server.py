@@ -14,6 +14,7 @@ import tensorflow as tf
 from t2t_revival.cli import decoder, exporter, query_server
 from tests.support.command_lines import last_of_each
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
+from tests.support.signals import INTERRUPTIBLE, beginning_with
 
 WITHOUT = """
 import sys
@@ -274,12 +275,11 @@ def test_ctrl_c_in_mid_call(server, protocol):
 
     server.predict = interrupt
     process = subprocess.Popen(
-        [*command, "--servable_name=echo", "--inputs_once=a"],
+        beginning_with(INTERRUPTIBLE, [*command, "--servable_name=echo", "--inputs_once=a"]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     starting = "starting TensorFlow\n" if protocol == "grpc" else ""
     assert process.communicate(timeout=60) == ("", f"{starting}query_server: error: interrupted\n")

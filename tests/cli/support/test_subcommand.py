@@ -12,6 +12,7 @@ import pytest
 
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.errors import T2TError
+from tests.support.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 WAITING = """
 import sys
@@ -48,7 +49,7 @@ def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_passed_on(files, number) -> None:
-    process = _waiting(files, _restore_handlers)
+    process = _waiting(files, HANGUP_ENDS)
     child = _child(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
@@ -58,7 +59,7 @@ def test_signals_are_passed_on(files, number) -> None:
 
 
 def test_a_terminal_that_closes_ends_nothing_under_nohup(files) -> None:
-    process = _waiting(files, _nohup)
+    process = _waiting(files, NOHUP)
     _child(process.pid)
     process.send_signal(signal.SIGHUP)
     time.sleep(0.3)
@@ -67,23 +68,11 @@ def test_a_terminal_that_closes_ends_nothing_under_nohup(files) -> None:
     process.communicate(timeout=30)
 
 
-def _waiting(files, before) -> subprocess.Popen:
-    """Runs a command that waits for files; `before` is called in the new process."""
+def _waiting(files, before: str) -> subprocess.Popen:
+    """Runs a command that waits for files; `before` is done first."""
     code = WAITING.format(folder=str(files / "translations"), reference=str(files / "ref.de"))
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=before
-    )
-
-
-def _restore_handlers() -> None:
-    """Restores the handlers that a background job, as a test may be, ignores."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def _nohup() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    command = beginning_with(before, [sys.executable, "-c", code])
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def _child(parent: int) -> int:
