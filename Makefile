@@ -16,6 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Files of tests that run side by side; most tests use one core.
 JOBS ?= 2
+PYTEST := $(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
 
 DEMO ?= .demo
 RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
@@ -38,18 +39,18 @@ $(DEMO)/.trained: $(VENV)/.installed
 	touch $@
 
 quick: $(VENV)/.installed-$(EXTRAS)
-	$(BIN)/pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile
+	$(PYTEST) -m "not slow and not nightly" --junitxml=build/junit/quick.xml
 
 # The slow tests get new processes three times, so that none grows beyond what a laptop has; files with one long test
 # come first or in their folder's place, not at the end, where one core would wait for the other.
-SLOW := $(BIN)/pytest -m slow --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
+SLOW := $(PYTEST) -m slow --no-loadscope-reorder
 COMMANDS := tests/system tests/examples tests/cli
 MODELS := tests/t2t_import tests/training tests/serving
 
 test: lint quick
-	$(SLOW) $(COMMANDS)
-	$(SLOW) $(MODELS)
-	$(SLOW) $(patsubst %,--ignore=%,$(COMMANDS) $(MODELS))
+	$(SLOW) --junitxml=build/junit/commands.xml $(COMMANDS)
+	$(SLOW) --junitxml=build/junit/models.xml $(MODELS)
+	$(SLOW) --junitxml=build/junit/rest.xml $(patsubst %,--ignore=%,$(COMMANDS) $(MODELS))
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .

@@ -119,6 +119,7 @@ setup(
             "prometheus-client>=0.21",
             "pyevalb>=0.1.3",
             "pytest>=8.2",
+            "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
             "pyyaml>=6.0",
             "ruff>=0.12",
