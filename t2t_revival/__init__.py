@@ -1,11 +1,74 @@
-"""The Transformer of "Attention Is All You Need", as tensor2tensor offered it, on Keras 3."""
+"""The Transformer of "Attention Is All You Need", as tensor2tensor offered it, on Keras 3.
 
+The names in `__all__` are the public ones. Each is imported when it is first used, so that TensorFlow is only
+where one of them needs it.
+"""
+
+from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from t2t_revival.utils.keras_config import check_at_import
 from t2t_revival.utils.native_log import quiet_tensorflow
 from t2t_revival.utils.streams import reserve_descriptors
+
+if TYPE_CHECKING:
+    from t2t_revival import registry
+    from t2t_revival.data.base_source import Source
+    from t2t_revival.data.pairs_source import PairsSource
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.options import DecodeHParams
+    from t2t_revival.decoding.outputs import Translation
+    from t2t_revival.decoding.terminology import Terminology
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.errors import T2TError
+    from t2t_revival.experiment import Experiment
+    from t2t_revival.hparams import HParams
+    from t2t_revival.model import Transformer
+    from t2t_revival.problems import Problem, Text2TextProblem
+    from t2t_revival.training.loss import TokenCrossEntropy
+    from t2t_revival.training.optimizer import make_optimizer
+    from t2t_revival.training.run_config import RunConfig
+
+__all__ = [
+    "DecodeHParams",
+    "Experiment",
+    "HParams",
+    "LineConstraints",
+    "PairsSource",
+    "Problem",
+    "RunConfig",
+    "Source",
+    "T2TError",
+    "Terminology",
+    "Text2TextProblem",
+    "TokenCrossEntropy",
+    "Transformer",
+    "Translation",
+    "Translator",
+    "make_optimizer",
+    "registry",
+]
+_MODULES = {
+    "DecodeHParams": "decoding.options",
+    "Experiment": "experiment",
+    "HParams": "hparams.hparams",
+    "LineConstraints": "decoding.lexical_constraints",
+    "PairsSource": "data.pairs_source",
+    "Problem": "problems.problem",
+    "RunConfig": "training.run_config",
+    "Source": "data.base_source",
+    "T2TError": "errors",
+    "Terminology": "decoding.terminology",
+    "Text2TextProblem": "problems.text_problems",
+    "TokenCrossEntropy": "training.loss",
+    "Transformer": "model",
+    "Translation": "decoding.outputs",
+    "Translator": "decoding.translator",
+    "make_optimizer": "training.optimizer",
+    "registry": "registry",
+}
 
 __version__ = "0.2.0"  # the one place: setup.py reads it, tests hold CITATION.cff and CHANGELOG.md equal
 
@@ -18,3 +81,18 @@ for _part in _PARTS:  # else those of another checkout, which is installed, woul
 reserve_descriptors()
 quiet_tensorflow()
 check_at_import()
+
+if not TYPE_CHECKING:  # else any name would be one for type checkers
+
+    def __getattr__(name: str) -> object:
+        """Imports a public name at its first use."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f"{__name__}.{_MODULES[name]}")
+        value = module if name == "registry" else getattr(module, name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

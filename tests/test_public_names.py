@@ -1,0 +1,54 @@
+"""The names that users import: all from `t2t_revival`, none before it is needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import t2t_revival
+
+ROOT = Path(__file__).parents[1]
+WITH_KERAS = {"Experiment", "TokenCrossEntropy", "Transformer", "make_optimizer"}
+
+
+def run(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(t2t_revival.__file__).read_text(encoding="utf-8"))
+    (block,) = (
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    imported = [alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(imported) == sorted(t2t_revival.__all__)
+    assert set(imported) <= set(dir(t2t_revival))
+
+
+def test_each_is_there_and_most_without_keras() -> None:
+    light = ", ".join(sorted(set(t2t_revival.__all__) - WITH_KERAS))
+    heavy = "[name for name in ('keras', 'tensorflow', 'jax', 'torch') if name in sys.modules]"
+    assert run(f"import sys; from t2t_revival import {light}; print({heavy})") == "[]\n"
+    for name in t2t_revival.__all__:
+        value = getattr(t2t_revival, name)
+        assert value.__name__ in (name, f"t2t_revival.{name}")
+
+
+def test_the_package_alone_imports_none() -> None:
+    assert run(
+        "import sys, t2t_revival; print('t2t_revival.registry' in sys.modules, 'numpy' in sys.modules)"
+    ) == ("False False\n")
+    assert run("import t2t_revival; print(t2t_revival.registry.snake_case('AbC'))") == "ab_c\n"
+
+
+def test_other_names() -> None:
+    with pytest.raises(AttributeError, match="module 't2t_revival' has no attribute 'Translater'"):
+        t2t_revival.Translater  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Translater'"):
+        from t2t_revival import Translater  # type: ignore[attr-defined]  # noqa: F401
