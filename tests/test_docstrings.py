@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
+from tests.support.source_tree import MODULES, ROOT, parsed
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("t2t_revival", "problems", "hparams")
-FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 NO_BEGINNING = re.compile(
     r"(what|who|whose|whom|where|when|which|whether|why|how|of|inside|in|on|at|by|with|without|as|if|that|those|"
     r"these|this|it|its|see|so|goes|gives|says|tells|knows|asks|is|are)\b",
     re.IGNORECASE,
 )
+NO_BEGINNING_ELSEWHERE = re.compile("What|Who|Of|Where|Inside")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def first_words(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and first word of each docstring of a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
-            yield getattr(node, "lineno", 1), text.split()[0].strip(".,:;`")
+def wrong_beginnings(paths: Iterable[Path], wrong: re.Pattern[str]) -> Iterator[str]:
+    """The docstrings whose first word is a wrong one: file, line, word."""
+    for path in paths:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
+                word = text.split()[0].strip(".,:;`")
+                if wrong.fullmatch(word):
+                    yield f"{path.relative_to(ROOT)}, line {getattr(node, 'lineno', 1)}: {word}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_first_words(path: Path) -> None:
-    wrong = [f"line {line}: {word}" for line, word in first_words(path) if NO_BEGINNING.fullmatch(word)]
-    assert not wrong
-
-
-@pytest.mark.parametrize("folder", ["tests", "benchmarks", "examples"])
-def test_first_words_outside_the_package(folder: str) -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}, line {line}: {word}"
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for line, word in first_words(path)
-        if word in ("What", "Who", "Of", "Where", "Inside")
-    ]
-    assert not wrong
+def test_first_words() -> None:
+    faults = [*wrong_beginnings(MODULES.values(), NO_BEGINNING)]
+    for folder in ("tests", "benchmarks", "examples"):
+        faults += wrong_beginnings(sorted((ROOT / folder).rglob("*.py")), NO_BEGINNING_ELSEWHERE)
+    assert not faults, "\n".join(faults)

@@ -1,15 +1,7 @@
 """Imports go one way: each package imports only those that stand before it."""
 
-from __future__ import annotations
+from tests.support.source_tree import MODULES, NAME, import_statements, imported, parsed
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).parents[1]
-NAME = "t2t_revival"
 LOW_TO_HIGH = (
     "errors",
     "utils",
@@ -35,38 +27,26 @@ LOW_TO_HIGH = (
     "server",
     "cli",
 )
-LOOK_UP = "registry"  # imports what registers itself, at the first look-up
-FOLDERS = {NAME: ROOT / NAME, f"{NAME}.problems": ROOT / "problems", f"{NAME}.hparams": ROOT / "hparams"}
-MODULES = {
-    ".".join([package, *path.relative_to(folder).with_suffix("").parts]): path
-    for package, folder in FOLDERS.items()
-    for path in sorted(folder.rglob("*.py"))
-}
+LOOK_UP = f"{NAME}.registry"  # imports what registers itself, at the first look-up
 
 
-def imports(node: ast.AST) -> Iterator[str]:
-    """Modules of this package that a file imports when it runs, those for type checkers left out."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.ImportFrom) and child.module:
-            yield from (f"{child.module}.{alias.name}" for alias in child.names)
-        elif isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        yield from imports(child)
+def upward_imports(*, for_types: bool) -> list[tuple[str, str]]:
+    """Modules, each with one that it imports from above it; the package itself stands above all."""
+    return [
+        (module, name)
+        for module, path in MODULES.items()
+        if module != NAME
+        for statement in import_statements(parsed(path), for_types=for_types)
+        for name in imported(statement)
+        if name.split(".")[0] == NAME and rank(name) > rank(module)
+    ]
 
 
-def layer(module: str) -> str:
-    """The second part of a dotted name; empty for the package itself."""
-    return module.split(".")[1] if "." in module else ""
+def rank(module: str) -> int:
+    return len(LOW_TO_HIGH) if module == NAME else LOW_TO_HIGH.index(module.split(".")[1])
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_go_down(module: str) -> None:
-    own = layer(module)
-    if own in ("__init__", LOOK_UP):
-        return
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    imported = {layer(name) for name in imports(tree) if name.startswith(f"{NAME}.")}
-    upward = {name for name in imported if LOW_TO_HIGH.index(name) > LOW_TO_HIGH.index(own)}
-    assert not upward, f"{module} imports {upward}, which stand above {own}"
+def test_imports_go_down() -> None:
+    upward = upward_imports(for_types=False)
+    faults = [f"{module} imports {name}" for module, name in upward if module != LOOK_UP]
+    assert not faults, "\n".join(faults)
