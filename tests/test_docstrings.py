@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.support.source_tree import MODULES, ROOT, parsed
+from tests.support.source_tree import DOCUMENTED, MODULES, ROOT, parsed
 
 NO_BEGINNING = re.compile(
     r"(what|who|whose|whom|where|when|which|whether|why|how|of|inside|in|on|at|by|with|without|as|if|that|those|"
@@ -15,7 +15,6 @@ NO_BEGINNING = re.compile(
     re.IGNORECASE,
 )
 NO_BEGINNING_ELSEWHERE = re.compile("What|Who|Of|Where|Inside")
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def wrong_beginnings(paths: Iterable[Path], wrong: re.Pattern[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ MODULES = {
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Import = ast.Import | ast.ImportFrom
+DOCUMENTED = ast.Module | ast.ClassDef | Function
 
 
 @cache
