@@ -167,8 +167,7 @@ def flag_list(values: flags.FlagValues) -> str:
 
 def hparams_page() -> str:
     """The page of all hyperparameters and sets, from the comments of `HParams` and the registry."""
-    from t2t_revival import registry
-    from t2t_revival.hparams.hparams import HParams
+    from t2t_revival import HParams, registry
     from t2t_revival.utils.source_code import field_comments
 
     base = dataclasses.asdict(registry.hparams("base"))

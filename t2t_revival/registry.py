@@ -55,7 +55,7 @@ RENAMED_METHODS = {  # of problems written for version 0.1
     "drawn": "render",
 }
 PORTING = (
-    "tensor2tensor's names are in t2t_revival: registry, hparams.HParams, problems.Text2TextProblem; "
+    "tensor2tensor's names are in t2t_revival: registry, HParams, Text2TextProblem; "
     "see docs/from_tensor2tensor.md"
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import t2t_revival
+from tests.support.source_tree import ROOT
 
-ROOT = Path(__file__).parents[1]
 WITH_KERAS = {"Experiment", "TokenCrossEntropy", "Transformer", "make_optimizer"}
 
 
@@ -52,3 +53,16 @@ def test_other_names() -> None:
         t2t_revival.Translater  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'Translater'"):
         from t2t_revival import Translater  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_pages_and_examples_import_nothing_else() -> None:
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    faults = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in files
+        for module in re.findall(
+            r"^ *(?:from|import) (t2t_revival[\w.]*)", path.read_text(encoding="utf-8"), re.M
+        )
+        if module not in ("t2t_revival", "t2t_revival.model")
+    ]
+    assert not faults, "\n".join(faults)

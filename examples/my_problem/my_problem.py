@@ -11,12 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from t2t_revival import registry
-from t2t_revival.data.sources import Source
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.problems import Text2TextProblem
-from t2t_revival.utils.files import text_lines
+from t2t_revival import HParams, Source, T2TError, Text2TextProblem, registry
 
 HELD_OUT = 20  # one of so many pairs goes to dev, and one to test
 
@@ -25,7 +20,7 @@ class PairsFile(Source):
     """A file of pairs, `WRITTEN TAB SPOKEN` on each line; lines that begin with # are comments.
 
     T2T had `generate_samples` for this. Here it is a class, because shards are made in parallel: each worker
-    has a copy, and reads only the pairs of its shard, by their numbers. `t2t_revival.problems.PairsSource` is
+    has a copy, and reads only the pairs of its shard, by their numbers. `t2t_revival.PairsSource` is
     such a class for generators.
     """
 
@@ -80,8 +75,14 @@ class PairsFile(Source):
                 f"--data_source={self._data_source}: no such file; run python make_corpus.py > dates.tsv"
             )
         pairs = []
-        # Unlike `str.splitlines`, splits only at line feeds, and names a line that is not UTF-8.
-        for number, line in enumerate(text_lines(self._path.read_bytes(), str(self._path)), start=1):
+        # Bytes, since those of a string would also be split at characters such as U+2028.
+        for number, content in enumerate(self._path.read_bytes().splitlines(), start=1):
+            try:
+                line = content.decode()
+            except UnicodeDecodeError as error:
+                raise T2TError(
+                    f"{self._path}: line {number} is not UTF-8 text: convert the file to UTF-8"
+                ) from error
             if line.startswith("#"):
                 continue
             written, tab, spoken = line.partition("\t")
