@@ -1,6 +1,7 @@
 # make demo    trains, decodes and scores a small translator on the built-in sample corpus
-# make quick   unit tests alone
-# make test    format, lint, types, tests
+# make quick   the tests that take milliseconds
+# make test    format, lint, types, and the tests that every change must pass
+# make nightly all tests; EXTRAS=dev,jax,torch adds those of JAX and PyTorch
 # make docs    the documentation site, in build/site; a broken link is an error. Its search needs a server:
 #              python3 -m http.server --directory build/site
 # make wheel   sdist and wheel, in dist/
@@ -21,7 +22,7 @@ PYTEST := $(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
 DEMO ?= .demo
 RUN := --problem=translate_ende --hparams_set=tiny --output_dir=$(DEMO)/model
 
-.PHONY: demo quick test lint docs wheel clean
+.PHONY: demo quick slow test nightly lint docs wheel clean
 
 demo: $(DEMO)/.trained
 	$(BIN)/t2t-avg-all $(RUN)
@@ -38,19 +39,33 @@ $(DEMO)/.trained: $(VENV)/.installed
 	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
 	touch $@
 
+# Files with one long test come first, not at the end, where one core would wait for the other.
+LONG := tests/system tests/cli tests/training tests/decoding tests/serving
+TESTS ?= $(LONG) $(filter-out $(LONG) %/__pycache__ %/conftest.py,$(wildcard tests/*))
+
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(PYTEST) -m "not slow and not nightly" --junitxml=build/junit/quick.xml
 
-# The slow tests get new processes three times, so that none grows beyond what a laptop has; files with one long test
-# come first or in their folder's place, not at the end, where one core would wait for the other.
-SLOW := $(PYTEST) -m slow --no-loadscope-reorder
-COMMANDS := tests/system tests/examples tests/cli
-MODELS := tests/t2t_import tests/training tests/serving
+slow: $(VENV)/.installed-$(EXTRAS)
+	$(PYTEST) -m "slow and not nightly" --no-loadscope-reorder --junitxml=build/junit/slow.xml $(TESTS)
 
-test: lint quick
-	$(SLOW) --junitxml=build/junit/commands.xml $(COMMANDS)
-	$(SLOW) --junitxml=build/junit/models.xml $(MODELS)
-	$(SLOW) --junitxml=build/junit/rest.xml $(patsubst %,--ignore=%,$(COMMANDS) $(MODELS))
+test:
+	$(MAKE) --keep-going lint quick slow
+
+# All tests need more memory than a laptop has if one process runs them, so each group has processes of its own.
+NIGHTLY := $(PYTEST) --hypothesis-profile=nightly --no-loadscope-reorder
+commands := tests/system tests/examples tests/cli
+models := tests/t2t_import tests/training tests/serving
+rest := $(patsubst %,--ignore=%,$(commands) $(models))
+
+nightly:
+	$(MAKE) --keep-going lint nightly-quick nightly-commands nightly-models nightly-rest
+
+nightly-quick: $(VENV)/.installed-$(EXTRAS)
+	$(NIGHTLY) -m "not slow" --junitxml=build/junit/quick.xml
+
+nightly-%: $(VENV)/.installed-$(EXTRAS)
+	$(NIGHTLY) -m slow --junitxml=build/junit/$*.xml $($*)
 
 lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff format --check .

@@ -18,10 +18,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # oneDNN's own returns no memory
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # also after a test in which lines are typed
 gc.disable()  # until all is imported
-# A busy machine may stop for longer than the deadline; CI tries the same examples each time.
-settings.register_profile(
-    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+# A busy machine may stop for longer than the deadline.
+NIGHTLY = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=200, derandomize=False
 )
+settings.register_profile("nightly", NIGHTLY)
+# CI tries the same examples for each change.
+settings.register_profile("tests", NIGHTLY, max_examples=25, derandomize="CI" in os.environ)
 settings.load_profile("tests")
 TESTS = Path(__file__).parent
 SUBTOKENS = [
