@@ -5,26 +5,23 @@ T2T_PYTHON and ONMT_PYTHON name interpreters that have them.
 
 import ast
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import decode_speed
 import keras
 import numpy as np
 import pytest
+import translating
+import weights
+from peers import decoding_entries
+from peers.processes import Process
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-import decode_speed  # noqa: E402
-import translating  # noqa: E402
-import weights  # noqa: E402
-from peers import decoding_entries  # noqa: E402
-from peers.processes import Process  # noqa: E402
-
 VOCAB, POSITIONS, COMPARED = 60, 90, 20
+SCRIPTS = Path(weights.__file__).parent
 PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
 APART = {"shared_embedding_and_softmax_weights": False, "num_encoder_layers": 1, "pos": "timing"}
 PEERS = {
@@ -71,30 +68,18 @@ def test_each_weight_is_in_the_file_once(tmp_path, changes):
     assert {array.dtype for array in arrays.values()} == {np.dtype("float32")}
 
 
-def test_weights_have_the_shapes_that_the_file_promises():
-    arrays = weights.arrays(make_model(attention_key_channels=8, attention_value_channels=4), POSITIONS)
-    for place in ("encoder/0/self_attention", "decoder/1/self_attention", "decoder/1/encoder_attention"):
-        shapes = [arrays[f"{place}/{name}"].shape for name in ("query", "key", "value", "output", "gamma")]
-        assert shapes == [(16, 8), (16, 8), (16, 4), (4, 16), (16,)]
-
-
-def test_a_model_that_has_no_place_in_opennmt_is_refused():
-    settings = weights.settings(make_model(attention_key_channels=8))
-    assert "this model has 8 and 16" in (weights.refusal("opennmt", settings) or "")
-    assert weights.refusal("t2t", settings) is None
-    assert weights.refusal("opennmt", weights.settings(make_model())) is None
-
-
-@pytest.mark.parametrize("peer", PEERS)
-def test_restricted_attention_has_no_place_in_either(peer):
-    settings = weights.settings(make_model(attention_window=8))
-    assert "restricted attention" in (weights.refusal(peer, settings) or "")
-
-
-@pytest.mark.parametrize("peer", PEERS)
-def test_a_recurrent_decoder_has_no_place_in_either(peer):
-    settings = {**weights.settings(make_model()), "decoder_self_attention": "ssru"}
-    assert "decoder_self_attention=ssru" in (weights.refusal(peer, settings) or "")
+@pytest.mark.parametrize(
+    ("peer", "changes", "reason"),
+    [
+        ("opennmt", {"attention_key_channels": 8}, "this model has 8 and 16"),
+        ("opennmt", {"attention_window": 8}, "restricted attention"),
+        ("t2t", {"attention_window": 8}, "restricted attention"),
+        ("t2t", {"decoder_self_attention": "ssru"}, "decoder_self_attention=ssru"),
+    ],
+)
+def test_a_model_that_has_no_place_in_a_peer_is_refused(peer, changes, reason):
+    assert weights.refusal(peer, weights.settings(make_model())) is None
+    assert reason in weights.refusal(peer, weights.settings(make_model(**changes)))
 
 
 def test_outputs_come_back_in_the_order_of_their_lines():
@@ -109,31 +94,19 @@ def test_outputs_come_back_in_the_order_of_their_lines():
     assert asked == [["dddd", "ccc"], ["bb", "a"], [""]]
 
 
-def test_ids_as_lines():
-    assert translating.ids_of("17 4") == [17, 4, 1]
-    assert translating.line_of([17, 4, 1, 9, 0]) == "17 4"
-    np.testing.assert_array_equal(translating.padded([[5, 1], [1]]), [[5, 1], [1, 0]])
-
-
 def test_peers_are_left_out_where_no_interpreter_is_named(capsys):
     args = decode_speed.parse_flags([*FLAGS, "--contestants=t2t-decoder,opennmt-tf-float32"])
     assert decoding_entries.present(args.contestants, args) == ["t2t-decoder"]
     assert "opennmt-tf-float32: skipped: --onmt_python is missing" in capsys.readouterr().err
 
 
-def test_peers_are_there_where_their_interpreters_are(monkeypatch):
-    monkeypatch.setattr(decoding_entries, "missing", lambda flag, module, python: None if python else flag)
-    args = decode_speed.parse_flags([*FLAGS, "--onmt_python=a/python", "--peer_sentences=9"])
-    assert decoding_entries.present(args.contestants, args)[-1] == "opennmt-tf-float32"
-    assert args.peer_sentences == 9
-
-
 @pytest.mark.parametrize("script", ["translating.py", "weights.py", "t2t_decoding.py"])
 def test_what_tensor2tensor_runs_is_of_its_python(script):
-    ast.parse((BENCHMARKS / "peers" / script).read_text(), feature_version=(3, 7))
+    ast.parse((SCRIPTS / script).read_text(), feature_version=(3, 7))
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize("changes", [{}, {**PRE_NORM, **APART}])
 def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
@@ -148,7 +121,7 @@ def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
     (tmp_path / "lines").write_text("\n".join(lines) + "\n")
     command = [
         os.environ[variable],
-        str(BENCHMARKS / "peers" / script),
+        str(SCRIPTS / script),
         f"--engine={peer}",
         '--options={"beam_size": 1}',
         f"--folder={tmp_path / 'model'}",
@@ -166,11 +139,3 @@ def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
     expected = [translating.line_of(row).split() for row in greedy(model, sources, COMPARED).tolist()]
     assert len({tuple(ids) for ids in expected}) > 4
     assert [ids[:COMPARED] for ids in outputs] == expected
-
-
-@pytest.mark.slow
-def test_the_weights_of_what_is_no_output_dir_are_refused(tmp_path):
-    command = [sys.executable, decoding_entries.WEIGHTS, "--peer=t2t", f"--export_dir={tmp_path / 'x'}"]
-    done = subprocess.run([*command, f"--output_dir={tmp_path}"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert str(tmp_path) in done.stderr.strip().splitlines()[-1]

@@ -2,22 +2,17 @@
 
 from pathlib import Path
 
+import fuzz_corruption
 import pytest
+from fuzz_corruption import DETECTED, HARMLESS, Kind, fuzz
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-import fuzz_corruption  # noqa: E402
-from fuzz_corruption import DETECTED, HARMLESS, Kind, fuzz, table  # noqa: E402
-
-from t2t_revival.errors import T2TError  # noqa: E402
+from t2t_revival.errors import T2TError
 
 
 def test_each_damage_is_named_or_changes_nothing(tmp_path):
     cases = fuzz(tmp_path / "fuzz", 56, seed=5)
     assert [case for case in cases if case.outcome not in (DETECTED, HARMLESS)] == []
     assert len({(case.kind, case.damage) for case in cases}) == 7 * 4
-    last = table(cases).splitlines()[-1]
-    assert last.startswith("| all | | 56 |")
-    assert last.endswith("| 0 |")
 
 
 def unnamed(path):

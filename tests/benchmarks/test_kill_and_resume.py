@@ -1,16 +1,12 @@
 """A few of the kills; and that a difference would be seen."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from kill_and_resume import DATA, Training, differences, run
 
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
 from tests.support.processes import Process, run_command
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-from kill_and_resume import DATA, Training, differences, run  # noqa: E402
 
 
 def start(training: Training) -> Process:
@@ -19,6 +15,7 @@ def start(training: Training) -> Process:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_training_ends_with_the_same_bits(tmp_path, monkeypatch):
     """Nothing is decoded: each process would make a graph for it, and equal weights decode alike."""
     monkeypatch.setattr(Training, "start", start)

@@ -66,21 +66,21 @@ def test_each_answer_has_a_time():
         assert times
 
 
-def test_an_error_is_no_answer():
-    with answering(http(503, b"full")) as port, pytest.raises(RuntimeError, match="full"):
-        translate(port)
-
-
 def test_a_connection_that_was_closed_while_idle_is_opened_again():
     with answering(http(200), b"", http(200)) as port:
         assert len(translate(port, 2)) == 2
 
 
-def test_half_an_answer_is_an_error():
-    with answering(http(200), http(200)[:10], http(200)) as port, pytest.raises(asyncio.IncompleteReadError):
+@pytest.mark.parametrize(
+    ("answer", "error"), [(http(503, b"full"), RuntimeError), (http(200)[:10], asyncio.IncompleteReadError)]
+)
+def test_an_error_or_half_an_answer_is_none(answer, error):
+    with answering(http(200), answer, http(200)) as port, pytest.raises(error):
         translate(port, 2)
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_requests_come_at_the_rate_that_is_asked_for():
     seen = []
     with answering(http(200)) as port:
@@ -92,6 +92,7 @@ def test_requests_come_at_the_rate_that_is_asked_for():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_all_measurements(tmp_path, capsys):
     shutil.copytree(OLD_MODEL, tmp_path / "export" / "1")
     (tmp_path / "lines").write_text("the dog sleeps\n" * 64)
