@@ -66,6 +66,7 @@ def test_a_word_that_is_not_there_is_an_error(encoder) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_figures_of_a_trained_model(tiny_runs) -> None:
     said: list[str] = []
     for make in (figures.figure3, figures.figure4, figures.figure5):

@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
@@ -16,8 +15,6 @@ from t2t_revival.reproduction.training_flops import counted_flops, device_name, 
 from t2t_revival.training.checkpoints.file import save
 from t2t_revival.training.run import Run
 from tests.support.copy_task import shared_models
-
-pytestmark = pytest.mark.slow
 
 
 def formula(hparams, vocab_size, source, target, sentences=1) -> float:
@@ -42,6 +39,8 @@ def made(tiny_runs):
         yield table, said
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_trainings_stand_below_the_papers_systems(made, tiny_runs) -> None:
     table, said = made
     names = [row[0] for row in table.rows]
@@ -58,19 +57,12 @@ def test_trainings_stand_below_the_papers_systems(made, tiny_runs) -> None:
     assert (decoded / "test-model.ckpt-20-average.outputs").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_finished_stays_in_the_table(made, tiny_runs) -> None:
     idle = dataclasses.replace(tiny_runs, train_missing=False)
     again = table2.make_table(idle, ["translate_enfr"], ["base"], print)
     assert again.rows == made[0].rows
-
-
-@pytest.mark.parametrize(
-    ("problems", "models", "message"),
-    [(["translate_deen"], [], "translate_ende"), ([], ["bigger"], "'bigger'.*big")],
-)
-def test_unknown_names(tiny_runs, problems, models, message) -> None:
-    with pytest.raises(T2TError, match=message):
-        table2.make_table(tiny_runs, problems, models, print)
 
 
 def test_big_models_of_french_have_less_dropout() -> None:
@@ -172,41 +164,20 @@ def test_a_training_has_its_row(trained, decoded, tmp_path, counted, tiny_hparam
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_legend_covers_no_point(tmp_path, counted, monkeypatch) -> None:
-    """Trainings of a small machine are far to the left of the paper's, wherever their BLEU is."""
-    drawn = []
-    save_figure = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda figure, *a, **k: drawn.append(figure) or save_figure(figure, *a, **k)
-    )
-    table2.draw(table2.cost_table(tmp_path, "cpu", [], _silent), tmp_path / "table2.png")
-    (figure,) = drawn
-    (axes,) = figure.axes
-    legends = [*figure.legends, *filter(None, [axes.get_legend()])]
-    assert [text.get_text() for text in legends[0].get_texts()] == [
-        "EN-DE, paper",
-        "EN-FR, paper",
-        "here, counted",
-    ]
-    assert not legends[0].get_window_extent().overlaps(axes.get_window_extent())
-
-
-def test_a_checkpoint_that_does_not_say_what_it_has_seen_is_an_error(
-    trained, decoded, tmp_path, counted
+@pytest.mark.parametrize(
+    ("scale", "place", "message"),
+    [
+        ("cpu", "run", r"model.ckpt-10.npz has no record of its training data"),
+        ("cpu", "none", "no trained model"),
+        ("papers", "run", "did you mean paper"),
+    ],
+)
+def test_what_cannot_be_counted_is_an_error(
+    trained, decoded, tmp_path, counted, scale, place, message
 ) -> None:
     save(trained / "model.ckpt-10.npz", {"model/w": np.zeros(1, np.float32)}, {"step": 10})
-    with pytest.raises(T2TError, match=r"model.ckpt-10.npz has no record of its training data"):
-        table2.cost_table(tmp_path, "cpu", [(trained, decoded)], _silent)
-
-
-def test_a_folder_without_a_training_is_an_error(tmp_path, decoded, counted) -> None:
-    with pytest.raises(T2TError, match="no trained model"):
-        table2.cost_table(tmp_path, "cpu", [(tmp_path / "none", decoded)], _silent)
-
-
-def test_an_unknown_scale_names_the_near_ones(tmp_path) -> None:
-    with pytest.raises(T2TError, match="did you mean paper"):
-        table2.cost_table(tmp_path, "papers", [], _silent)
+    with pytest.raises(T2TError, match=message):
+        table2.cost_table(tmp_path, scale, [(tmp_path / place, decoded)], _silent)
 
 
 def test_a_damaged_line_is_made_again(tmp_path, counted) -> None:

@@ -7,8 +7,6 @@ import pytest
 from t2t_revival.reproduction import table3
 from t2t_revival.reproduction.table3 import ROWS
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def made(tiny_runs):
@@ -42,6 +40,8 @@ def test_numbers_are_the_papers() -> None:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_table_has_measured_columns_beside_the_papers(made) -> None:
     table, _, said = made
     cells = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
@@ -58,6 +58,8 @@ def test_the_table_has_measured_columns_beside_the_papers(made) -> None:
     assert said[0] == "table 3, row 1 of 3: base"
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_parameters_are_counted(made) -> None:
     cells = [dict(zip(made[0].columns, row, strict=True)) for row in made[0].rows]
     layers = 2 * (4 * 32 * 32 + 2 * 32 * 32 + 32 + 32) + 4 * 32 * 32  # projections, networks and biases
@@ -67,6 +69,8 @@ def test_parameters_are_counted(made) -> None:
     assert learned == pytest.approx(2 * 128 * 32 / 1e6, abs=0.011)
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_findings_are_of_the_rows_that_were_run(made) -> None:
     assert [row[0] for row in made[1].rows] == [
         "one head is worse than eight",
@@ -75,6 +79,8 @@ def test_findings_are_of_the_rows_that_were_run(made) -> None:
     assert "findings hold here" in made[1].remarks[0]
 
 
+@pytest.mark.slow
+@pytest.mark.nightly
 def test_files_and_picture(made, tmp_path) -> None:
     table = made[0]
     _, data = table.write(tmp_path)

@@ -6,7 +6,7 @@ from t2t_revival.reproduction import table4
 from t2t_revival.reproduction.runs import Runs
 from tests.support.copy_task import shared_models
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # trains two parsers
 
 
 @pytest.fixture(scope="module")
