@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
@@ -68,7 +68,6 @@ def test_calls_differ_and_a_seed_repeats_them() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
 @given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_any_shape(shape: list[int]) -> None:
     out = dropped(0.5, *shape)

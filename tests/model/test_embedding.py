@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
@@ -43,7 +43,6 @@ def test_embeddings_start_with_a_deviation_of_one_over_the_root_of_the_width() -
     assert np.array(layer.embeddings).std() == pytest.approx(64**-0.5, rel=0.03)
 
 
-@settings(max_examples=15, deadline=None)
 @given(length=st.integers(1, 60), half=st.integers(1, 40))
 def test_sinusoids_as_printed(length: int, half: int) -> None:
     got = ops.convert_to_numpy(sinusoids(np.arange(length, dtype="float32"), 2 * half))

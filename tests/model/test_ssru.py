@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
@@ -36,7 +36,6 @@ def states_of(forget: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.stack(states)
 
 
-@settings(max_examples=30, deadline=None)
 @given(length=st.integers(1, 12), sentences=st.integers(1, 3), beams=st.integers(1, 3))
 def test_all_positions_and_steps_equal_numpy(length: int, sentences: int, beams: int) -> None:
     layer, x = make(), normal(sentences * beams, length, 4)

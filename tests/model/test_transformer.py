@@ -21,6 +21,11 @@ VARIANTS = {
     "pre-norm": PRE,
     "learned positions": {"pos": "emb", "max_length": 16},
     "three matrices": {"shared_embedding_and_softmax_weights": False},
+    "two vocabularies": {"source_vocab_size": 13},
+    "two vocabularies, three matrices": {
+        "source_vocab_size": 13,
+        "shared_embedding_and_softmax_weights": False,
+    },
     "deterministic attention": {"deterministic_attention": True, **PRE},
     "restricted attention": {"attention_window": 4},
     "recurrent decoder": {"decoder_self_attention": "ssru"},
@@ -36,7 +41,9 @@ IDS = {"inputs": SOURCE, "targets": TARGETS}
 @pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS.keys())
 def model(request: pytest.FixtureRequest) -> Transformer:
     """A model of each kind for all tests, which change none of its weights."""
-    return make(TINY.replace(**request.param))
+    changes = dict(request.param)
+    source_vocab_size = changes.pop("source_vocab_size", None)
+    return make(TINY.replace(**changes), source_vocab_size=source_vocab_size)
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +52,11 @@ def expected(model: Transformer) -> np.ndarray:
     return logits(model, SOURCE, TARGETS)
 
 
-def make(hparams: HParams, dtype: str = "float32") -> Transformer:
+def make(hparams: HParams, dtype: str = "float32", source_vocab_size: int | None = None) -> Transformer:
     """A model whose norms and biases matter: all weights random."""
     keras.utils.set_random_seed(4)
-    model = Transformer(hparams, VOCAB, dtype=dtype)
+    target = VOCAB if source_vocab_size else None
+    model = Transformer(hparams, source_vocab_size or VOCAB, target_vocab_size=target, dtype=dtype)
     if model.deterministic_attention:
         model.deterministic_attention.token_flags.assign(MARKS)
     rng = np.random.default_rng(4)

@@ -1,6 +1,4 @@
-"""A model whose source and target have a vocabulary each."""
-
-from pathlib import Path
+"""A vocabulary each for source and target; test_transformer.py has such models' forward pass and steps."""
 
 import keras
 import numpy as np
@@ -9,13 +7,9 @@ from keras import ops
 
 from t2t_revival.model import Transformer
 from t2t_revival.training.compile import build_model, compile_model
-from tests.support.numpy_transformer import NumpyTransformer
 from tests.support.tiny_models import TINY
 
 SOURCE_SIZE, TARGET_SIZE = 11, 7
-SOURCE = np.array([[3, 4, 10, 6, 1], [7, 8, 1, 0, 0]], "int32")
-TARGETS = np.array([[5, 2, 6, 1], [3, 1, 0, 0]], "int32")
-IDS = {"inputs": SOURCE, "targets": TARGETS}
 TABLES = {
     True: {"source_embedding": SOURCE_SIZE, "target_embedding": TARGET_SIZE},
     False: {
@@ -52,34 +46,6 @@ def test_one_vocabulary_has_the_weights_and_the_config_that_it_had() -> None:
         "transformer/target_embedding/embeddings"
     ]
     assert "target_vocab_size" not in model.get_config()
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_forward_equals_numpy(tied: bool) -> None:
-    model = make(tied)
-    found = ops.convert_to_numpy(model(IDS))
-    assert found.shape == (2, 4, TARGET_SIZE)
-    assert model.compute_output_spec({"targets": keras.KerasTensor((2, 4))}).shape == found.shape
-    numpy_model = NumpyTransformer(model)
-    for logits, *ids in zip(found, SOURCE, TARGETS, strict=True):
-        np.testing.assert_allclose(logits, numpy_model(*ids), atol=3e-5)
-
-
-def test_steps_equal_the_whole() -> None:
-    model = make(True)
-    expected = ops.convert_to_numpy(model(IDS))
-    state = model.start_decoding(SOURCE)
-    for position in range(TARGETS.shape[1]):
-        last = TARGETS[:, position - 1 : position] if position else np.zeros((2, 1), "int32")
-        logits, state = model.decode_step(last, position, state)
-        np.testing.assert_allclose(ops.convert_to_numpy(logits)[:, 0], expected[:, position], atol=3e-5)
-
-
-def test_save_and_load_round_trip(tmp_path: Path) -> None:
-    model = make(True)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(*(ops.convert_to_numpy(each(IDS)) for each in (loaded, model)))
 
 
 def test_the_loss_is_over_the_targets_vocabulary() -> None:

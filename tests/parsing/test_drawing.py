@@ -1,7 +1,7 @@
 """Drawings of trees for the terminal."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.parsing.trees import draw_tree, parse
@@ -25,7 +25,6 @@ TREES = st.recursive(
 ).map(lambda text: f"(S {text})")
 
 
-@settings(deadline=None, max_examples=60)
 @given(TREES)
 def test_words_stand_in_their_order(text: str) -> None:
     """Keeps the order of words directly below a constituent, such as a full stop."""

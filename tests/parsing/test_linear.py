@@ -90,7 +90,6 @@ def test_trees_as_tokens(text: str, linear: str) -> None:
     assert delinearise(linear, tree.leaves(), [tag for _, tag in tree.pos()]) == (tree, False)
 
 
-@settings(deadline=None)
 @given(constituents(ANY_LABEL))
 def test_a_tree_comes_back_from_its_tokens(tree: Tree) -> None:
     text = linearise(tree)
@@ -100,7 +99,7 @@ def test_a_tree_comes_back_from_its_tokens(tree: Tree) -> None:
     assert delinearise(text, tree.leaves(), [tag for _, tag in tree.pos()]) == (tree, False)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)  # most are far from a tree
 @given(st.lists(TOKENS, max_size=20), WORDS)
 @example(["(S", "(NP", "XX", ")NP", "XX", ")S"], ["a", "b"])
 def test_any_tokens_give_a_tree_over_the_words(tokens: list[str], sentence_words: list[str]) -> None:
@@ -114,7 +113,6 @@ def test_any_tokens_give_a_tree_over_the_words(tokens: list[str], sentence_words
     assert delinearise(linearise(tree), sentence_words) == (tree, False)
 
 
-@settings(deadline=None)
 @given(constituents(st.sampled_from(LABELS)), st.data())
 def test_a_few_wrong_tokens_give_a_tree_over_the_words(tree: Tree, data: st.DataObject) -> None:
     tokens = linearise(tree).split()

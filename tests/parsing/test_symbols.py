@@ -4,7 +4,7 @@ import re
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
@@ -14,7 +14,6 @@ LABELS = ["S", "SBAR", "SBARQ", "NP", "VP", "X", "XX", "TOP", "ADVP|PRT", "PRT|A
 ANY_LABEL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters="()"), min_size=1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(LABELS) | ANY_LABEL, max_size=12))
 def test_no_symbol_is_the_beginning_of_another(labels: list[str]) -> None:
     found = symbols(labels)
@@ -60,7 +59,6 @@ def test_every_token_of_a_tree_is_one_piece(vocabulary: Vocabulary) -> None:
     )
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(st.sampled_from(symbols(LABELS)), max_size=12).map("".join), min_size=1, max_size=4))
 def test_every_token_is_one_piece_whatever_its_neighbours(vocabulary: Vocabulary, texts: list[str]) -> None:
     check_one_piece_each(vocabulary, texts)

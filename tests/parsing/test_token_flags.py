@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
@@ -31,7 +31,6 @@ def attention(vocabulary: Vocabulary) -> DeterministicAttention:
     return layer
 
 
-@settings(deadline=None, max_examples=60)
 @given(words=st.lists(st.sampled_from(WORDS) | st.text("aX▁€(N", min_size=1), min_size=1, max_size=9))
 def test_every_word_is_found_at_its_first_token(
     words: list[str], vocabulary: Vocabulary, attention: DeterministicAttention
