@@ -153,7 +153,8 @@ def test_a_few_wrong_tokens_give_a_tree_over_the_words(tree: Tree, data: st.Data
         ("XX (NP XX )NP", "(TOP (XX a) (NP (XX b)))"),
         ("XX XX", "(TOP (XX a) (XX b))"),
         ("", "(TOP (XX a) (XX b))"),
-        # what is no token
+        # what is no token, and any spaces
+        ("  (S XX\t XX )S \n )S", "(S (XX a) (XX b))"),
         ("(S XX the XXX ( ) XX )S", "(S (XX a) (XX b))"),
         ("(S ((NP XX )(NP XX )S", "(S (XX a) (XX b))"),
         ("(S (N)P XX )N)P XX )S", "(S (XX a) (XX b))"),
@@ -176,19 +177,12 @@ def test_a_tree_far_deeper_than_treebanks_have_comes_back() -> None:
     assert delinearise(linearise(tree), ["a"], ["NN"]) == (tree, False)
 
 
-def test_there_are_as_many_tags_as_words() -> None:
+def test_a_tree_needs_words_and_as_many_tags() -> None:
+    with pytest.raises(ValueError, match="needs words"):
+        delinearise("(S XX )S", [])
     for tags in ([], ["NN"], ["NN", "NN", "NN"]):
         with pytest.raises(ValueError, match="argument"):
             delinearise("(S XX XX )S", ["a", "b"], tags)
-
-
-def test_spaces_between_tokens_do_not_count() -> None:
-    assert delinearise("  (S XX\t XX )S \n", ["a", "b"]) == (parse("(S (XX a) (XX b))"), False)
-
-
-def test_a_tree_needs_words() -> None:
-    with pytest.raises(ValueError, match="needs words"):
-        delinearise("(S XX )S", [])
 
 
 def test_words_of_a_sentence() -> None:

@@ -9,11 +9,9 @@ from nltk.tree import Tree
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.trees import (
     MAX_DEPTH,
-    bare_label,
     bracketing,
     cleaned,
     escaped,
-    is_word,
     parse,
     read_trees,
 )
@@ -56,7 +54,6 @@ def error_of(path: Path, content: str | bytes) -> str:
 @pytest.mark.parametrize(
     "content",
     [
-        f"{SLEEPS}\n{RAN}\n",
         f"{SLEEPS}\n{RAN}",
         f"\n  \n{SLEEPS}\n\n\t{RAN}  \n\n",
         f"{SLEEPS} {RAN}\n",
@@ -79,10 +76,6 @@ def test_a_compressed_file_is_read_as_its_text(tmp_path: Path) -> None:
     path = tmp_path / "wsj.mrg.gz"
     halves = gzip.compress(f"\ufeff{SLEEPS}\r\n".encode()) + gzip.compress(RAN.encode())
     assert read(path, halves) == [SLEEPS, RAN]
-
-
-def test_an_empty_file_has_no_trees(path: Path) -> None:
-    assert read(path, "") == read(path, "\n \n") == []
 
 
 def test_trees_are_nltks(path: Path) -> None:
@@ -262,11 +255,6 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         assert str(raised.value) == f"{path}: {reason}"
 
 
-def test_one_tree_is_parsed_as_it_is() -> None:
-    raw = "(TOP (S-1 (NP=2 (-NONE- *)) (VP (VB Go))))"
-    assert bracketing(parse(raw)) == bracketing(parse(f"\n{raw.replace(' ', chr(10))}\n")) == raw
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -285,28 +273,6 @@ def test_no_tree_or_several_are_refused(text: str, message: str) -> None:
 def test_a_bracketing_is_one_line_however_long() -> None:
     text = f"(S {' '.join(['(NN word)'] * 100)})"
     assert bracketing(parse(text)) == text
-
-
-@pytest.mark.parametrize(
-    ("label", "bare"),
-    [
-        ("NP", "NP"),
-        ("NP-SBJ", "NP"),
-        ("NP-SBJ-1", "NP"),
-        ("NP=2", "NP"),
-        ("S-TPC=2", "S"),
-        ("ADVP|PRT", "ADVP|PRT"),
-        ("-LRB-", "-LRB-"),
-        ("-NONE-", "-NONE-"),
-    ],
-)
-def test_bare_labels(label: str, bare: str) -> None:
-    assert bare_label(label) == bare
-
-
-def test_words_and_constituents_are_told_apart() -> None:
-    tree = parse("(S (NP (NN a)) (NN b))")
-    assert [is_word(node) for node in tree.subtrees()] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
