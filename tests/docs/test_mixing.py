@@ -21,6 +21,7 @@ FEWER = {  # flags besides those of the page
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_its_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 60, "dev": 4, "test": 4})

@@ -27,6 +27,7 @@ def smaller(command: str, flags: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_its_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 300, "dev": 8, "test": 8})

@@ -86,6 +86,7 @@ def test_scores_are_those_of_the_checkpoints(run: Path) -> None:
             assert rows[checkpoint.step][name] == pytest.approx(value, rel=1e-4), name
 
 
+@pytest.mark.nightly
 def test_the_newest_of_those_that_wait_is_next(
     run: Path, evaluator: BackgroundEvaluator, notes: list[str]
 ) -> None:
@@ -102,6 +103,7 @@ def test_the_newest_of_those_that_wait_is_next(
     assert not evaluator.has_news()
 
 
+@pytest.mark.nightly
 def test_a_killed_process_is_said_and_replaced(
     run: Path, evaluator: BackgroundEvaluator, notes: list[str]
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_killed_process_is_said_and_replaced(
     assert scored.scores["loss"] > 0
 
 
+@pytest.mark.nightly
 def test_a_process_that_dies_while_it_is_idle_is_replaced(run: Path, evaluator: BackgroundEvaluator) -> None:
     path = list_checkpoints(run / "out")[-1].path
     ask(evaluator, path, 3)
@@ -154,6 +157,7 @@ def test_a_corrupt_checkpoint_is_named_and_the_next_is_scored(
     assert scored.step == 4
 
 
+@pytest.mark.nightly
 def test_what_no_checkpoint_can_mend_is_raised(run: Path, tmp_path: Path) -> None:
     no_data = tmp_path / "data"
     own = BackgroundEvaluator(run / "out", registry.problem("translate_ende"), no_data, SENTENCES, print)  # type: ignore[arg-type]

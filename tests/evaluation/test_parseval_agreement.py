@@ -36,7 +36,7 @@ from tests.support.evalb_rules import (
     untagged,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "treebanks"
 TREEBANKS = Path(os.environ.get("T2T_TREEBANKS", BESIDE))

@@ -89,6 +89,7 @@ def test_counts_beside_table_3() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_counts_are_those_of_tensor2tensor() -> None:
     assert T2T["vocab"] == VOCAB
     for name, known in T2T["params"].items():

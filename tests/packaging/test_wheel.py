@@ -55,6 +55,7 @@ def installed(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_sdist_has_the_package_and_no_more(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -65,6 +66,7 @@ def test_the_sdist_has_the_package_and_no_more(sdist: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_commands_of_the_demo(installed: Path, tmp_path: Path) -> None:
     paths = {"PYTHONPATH": str(installed), "HOME": str(tmp_path)}
     here = run(sys.executable, "-c", "import t2t_revival; print(t2t_revival.__file__)", cwd=tmp_path, **paths)

@@ -196,8 +196,8 @@ def test_words_of_a_sentence() -> None:
     ("treebank", "files", "least"),
     [
         ("ptb_sample", "*.mrg", 3_000),
-        pytest.param("craft", "*.tree", 25_000, marks=pytest.mark.slow),
-        pytest.param("gum", "*/*.ptb", 10_000, marks=pytest.mark.slow),
+        pytest.param("craft", "*.tree", 25_000, marks=[pytest.mark.slow, pytest.mark.nightly]),
+        pytest.param("gum", "*/*.ptb", 10_000, marks=[pytest.mark.slow, pytest.mark.nightly]),
     ],
 )
 def test_every_tree_of_a_treebank_comes_back(treebank: str, files: str, least: int) -> None:

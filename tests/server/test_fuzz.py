@@ -21,7 +21,7 @@ from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
 from t2t_revival.serving.signatures import DTYPES, WITH_OPTIONS
 from tests.server.conftest import CapitalLetters, CapitalsInspector
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", 4 * settings().max_examples))  # most mean nothing
 SIGNATURES = ["serving_default", "translate_with_options", "translate_with_sampling", "score", ""]
 FIELDS = {
     "/translate": ["text", "model", "options", "stream"],

@@ -8,6 +8,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
 ]
 HOSTILE = "<img src=x onerror=\"document.title='ran'\"> & \U0001f600 </script> end"

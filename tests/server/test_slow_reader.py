@@ -40,6 +40,7 @@ def texts(answer, lines):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_lines_are_translated_as_they_are_read():
     server = Running()
     address = server.url.removeprefix("http://").rstrip("/").split(":")

@@ -81,10 +81,10 @@ def requests(signature):
     "signature",
     [
         "serving_default",
-        WITH_OPTIONS,
-        "translate_with_sampling",
-        "translate_with_constraints",
-        SCORE,
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in (WITH_OPTIONS, "translate_with_sampling", "translate_with_constraints", SCORE)
+        ),
     ],
 )
 def test_a_request_gets_what_it_would_get_alone(model, signature, most):

@@ -78,7 +78,10 @@ def test_another_process_gets_strings_for_strings(imported, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["bfloat16", "int8", "int8_weights"])
+@pytest.mark.parametrize(
+    "quantize",
+    ["int8", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("bfloat16", "int8_weights"))],
+)
 def test_in_fewer_bits(imported, quantize, tmp_path):
     loaded = tf.saved_model.load(exported(imported, tmp_path, f"--quantize={quantize}"))
     assert loaded.signatures["serving_default"](inputs=tf.constant(LINES))["outputs"].shape == (len(LINES), 1)

@@ -12,7 +12,7 @@ from t2t_revival.reproduction.table1 import timings
 from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES
 from t2t_revival.reproduction.table1.timings import Plan, read_timings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # measures
 
 TINY = Plan((4, 8), (64, 128), fixed_channels=64, fixed_length=4, rounds=3, turn=0.0)
 SIZES = [(4, 64), (4, 128), (8, 64)]

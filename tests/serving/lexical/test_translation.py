@@ -69,6 +69,7 @@ def test_random_phrases(translator, module):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_avoided_words(translator, module):
     """Words of the outputs are avoided, and then those of the new outputs too, beside phrases."""
     given = [NONE] * len(LINES)
@@ -92,6 +93,7 @@ def test_the_last_phrases_are_left_out_where_there_is_no_room(translator, module
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_each_line_has_its_own_options(translator, module):
     given = [LineConstraints(("cat",), ("the",)), NONE, LineConstraints(("sieht", "dog"))]
     lines = [LINES[row] for row in (0, 1, 3)]
