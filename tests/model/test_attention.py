@@ -8,7 +8,6 @@ from keras import ops
 from t2t_revival.model.attention import (
     MultiHeadAttention,
     causal_bias,
-    padding_bias,
     scaled_dot_product_attention,
 )
 from tests.support.numpy_transformer import attention, cross_matrices, multi_head, self_matrices
@@ -69,26 +68,6 @@ def test_a_mask_adds_to_causality() -> None:
     np.testing.assert_array_equal(ops.convert_to_numpy(scores)[:, 0] > 0, expected)
 
 
-def test_the_next_position_of_a_cache_is_seen_by_its_own_beam_only() -> None:
-    layer, _ = built()
-    bias = ops.convert_to_numpy(layer.next_bias(np.full((2, 3, 4), -7.0, "float32"), 2, 3))
-    assert (bias[:, :, :4] == -7).all()
-    np.testing.assert_array_equal(bias[:, :, 4:] == 0, np.broadcast_to(np.eye(3, dtype=bool), (2, 3, 3)))
-    assert set(np.unique(bias[:, :, 4:])) == {-3e4, 0}
-
-
-def test_padding_bias_hides_padding() -> None:
-    bias = ops.convert_to_numpy(padding_bias(np.array([[True, True, False, False]])))
-    assert bias.shape == (1, 1, 1, 4)
-    assert (bias[0, 0, 0, :2] == 0).all()
-    assert (bias[0, 0, 0, 2:] == -3e4).all()
-
-
-def test_causal_bias_shows_each_position_itself_and_what_is_before() -> None:
-    bias = ops.convert_to_numpy(causal_bias(3))
-    assert ((bias[0, 0] == 0) == np.tril(np.ones((3, 3), bool))).all()
-
-
 CHANNELS = [(None, None, 2), (4, 4, 2), (4, 6, 2), (16, None, 4), (None, None, 1)]
 
 
@@ -114,34 +93,6 @@ def test_attention_over_the_encoder(key: int | None, value: int | None, heads: i
         visible = np.broadcast_to(source[b] != 0, (3, 6))
         expected = multi_head(x[b], encoded[b], cross_matrices(weights, "a", layer), heads, visible)
         np.testing.assert_allclose(got[b], expected, atol=2e-6)
-
-
-@pytest.mark.parametrize(("key", "value"), [(None, None), (4, 12)])
-def test_steps_with_a_cache_equal_the_whole_sentence(key: int | None, value: int | None) -> None:
-    layer, _ = built(key, value, causal=True)
-    x = normal(3, 5, 8)
-    whole = ops.convert_to_numpy(layer(x))
-    sizes = (key or 8) // 2, (value or 8) // 2
-    cache = tuple(np.zeros((3, 2, 0, size), "float32") for size in sizes)
-    for t in range(5):
-        bias = np.zeros((3, 1, 1, t + 1), "float32")
-        output, cache = layer(x[:, t], bias=bias, cache=cache, beams=1)
-        np.testing.assert_allclose(ops.convert_to_numpy(output), whole[:, t], atol=2e-6)
-    assert [tuple(part.shape) for part in cache] == [(3, 2, 5, size) for size in sizes]
-
-
-def test_a_step_over_the_encoder_serves_all_beams() -> None:
-    layer, _ = built(4, 12, cross_attention=True)
-    x, encoded = normal(2, 3, 8), normal(2, 4, 8)
-    mask = np.array([[4, 1, 0, 0], [4, 3, 2, 1]]) != 0
-    cache = layer.key_value_heads(ops.convert_to_tensor(encoded))
-    got, unchanged = layer(ops.reshape(x, (6, 8)), bias=padding_bias(mask), cache=cache, beams=3)
-    np.testing.assert_array_equal(*(ops.convert_to_numpy(keys) for keys, _ in (cache, unchanged)))
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(ops.reshape(got, (2, 3, 8))),
-        ops.convert_to_numpy(layer(x, encoded, mask)),
-        atol=2e-6,
-    )
 
 
 def test_fused_matrices_are_initialised_as_if_each_stood_alone() -> None:

@@ -33,20 +33,5 @@ def test_a_word_is_where_its_first_token_is(attention: DeterministicAttention) -
     assert ops.convert_to_numpy(words.word_ids).tolist() == expected
 
 
-def test_the_word_after_those_said_is_seen(attention: DeterministicAttention) -> None:
-    """And after the last the EOS; nothing after that."""
-    encoded = np.random.default_rng(1).standard_normal((1, 4, attention.hidden_size)).astype("float32")
-    words = attention.words(np.array([[INSIDE, INSIDE, BEGINS, EOS]]), encoded)
-    seen = attention(np.array([[0, 0, 1, 2, 3]]), words)
-    expected = encoded[0, [0, 0, 2, 3]] @ np.array(attention.kernel)
-    np.testing.assert_allclose(seen[0, :4], expected, atol=1e-5)
-    assert not np.asarray(seen[0, 4]).any()
-
-
-def test_only_tokens_that_stand_for_words_count(attention: DeterministicAttention) -> None:
-    targets = np.array([[0, BEGINS, WORD, ENDS, WORD, EOS]])
-    assert ops.convert_to_numpy(attention.stand_for(targets)).tolist() == [[0, 0, 1, 0, 1, 0]]
-
-
 def test_marks_are_not_trained(attention: DeterministicAttention) -> None:
     assert [weight.name for weight in attention.trainable_weights] == ["kernel"]

@@ -95,20 +95,3 @@ def test_the_gradient_is_masked_alike() -> None:
         tape.watch(x)
         out = layer(x, training=True)
     assert (tape.gradient(out, x).numpy() == out.numpy()).all()
-
-
-def test_bfloat16_stays_bfloat16() -> None:
-    layer = Dropout(0.5, dtype="mixed_bfloat16")
-    out = layer(ops.ones((4, 4), dtype="bfloat16"), training=True)
-    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
-    assert set(np.unique(tf.cast(out, tf.float32).numpy())) <= {0.0, 2.0}
-
-
-def test_unknown_shapes_in_a_graph() -> None:
-    layer = Dropout(0.5)
-    layer.build()
-    call = tf.function(
-        lambda x: layer(x, training=True), input_signature=[tf.TensorSpec([None, None, 4], tf.float32)]
-    )
-    for length in (3, 4):
-        assert call(tf.ones((2, length, 4))).shape == (2, length, 4)

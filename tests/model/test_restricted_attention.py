@@ -13,7 +13,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.attention import MASKED, MultiHeadAttention
 from t2t_revival.model.extensions import restricted_attention
-from t2t_revival.model.extensions.restricted_attention import Neighbourhood, RestrictedSelfAttention
+from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
 from tests.support.numpy_transformer import multi_head, neighbourhoods, self_matrices
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
@@ -184,15 +184,3 @@ def test_a_window_of_twice_the_length_is_full_attention(tiny_hparams: HParams, c
 def test_weights_have_the_names_of_full_attention(tiny_hparams: HParams) -> None:
     full, restricted = (Transformer(tiny_hparams.replace(attention_window=w), 11) for w in (0, 3))
     assert [(w.path, w.shape) for w in restricted.weights] == [(w.path, w.shape) for w in full.weights]
-
-
-def test_what_has_left_the_neighbourhood_of_a_hypothesis_is_hidden() -> None:
-    """Memory has 1, 2, 2 and 2 beams of positions 0 to 3."""
-    near, hidden = Neighbourhood(before=2, after=0), MASKED
-    grown = np.array([[[0, 0, hidden, hidden, 0, 0, hidden], [0, 0, hidden, 0, hidden, hidden, 0]]])
-    got = ops.convert_to_numpy(near.hide_distant(ops.convert_to_tensor(grown.astype("float32"))))
-    expected = grown.copy()
-    expected[:, :, 0] = hidden
-    np.testing.assert_array_equal(got, expected)
-    np.testing.assert_array_equal(near.hide_distant(ops.convert_to_tensor(got)), expected)
-    np.testing.assert_array_equal(near.hide_distant(ops.zeros((2, 1, 3))), np.zeros((2, 1, 3)))
