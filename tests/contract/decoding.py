@@ -109,9 +109,7 @@ CASES = {
         ),
         "coverage": beams("coverage_penalty=0.4"),
         "mbr": Case("mbr=chrf,candidates=8"),
-        "mbr_samples": Case(
-            "mbr=bleu,candidates=8,sampling_method=random,sampling_keep_top_k=3,random_seed=4"
-        ),
+        "mbr_samples": Case("mbr=bleu,candidates=4,sampling_method=random,sampling_temp=0.4,random_seed=4"),
         "tag": beams("tag=<2de>,beam_size=2"),
         "sentences": Case("split_sentences=True"),
         "markup": Case("markup=html"),
@@ -219,15 +217,21 @@ def by_python(model: str, case: Case, folder: Path, **how: Any) -> list[Any]:
         folder, decode_hparams=case.options, precision=case.precision, on_note=print, **how
     )
     lines, options = asked(model, case), translator.options
+    cut: list[Any] = []
     if case.targets:
-        scores = translator.score(zip(lines, case.targets.values(), strict=True))
+        scores = translator.score(zip(lines, case.targets.values(), strict=True), cut.append)
         return [[of_score(score, options)] for score in scores]
     more: dict[str, Any] = {}
     if case.prefixes:
         more["prefixes"] = [case.prefixes.get(number, "") for number in range(len(lines))]
     if case.constraints or case.terms:
         more["constraints"] = [constraints_of(case, number, line) for number, line in enumerate(lines)]
-    return [[of_output(output, options) for output in outputs] for outputs in translator.nbest(lines, **more)]
+    answers = translator.nbest(lines, on_truncation=cut.append, **more)
+    numbers = {truncation.number for truncation in cut}
+    return [
+        [of_output(output, options, number in numbers) for output in outputs]
+        for number, outputs in enumerate(answers, start=1)
+    ]
 
 
 def constraints_of(case: Case, number: int, line: str) -> LineConstraints:
@@ -237,10 +241,10 @@ def constraints_of(case: Case, number: int, line: str) -> LineConstraints:
     return LineConstraints(tuple(keys.get("constraints", ())), tuple(keys.get("avoid", ())))
 
 
-def of_output(output: Any, options: DecodeHParams) -> dict[str, Any]:
+def of_output(output: Any, options: DecodeHParams, is_cut: bool) -> dict[str, Any]:
     """Converts an output of `Translator`."""
-    flags = {name: getattr(output, name) for name in ("repaired", "truncated", "missing", "present")}
-    flags["unaligned"] = dict(output.unaligned)
+    flags = {name: getattr(output, name) for name in ("repaired", "missing", "present")}
+    flags |= {"unaligned": dict(output.unaligned), "truncated": is_cut}
     known = {"text": output.text, "score": output.score, **{name: one for name, one in flags.items() if one}}
     return rounded(known | of_details(output, options))
 
