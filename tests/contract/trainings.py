@@ -35,6 +35,7 @@ HPARAMS = {
     "num_heads": 2,
     "batch_size": 192,
     "max_length": 64,
+    "length_bucket_step": 1.5,  # few buckets: JAX compiles a step for each
     "layer_prepostprocess_dropout": 0.0,
     "learning_rate_constant": 0.2,
     "learning_rate_warmup_steps": 12,
@@ -76,7 +77,7 @@ KINDS = {
     "bfloat16": Kind(flags=("--precision=mixed_bfloat16",), precise=False),
     "two replicas": Kind(DROPOUT, ("--strategy=mirrored",), devices=2),
     "mixture": Kind(source="news={}/news:3,talks={}/talks:1"),
-    "subword dropout": Kind({"subword_dropout": 0.2, **DROPOUT}),
+    "subword dropout": Kind({"subword_dropout": 0.2, "ema_decay": 0.8, **DROPOUT}),
     "LoRA and EMA": Kind({"lora_rank": 2, "ema_decay": 0.8}),
     "guided alignment": Kind({"guided_alignment_weight": 0.5}),
     "weighted sentences": Kind(source="{}/weighted"),
