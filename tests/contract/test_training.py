@@ -79,7 +79,9 @@ def test_a_training_resumed_in_the_middle_ends_with_the_same_bits(
 def test_jax_trains_and_resumes_to_the_same_end(trainings: Trainings, contract: dict[str, Any]) -> None:
     for steps in (STOP, STEPS):
         resumed = trainings.train(KINDS["plain"], "with JAX", steps, "jax")
-    assert_agrees(result(resumed), contract["plain"])
+    found = result(resumed)
+    found["dev"] = found["dev"][1:]  # the first is of the end of the first part
+    assert_agrees(found, contract["plain"])
 
 
 @needs_jax
