@@ -6,25 +6,22 @@ import dataclasses
 import gzip
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints import directory, file
+from tests.support import decoded_blocks
+from tests.support.decoded_blocks import LINES, content, lines
 from tests.support.fake_translator import FakeTranslator
 
-LINES = [f"der Hund sieht {number} Häuser" for number in range(11)]
-TEXT = [LINES[0], "", *LINES[1:6], "   ", "Häuser und " * 30, f"  {LINES[6]} \r", *LINES[7:]]
 MakeCorpus = Callable[..., BackTranslation]
 MakeTranslator = Callable[..., FakeTranslator]
 
@@ -32,61 +29,28 @@ MakeTranslator = Callable[..., FakeTranslator]
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data whose vocabulary the model has."""
-    root = tmp_path_factory.mktemp("back_translation")
-    for split in ("train", "dev"):
-        for language in ("en", "de"):
-            (root / f"{split}.{language}").write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    problem = registry.problem("translate_ende", data_source=str(root), vocab_size=300)
-    problem.generate_data(root / "data")
-    return root / "data"
+    return decoded_blocks.make_data(tmp_path_factory.mktemp("back_translation"))
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> TrainedModel:
-    """A checkpoint of no model."""
-    path = tmp_path / "model" / "model.ckpt-7.npz"
-    path.parent.mkdir()
-    file.save(path, {"model/weight": np.ones(3, np.float32)}, {"step": 7})
-    return TrainedModel(path.parent, directory.Checkpoint(7, False, path))
+    return decoded_blocks.model_without_weights(tmp_path / "model")
 
 
 @pytest.fixture
 def translator(data_dir: Path, model: TrainedModel) -> MakeTranslator:
     """Makes a translator to capitals: (stop_after, translate)."""
-    return lambda **how: FakeTranslator(data_dir, model.checkpoint, **how)
+    return partial(FakeTranslator, data_dir, model.checkpoint)
 
 
 @pytest.fixture
 def make_corpus(tmp_path: Path, model: TrainedModel) -> MakeCorpus:
-    """Makes the corpus of that model in blocks of 4 lines: (its name, text, problem, other fields)."""
+    """Makes the corpus of that model: (its name, other arguments)."""
 
-    def make(
-        name: str = "back", text: list[str] = TEXT, problem: str = "translate_ende_rev", **fields: Any
-    ) -> BackTranslation:
-        mono = tmp_path / "mono.de"
-        mono.write_bytes("".join(f"{line}\n" for line in text).encode())
-        made = registry.problem(problem)
-        assert isinstance(made, Text2TextProblem)
-        settings = {"options": DecodeHParams(beam_size=3), "block_lines": 4, **fields}
-        text_of_file = MonolingualText.open([mono])
-        return BackTranslation(
-            tmp_path / name, model, made, "fingerprint", settings.pop("options"), text_of_file, **settings
-        )
+    def make(name: str = "back", **fields: Any) -> BackTranslation:
+        return decoded_blocks.back_translation(tmp_path / name, model, **fields)
 
     return make
-
-
-def content(corpus: BackTranslation) -> dict[str, bytes]:
-    """All files by name, hidden ones too."""
-    return {
-        str(path.relative_to(corpus.folder)): path.read_bytes()
-        for path in corpus.folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def made(corpus: BackTranslation, translator: FakeTranslator, shard: Shard | None = None) -> dict[str, int]:
@@ -131,44 +95,6 @@ def test_text_of_which_nothing_can_be_decoded(make_corpus: MakeCorpus, translato
     corpus.decode(translator(), Shard())
     with pytest.raises(T2TError, match=r"no pair is left: [1-9].* lines are blank .*, 0 outputs are empty"):
         corpus.make_corpus()
-
-
-@pytest.mark.parametrize("batches", range(5))
-def test_interrupted_anywhere_it_ends_with_the_same_bytes(
-    make_corpus: MakeCorpus, translator: MakeTranslator, batches: int
-) -> None:
-    whole, resumed = (make_corpus(name, noise=WordNoise()) for name in ("whole", "resumed"))
-    made(whole, translator())
-    first, second = translator(stop_after=batches), translator()
-    with pytest.raises(KeyboardInterrupt) as stop:
-        resumed.decode(first, Shard())
-    assert bool(str(stop.value)) == bool(batches), "it says that blocks or lines are kept, if any are"
-    assert resumed.make_corpus() is None
-    made(resumed, second)
-    assert content(resumed) == content(whole)
-    assert sorted(first.decoded + second.decoded) == sorted(LINES), "no line is decoded twice"
-
-
-def test_an_interruption_between_blocks_says_how_many_are_kept(
-    make_corpus: MakeCorpus, translator: MakeTranslator
-) -> None:
-    with pytest.raises(KeyboardInterrupt, match="interrupted; 2 of 4 blocks are complete and kept; the same"):
-        make_corpus().decode(translator(stop_after=3), Shard())
-
-
-@pytest.mark.parametrize("count", [2, 3, 9])
-def test_workers_write_the_corpus_of_a_single_one(
-    make_corpus: MakeCorpus, translator: MakeTranslator, count: int
-) -> None:
-    whole, shared = (make_corpus(name, noise=WordNoise()) for name in ("whole", "shared"))
-    made(whole, translator())
-    found = []
-    for number in reversed(range(count)):
-        shared.decode(translator(), Shard(number, count))
-        found.append(shared.make_corpus())
-    assert found[0] is None
-    assert found[-1] == whole.stored_counts()
-    assert content(shared) == content(whole)
 
 
 def test_noise_is_that_of_each_line(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
@@ -219,51 +145,6 @@ def test_a_corpus_that_was_edited_is_named(make_corpus: MakeCorpus, translator: 
     assert corpus.stored_counts()
 
 
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"text": ["der Hund sieht"]}, "monolingual=sha256:.*, not sha256:"),
-        ({"options": DecodeHParams(beam_size=2)}, "beam_size=3, not 2"),
-        ({"options": DecodeHParams(beam_size=3, sampling_method="random")}, "method=argmax, not random"),
-        ({"engine": "ctranslate2, int8"}, "engine=tensorflow, float32, not ctranslate2, int8"),
-        ({"block_lines": 5}, "block_lines=4, not 5"),
-        ({"problem": "translate_enfr_rev"}, "problem=translate_ende_rev, not translate_enfr_rev"),
-    ],
-)
-def test_a_folder_holds_outputs_of_one_kind(
-    make_corpus: MakeCorpus, translator: MakeTranslator, changes: dict[str, Any], fault: str
-) -> None:
-    made(make_corpus(), translator())
-    assert make_corpus(options=DecodeHParams(beam_size=3, batch_size=99)).stored_counts()
-    other = make_corpus(**changes)
-    for call in (other.stored_counts, lambda: other.decode(translator(), Shard())):
-        with pytest.raises(T2TError, match=f"back holds outputs with .*{fault}.*: give another --corpus_dir"):
-            call()
-
-
-def test_a_folder_without_outputs_can_begin_anew(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
-    corpus = make_corpus()
-    made(corpus, translator())
-    other = make_corpus(options=DecodeHParams(beam_size=2))
-    for outputs in (corpus.folder / "decoded").glob("*.outputs"):
-        outputs.unlink()
-    origin = corpus.folder / "origin.json"
-    with pytest.raises(T2TError, match=f"give another --corpus_dir, or remove {origin}: nothing is decoded"):
-        other.decode(translator(), Shard())
-    origin.unlink()
-    assert not other.are_complete()
-
-
-def test_another_model_is_refused(
-    make_corpus: MakeCorpus, translator: MakeTranslator, model: TrainedModel
-) -> None:
-    corpus = make_corpus()
-    made(corpus, translator())
-    file.save(model.checkpoint.path, {"model/weight": np.zeros(3, np.float32)}, {"step": 7})
-    with pytest.raises(T2TError, match=r"holds outputs with model=model.ckpt-7.npz with weights .*, not "):
-        corpus.decode(translator(), Shard())
-
-
 def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
     corpus = make_corpus()
     corpus.folder.mkdir()
@@ -271,13 +152,6 @@ def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator:
     with pytest.raises(T2TError, match=r"train.de.gz exists, and is not of this command: give another"):
         corpus.decode(translator(), Shard())
     assert not (corpus.folder / "origin.json").exists()
-
-
-def test_a_folder_that_cannot_be_written(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
-    corpus = make_corpus()
-    corpus.folder.touch()
-    with pytest.raises(T2TError, match=r"cannot write to .*; give another --corpus_dir"):
-        corpus.decode(translator(), Shard())
 
 
 def test_a_full_disk_is_one_error_and_loses_nothing(
@@ -301,7 +175,7 @@ def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: M
     corpus = make_corpus()
     corpus.decode(translator(), Shard())
     block = corpus.blocks()[1]
-    for path, content, fault in (
+    for path, text, fault in (
         (block.outputs, b"DER HUND\n", r"00001.outputs: 1 lines for 3 inputs; remove .*00001.outputs, and "),
         (
             block.inputs,
@@ -309,7 +183,7 @@ def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: M
             r"00001.inputs: No such file or directory; remove .*00001.outputs, and the block",
         ),
     ):
-        path.write_bytes(content) if content else path.unlink()
+        path.write_bytes(text) if text else path.unlink()
         with pytest.raises(T2TError, match=fault):
             corpus.make_corpus()
     block.outputs.unlink()
@@ -340,11 +214,9 @@ def test_sides_without_languages_are_inputs_and_targets(make_corpus: MakeCorpus)
     assert [path.name for path in forward.corpus_files] == ["train.inputs", "train.targets"]
 
 
-def test_a_corpus_is_of_text_and_of_one_output_a_line(make_corpus: MakeCorpus) -> None:
+def test_a_corpus_is_of_text(make_corpus: MakeCorpus) -> None:
     with pytest.raises(T2TError, match="the outputs of parse_wsj are no text"):
         make_corpus(problem="parse_wsj")
-    with pytest.raises(T2TError, match="decode_hparams: return_beams is for t2t-decoder"):
-        make_corpus(options=DecodeHParams(return_beams=True))
 
 
 def test_text_of_several_files_plain_and_packed(tmp_path: Path) -> None:

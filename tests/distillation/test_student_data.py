@@ -12,11 +12,10 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.errors import T2TError
+from tests.support.decoded_blocks import SOURCES, TARGETS
 
 MakeOutputs = Callable[..., TeacherOutputs]
 MakeTranslator = Callable[..., Any]
-SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]
-TARGETS = [f"der Hund sieht train{number} Häuser" for number in range(1, 10)]
 
 
 def vocabulary(data_dir: Path) -> Path:

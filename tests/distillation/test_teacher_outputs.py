@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,25 +16,11 @@ from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.text_problems import Finished, Text2TextProblem
 from t2t_revival.utils import checked_json
+from tests.support.decoded_blocks import SOURCES, TARGETS, lines
 
 MakeOutputs = Callable[..., TeacherOutputs]
 MakeTranslator = Callable[..., Any]
-SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]  # the first pair is too long
-TARGETS = [f"der Hund sieht train{number} Häuser" for number in range(1, 10)]
 MONOLINGUAL = ["the cat sees 3 dogs", "", "   ", "a house " * 30]
-
-
-def content(outputs: TeacherOutputs) -> dict[str, bytes]:
-    """All files by name, hidden ones too."""
-    return {
-        str(path.relative_to(outputs.folder)): path.read_bytes()
-        for path in outputs.folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def decoded_lines(outputs: TeacherOutputs) -> list[str]:
@@ -72,58 +57,6 @@ def test_the_nearest_output_is_kept_where_there_is_a_reference(
     assert decoded_lines(outputs) == [*TARGETS, MONOLINGUAL[0].upper()]
 
 
-@pytest.mark.parametrize("nearest", [False, True])
-@pytest.mark.parametrize("batches", range(5))
-def test_interrupted_anywhere_it_ends_with_the_same_bytes(
-    make_outputs: MakeOutputs, translator: MakeTranslator, batches: int, nearest: bool
-) -> None:
-    whole, resumed = make_outputs("whole", nearest=nearest), make_outputs("resumed", nearest=nearest)
-    whole.decode(translator(), Shard())
-    first, second = translator(stop_after=batches), translator()
-    with pytest.raises(KeyboardInterrupt):
-        resumed.decode(first, Shard())
-    assert not resumed.are_complete()
-    resumed.decode(second, Shard())
-    assert content(resumed) == content(whole)
-    assert sorted(first.decoded + second.decoded) == SOURCES, "no line is decoded twice"
-
-
-def test_workers_write_the_files_of_a_single_one(
-    make_outputs: MakeOutputs, translator: MakeTranslator
-) -> None:
-    whole, shared = make_outputs("whole"), make_outputs("shared")
-    whole.decode(translator(), Shard())
-    for number in (1, 0):
-        assert not shared.are_complete()
-        shared.decode(translator(), Shard(number, 2))
-    assert content(shared) == content(whole)
-    again = translator()
-    shared.decode(again, Shard())
-    assert again.decoded == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"nearest": True}, "nearest=False, not True"),
-        ({"monolingual": ["the"]}, "monolingual=sha256:.*, not sha256:"),
-        ({"options": DecodeHParams(beam_size=2)}, "beam_size=3, not 2"),
-        ({"block_lines": 5}, "block_lines=4, not 5"),
-        ({"teachers": []}, "teacher=model.ckpt-7.npz with weights .*, not "),
-    ],
-)
-def test_a_folder_holds_outputs_of_one_kind(
-    make_outputs: MakeOutputs, translator: MakeTranslator, changes: dict[str, Any], fault: str
-) -> None:
-    outputs = make_outputs()
-    outputs.decode(translator(), Shard())
-    assert dataclasses.replace(outputs, options=DecodeHParams(beam_size=3, batch_size=99)).are_complete()
-    other = dataclasses.replace(outputs, **changes)
-    for call in (other.are_complete, lambda: other.decode(translator(), Shard())):
-        with pytest.raises(T2TError, match=f"holds outputs with {fault}.*: give another --distilled_dir"):
-            call()
-
-
 def test_a_folder_of_a_version_with_fewer_options(
     make_outputs: MakeOutputs, translator: MakeTranslator
 ) -> None:
@@ -147,17 +80,7 @@ def test_nothing_to_decode(make_outputs: MakeOutputs, translator: MakeTranslator
     assert not make_outputs().folder.exists()
 
 
-def test_a_folder_that_cannot_be_written(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:
-    outputs = make_outputs()
-    outputs.folder.touch()
-    with pytest.raises(T2TError, match=r"cannot write to .*; give another --distilled_dir"):
-        outputs.decode(translator(), Shard())
-
-
 def test_what_cannot_be_distilled(make_outputs: MakeOutputs) -> None:
-    with pytest.raises(T2TError, match="decode_hparams: return_beams is for t2t-decoder"):
-        make_outputs(options=DecodeHParams(return_beams=True))
-
     class Shouted(Text2TextProblem):
         source_lang, target_lang = "en", "de"
 

@@ -55,16 +55,3 @@ def test_the_loss_has_the_heads_part(parts):
         source = x["alignments"][row, target].argmax()
         expected -= weights[row, target] * np.log(attention[row, target + 1, source])
     assert loss == pytest.approx(plain + 2.0 * expected, rel=1e-5)
-
-
-@pytest.mark.slow
-def test_a_head_learns():
-    keras.utils.set_random_seed(1)
-    model = TrainingTransformer(GUIDED, 10)
-    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=TokenCrossEntropy())
-    x, y, weights = batch()
-    for _ in range(60):
-        model.train_on_batch(x, y, weights)
-    attention = np.asarray(model.attention_weights(x).encoder_decoder)[:, 0, 0]
-    assert attention[0, 1:4].argmax(-1).tolist() == [0, 1, 2]
-    assert attention[1, 1:3].argmax(-1).tolist() == [0, 1]

@@ -53,29 +53,6 @@ def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
     assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 1501, 50)]
 
 
-def test_a_resumed_run_ends_with_the_same_bits(
-    shards: list[Path], whole: tuple[Path, Result], tmp_path: Path
-) -> None:
-    """Both sessions begin with all variables as they were at first; what they have seen adds up."""
-    train(shards, HPARAMS.replace(train_steps=3), VOCAB, RunConfig(tmp_path))
-    seen, parts = whole[1].seen, train(shards, HPARAMS, VOCAB, RunConfig(tmp_path)).seen
-    expected, found = final_arrays(whole[0]), final_arrays(tmp_path)
-    assert expected.keys() == found.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
-    assert seen.examples > 0
-    assert (seen.target_tokens, seen.examples) == (parts.target_tokens, parts.examples)
-
-
-def test_accumulated_updates_see_the_effective_batch(
-    shards: list[Path], whole: tuple[Path, Result], tmp_path: Path
-) -> None:
-    one = whole[1].seen.target_tokens
-    accumulated = HPARAMS.replace(effective_batch_size=1024)
-    four = train(shards, accumulated, VOCAB, RunConfig(tmp_path)).seen.target_tokens
-    assert 3.5 < four / one < 4.5
-
-
 def test_a_run_goes_on_with_another_number_of_micro_batches(shards: list[Path], tmp_path: Path) -> None:
     """The learning rate follows the updates, as on a machine with more devices."""
     events: list = []
@@ -201,13 +178,6 @@ def test_nothing_left_to_do(shards: list[Path], copy: Path) -> None:
         train(shards, beyond, VOCAB, config, lambda model: {"loss": 1.0})
 
 
-def test_another_model_in_output_dir(shards: list[Path], copy: Path) -> None:
-    with pytest.raises(
-        T2TError, match=r"another model: its transformer/target_embedding/embeddings has the shape \(20, 32\)"
-    ):
-        train(shards, HPARAMS.replace(train_steps=9), VOCAB + 1, RunConfig(copy))
-
-
 def test_other_dropout_may_follow(shards: list[Path], tmp_path: Path) -> None:
     """Random states come and go with dropout; they are no part of the model."""
     for step, hparams in ((2, HPARAMS), (4, PLAIN), (6, HPARAMS)):
@@ -228,6 +198,7 @@ def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
 
 
+@pytest.mark.nightly
 def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
     events: list = []
     config = RunConfig(tmp_path, precision="mixed_bfloat16", log_steps=50)

@@ -10,11 +10,11 @@ import pytest
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.adapters import is_adapter, merge_adapters, weight_path
+from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
 from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.lora import AdaptedMatrix, merged
-from t2t_revival.training.run import Run, check_same
+from t2t_revival.training.run import Run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
@@ -79,21 +79,10 @@ def test_whoever_loads_a_checkpoint_gets_the_merged_model(tmp_path: Path) -> Non
         np.testing.assert_allclose(plain(BATCH), model(BATCH), atol=1e-4)
 
 
-def test_merging_is_numpys() -> None:
-    w, a, b = (RNG.normal(size=shape) for shape in ((6, 5), (6, 2), (2, 5)))
-    names = (
-        "model/transformer/decoder/layer_0/x",
-        *(f"model/transformer/lora_{m}.decoder.layer_0.x" for m in "ab"),
-    )
-    arrays = merge_adapters({**dict(zip(names, (w, a, b), strict=True)), "model/transformer/y": w})
-    assert arrays.keys() == {"model/transformer/decoder/layer_0/x", "model/transformer/y"}
-    np.testing.assert_allclose(arrays["model/transformer/decoder/layer_0/x"], w + a @ b)
-
-
 @slow
 @pytest.mark.usefixtures("models")
-def test_adapters_alone_learn_are_evaluated_and_resume(shards: list[Path], tmp_path: Path) -> None:
-    general, whole, parts = (tmp_path / name for name in ("general", "whole", "parts"))
+def test_adapters_alone_learn_and_are_evaluated(shards: list[Path], tmp_path: Path) -> None:
+    general, out = tmp_path / "general", tmp_path / "out"
     train(shards, HPARAMS.replace(train_steps=2), VOCAB, RunConfig(general))
     Run("translate_ende", "tiny", "data", "vocab.spm", "a", {}).save(general)
     start, seen = WarmStart.open(general), []
@@ -103,16 +92,13 @@ def test_adapters_alone_learn_are_evaluated_and_resume(shards: list[Path], tmp_p
         return {"loss": 1.0}
 
     hparams = LORA.replace(ema_decay=0.5, learning_rate_constant=10.0)
-    train(shards, hparams, VOCAB, RunConfig(whole, warm_start=start), evaluate)
-    for steps in (1, 3):
-        train(shards, hparams.replace(train_steps=steps), VOCAB, RunConfig(parts, warm_start=start))
-    before, after, resumed = (final_arrays(run) for run in (general, whole, parts))
+    train(shards, hparams, VOCAB, RunConfig(out, warm_start=start), evaluate)
+    before, after = final_arrays(general), final_arrays(out)
     for name, array in after.items():
-        np.testing.assert_array_equal(resumed[name], array)
         if name in before and name.startswith(MODEL) and array.dtype == "f":
             np.testing.assert_array_equal(before[name], array)
     assert all(is_adapter(name) for name in after if name.startswith((OPTIMIZER, EMA)))
-    used, _ = checkpoints.load_weights(whole / "model.ckpt-3.npz")
+    used, _ = checkpoints.load_weights(out / "model.ckpt-3.npz")
     changed = [name for name, array in used.items() if array.dtype == "f" and (array != before[name]).any()]
     assert changed
     for name in changed:
@@ -128,11 +114,3 @@ def test_what_is_frozen_is_named_by_the_matrices_paths() -> None:
     assert all(is_adapter(weight.path) for weight in model.trainable_variables)
     with pytest.raises(T2TError, match="--freeze=layer matches all weights"):
         compile_model(build_model(LORA, VOCAB), LORA.replace(freeze="layer"))
-
-
-def test_a_run_does_not_change_its_rank(tmp_path: Path) -> None:
-    run = Run("translate_ende", "tiny", "data", "vocab.spm", "a", {})
-    run.save(tmp_path)
-    LORA.save(tmp_path)
-    with pytest.raises(T2TError, match="holds a run with lora_rank=2, not 0"):
-        check_same(tmp_path, run, HPARAMS)

@@ -112,17 +112,6 @@ def test_gradient_is_that_of_the_plain_formula(smoothing: float, dtype: str, tol
     np.testing.assert_allclose(tf.cast(got, tf.float64), tape.gradient(value, exact), atol=tolerance)
 
 
-def test_gradient_by_finite_differences() -> None:
-    logits = RNG.standard_normal((2, 5)).astype("float32")
-    labels = np.array([4, 1], "int32")
-    got = gradient_of(tf.constant(logits), labels, 0.1, np.ones(2, "float32")).numpy()
-    for i, j in np.ndindex(2, 5):
-        nudge = np.zeros((2, 5))
-        nudge[i, j] = 1e-4
-        up, down = (plain(logits + sign * nudge, labels, 0.1).sum() for sign in (1, -1))
-        assert got[i, j] == pytest.approx((up - down) / 2e-4, abs=1e-5)
-
-
 def linear_gradients(
     x: tf.Tensor, embeddings: np.ndarray, labels: np.ndarray, smoothing: float, upstream: np.ndarray
 ) -> list[tf.Tensor]:
@@ -155,27 +144,6 @@ def test_linear_gradients_are_those_of_the_plain_formula(
         value = -tf.reduce_sum(goal * log_probabilities * upstream[:, None].astype("float64"))
     for got, expected in zip((dx, de), tape.gradient(value, [exact_x, exact_e]), strict=True):
         np.testing.assert_allclose(tf.cast(got, tf.float64), expected, atol=tolerance)
-
-
-def test_linear_gradients_by_finite_differences() -> None:
-    x, embeddings = RNG.standard_normal((2, 3)), RNG.standard_normal((5, 3))
-    labels = np.array([4, 1], "int32")
-    ones = np.ones(2, "float32")
-    got = linear_gradients(tf.constant(x, tf.float32), embeddings.astype("float32"), labels, 0.1, ones)
-    for which, matrix in enumerate((x, embeddings)):
-        for i, j in np.ndindex(*matrix.shape):
-            nudge = np.zeros(matrix.shape)
-            nudge[i, j] = 1e-4
-            up, down = (
-                plain(
-                    (x + sign * nudge if which == 0 else x)
-                    @ (embeddings + sign * nudge if which else embeddings).T,
-                    labels,
-                    0.1,
-                ).sum()
-                for sign in (1, -1)
-            )
-            assert got[which][i, j].numpy() == pytest.approx((up - down) / 2e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -211,27 +179,6 @@ def test_weights_of_0_silence_a_token_and_its_gradient() -> None:
     assert float(value) == pytest.approx(
         0.5 * plain(logits.numpy()[0, :2], labels[0, :2], 0.1).sum(), rel=1e-5
     )
-
-
-def test_parts_of_a_batch_sum_to_the_whole() -> None:
-    """N replicas compute the sum that one would: weights are 1 / tokens of the whole batch."""
-    logits = RNG.standard_normal((4, 6, 9)).astype("float32")
-    labels = RNG.integers(0, 9, (4, 6)).astype("int32")
-    weights = (labels != 0) / np.float32((labels != 0).sum())
-    loss = TokenCrossEntropy(label_smoothing=0.1)
-    whole = float(loss(labels, logits, sample_weight=weights))
-    parts = [
-        float(loss(labels[i : i + 1], logits[i : i + 1], sample_weight=weights[i : i + 1])) for i in range(4)
-    ]
-    assert sum(parts) == pytest.approx(whole, rel=1e-6)
-
-
-def test_unknown_shapes_in_a_graph() -> None:
-    loss = TokenCrossEntropy(label_smoothing=0.1)
-    logits, labels = RNG.standard_normal((2, 3, 5)).astype("float32"), np.ones((2, 3), "int32")
-    specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None, 5], tf.float32)]
-    in_graph = tf.function(lambda y, x: loss(y, x), input_signature=specs)
-    assert float(in_graph(labels, logits)) == pytest.approx(float(loss(labels, logits)), rel=1e-6)
 
 
 def test_config_round_trip() -> None:

@@ -50,14 +50,6 @@ def test_ten_steps_equal_numpy(tiny_hparams: HParams) -> None:
     np.testing.assert_allclose(got, expected, atol=2e-5)
 
 
-def test_ten_steps_equal_keras(tiny_hparams: HParams) -> None:
-    start, gradients = example()
-    settings = {"learning_rate": 0.01, "beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
-    got = updated(FusedAdam(**settings), start, gradients)
-    expected = updated(keras.optimizers.Adam(**settings), start, gradients)
-    np.testing.assert_allclose(got, expected, atol=2e-6)
-
-
 def test_hparams_reach_the_optimizer(tiny_hparams: HParams) -> None:
     h = tiny_hparams.replace(optimizer_adam_beta1=0.8, optimizer_adam_beta2=0.997, optimizer_adam_epsilon=0.1)
     start, gradients = example()

@@ -53,26 +53,6 @@ def test_loss_and_gradients_are_those_of_the_logits(
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
-@pytest.mark.slow
-def test_a_batch_of_fewer_sentences_than_parts(tiny_hparams: HParams) -> None:
-    """Trains, with dropout, and stays finite."""
-    model = TrainingTransformer(
-        tiny_hparams.replace(num_hidden_layers=1, layer_prepostprocess_dropout=0.1),
-        VOCAB,
-        num_parallel_batches=3,
-    )
-    model.compile(optimizer=keras.optimizers.SGD(0.5), loss=TokenCrossEntropy(0.1), jit_compile=False)
-    ids = np.array([[3, 4, 5, 6, 7, 8, 1]], "int32")
-    first = ({"inputs": ids, "targets": ids}, ids, np.full(ids.shape, 1 / 7, "float32"))
-    unknown = tf.TensorSpec([None, None], tf.int32)
-    signature = ({"inputs": unknown, "targets": unknown}, unknown, tf.TensorSpec([None, None]))
-    data = tf.data.Dataset.from_generator(lambda: iter([first]), output_signature=signature)
-    before = model.get_weights()
-    model.fit(data, steps_per_epoch=1, shuffle=False, verbose=0)
-    assert all(np.isfinite(weight).all() for weight in model.get_weights())
-    assert any((now != then).any() for now, then in zip(model.get_weights(), before, strict=True))
-
-
 def plain_cross_entropy(model: Transformer) -> float:
     """The sum of weighted losses without label smoothing, in NumPy."""
     logits = model(IDS).numpy().astype("float64")

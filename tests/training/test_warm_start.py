@@ -16,7 +16,7 @@ from t2t_revival.training.checkpoints.best import keep_best
 from t2t_revival.training.checkpoints.file import MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.events import NoteEvent
-from t2t_revival.training.run import Run, check_same
+from t2t_revival.training.run import Run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
@@ -66,19 +66,6 @@ def test_weights_are_the_others_and_all_else_is_new(
     moments = [name for name in before if name.startswith(OPTIMIZER)]
     assert any(not np.array_equal(before[name], after[name]) for name in moments)
     assert notes == [f"starting with the weights of {general / 'model.ckpt-3.npz'} (step 3)"]
-
-
-@slow
-def test_a_run_that_is_resumed_keeps_its_own_weights(
-    shards: list[Path], general: Path, tmp_path: Path
-) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    started(shards, whole, WarmStart.open(general), SHORT.replace(train_steps=4))
-    started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=2))
-    notes = started(shards, parts, WarmStart.open(general), SHORT.replace(train_steps=4))
-    assert notes == [f"weights of {parts}, not of {general}: the run has begun"]
-    for name, array in final_arrays(whole).items():
-        np.testing.assert_array_equal(final_arrays(parts)[name], array)
 
 
 def test_all_differences_of_the_architecture_are_named(tmp_path: Path) -> None:
@@ -287,15 +274,3 @@ def test_freezing_all_or_nothing_is_refused(pattern: str, expected: str) -> None
     model = build_model(HPARAMS, VOCAB)
     with pytest.raises(T2TError, match=expected):
         compile_model(model, HPARAMS.replace(freeze=pattern))
-
-
-def test_a_pattern_that_is_none_is_refused() -> None:
-    with pytest.raises(T2TError, match=r"freeze='\(' is not a regular expression"):
-        HPARAMS.replace(freeze="(")
-
-
-def test_a_run_does_not_change_what_is_frozen(tmp_path: Path) -> None:
-    run = save_run(tmp_path)
-    HPARAMS.replace(freeze="encoder").save(tmp_path)
-    with pytest.raises(T2TError, match="holds a run with freeze='encoder', not ''"):
-        check_same(tmp_path, run, HPARAMS)

@@ -18,9 +18,9 @@ from tests.support.copy_task import Job, finished, start
     ("changes", "precision", "tolerance", "shortest_bucket"),
     [
         ({}, "float32", 1e-5, 6),
-        ({"attention_window": 3}, "float32", 1e-5, 9),
-        ({"decoder_self_attention": "ssru"}, "float32", 1e-5, 9),
-        ({}, "mixed_float16", 5e-3, 9),
+        pytest.param({"attention_window": 3}, "float32", 1e-5, 9, marks=pytest.mark.nightly),
+        pytest.param({"decoder_self_attention": "ssru"}, "float32", 1e-5, 9, marks=pytest.mark.nightly),
+        pytest.param({}, "mixed_float16", 5e-3, 9, marks=pytest.mark.nightly),
     ],
 )
 def test_losses_are_those_without_xla(
@@ -49,6 +49,7 @@ def test_losses_are_those_without_xla(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
     """XLA writes down each step that it compiles; some five epochs, with a batch to be filled up in each."""
     shards = write_shards(tmp_path, shards=1, examples=90)

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,28 @@ from tests.support.backend_process import IN_JAX
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import final_arrays, train, train_and_list_losses
 
-pytest.importorskip("jax")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")]
 
 TRAININGS = Path(__file__).parents[2] / "support" / "jax_trainings.py"
 ROOT = Path(__file__).parents[3]
 STEPS = 20
-DEVICES = (1, 2, 4, 8)
 EXAMPLES = 48  # all of them in each update, so that only the way they are shared differs
 TOKENS = 9 * EXAMPLES
 PLAIN = {"layer_prepostprocess_dropout": 0.0, "max_length": 9, "min_length_bucket": 9, "batch_size": TOKENS}
+DROPOUT = {
+    "batch_size": 9 * 12,
+    "layer_prepostprocess_dropout": 0.1,
+    "train_steps": 8,
+    "ema_decay": 0.9,
+}
+SHARED = (
+    "2 devices",
+    "8 devices",
+    "4 devices, sharded",
+    "2 devices, 2 micro-batches",
+    "1 devices, blocks",
+    "4 devices, blocks",
+)
 Outcome = dict[str, Any]
 
 
@@ -99,78 +112,97 @@ def tensorflow(copies: list[Path], folder: Path) -> tuple[Path, list[float]]:
     return first, losses
 
 
+class Begun(Jobs):
+    """Trainings that begin where TensorFlow's is after 3 updates, and others, of one corpus."""
+
+    def __init__(self, folder: Path, copies: list[Path], begun: Path) -> None:
+        super().__init__(folder)
+        self._copies, self._begun = copies, begun
+
+    def resume(self, name: str, tokens: int = TOKENS, **job: Any) -> None:
+        """Adds a training with batches of so many tokens, which has begun."""
+        hparams = {**PLAIN, "train_steps": 3 + STEPS, "batch_size": tokens, **job.pop("hparams", {})}
+        shutil.copytree(self._begun, self.add(name, self._copies, hparams, **job))
+
+    def begin(self, name: str, hparams: dict[str, Any], **job: Any) -> None:
+        """Adds a training from the first update on."""
+        self.add(name, self._copies, {**PLAIN, **hparams}, **job)
+
+
 @pytest.fixture(scope="module")
 def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]]) -> dict[str, Outcome]:
-    """Trainings that one process makes; those with devices begin where TensorFlow's is after 3 updates."""
-    jobs = Jobs(folder / "jobs")
-
-    def resumed(name: str, hparams: dict[str, Any], **job: Any) -> None:
-        out = jobs.add(name, copies, {**PLAIN, "train_steps": 3 + STEPS, **hparams}, **job)
-        shutil.copytree(tensorflow[0], out)
-
-    for count in DEVICES:
-        resumed(f"{count} devices", {"batch_size": TOKENS // count}, devices=count)
-    parts = {"batch_size": TOKENS // 4, "effective_batch_size": TOKENS}
-    resumed("2 devices, 2 micro-batches", parts, devices=2)
-    resumed("4 devices, sharded", {"batch_size": TOKENS // 4}, devices=4, config={"shard_optimizer": True})
-    for count in (1, 4):
-        resumed(f"{count} devices, blocks", {"batch_size": TOKENS // count}, devices=count, block=20)
-    dropout = {
-        **PLAIN,
-        "batch_size": 9 * 12,
-        "layer_prepostprocess_dropout": 0.1,
-        "train_steps": 8,
-        "ema_decay": 0.9,
-    }
-    jobs.add("dropout", copies, dropout)
-    jobs.add("dropout, 4 devices", copies, {**dropout, "batch_size": 9 * 12 // 4}, devices=4)
-    jobs.add("dropout, in parts", copies, {**dropout, "train_steps": 3})
-    jobs.add("dropout, in parts", copies, dropout)
+    """Trainings that one process makes."""
+    jobs = Begun(folder / "jobs", copies, tensorflow[0])
+    jobs.resume("1 devices")
+    jobs.resume("4 devices", TOKENS // 4, devices=4)
+    jobs.begin("dropout", DROPOUT)
+    jobs.begin("dropout, in parts", {**DROPOUT, "train_steps": 3})
+    jobs.begin("dropout, in parts", DROPOUT)
     bad = {"weights": {"2": float("nan"), "4": float("inf"), "5": 1e25}}
-    jobs.add("bad batches", copies, {**PLAIN, "train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
-    half = {"precision": "mixed_float16"}
-    jobs.add("float16", copies, {**PLAIN, "train_steps": 6}, config=half)
-    small = {str(number): 1e-7 for number in range(1, 21)}  # as of updates of many tokens
-    for name, config in {"float32": {}, "float16": half}.items():
-        hparams = {**PLAIN, "train_steps": 20}
-        jobs.add(f"{name}, small weights", copies, hparams, config=config, weights=small)
-    jobs.add("float16, overflow", copies, {**PLAIN, "train_steps": 2}, config=half, weights={"2": 3e4})
-    buckets = {"min_length_bucket": 4, "length_bucket_step": 1.5, "batch_size": 36, "train_steps": 30}
-    jobs.add("buckets", copies, {**PLAIN, **buckets}, config={"log_steps": 10})
+    jobs.begin("bad batches", {"train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
     return jobs.run()
 
 
-@pytest.mark.parametrize("count", DEVICES)
-def test_losses_are_tensorflows(
-    outcomes: dict[str, Outcome], tensorflow: tuple[Path, list[float]], count: int
-) -> None:
+@pytest.fixture(scope="module")
+def more_outcomes(
+    copies: list[Path],
+    folder: Path,
+    tensorflow: tuple[Path, list[float]],
+    outcomes: dict[str, Outcome],
+) -> dict[str, Outcome]:
+    """These trainings, and those that a pull request need not run."""
+    jobs = Begun(folder / "more jobs", copies, tensorflow[0])
+    for count in (2, 8):
+        jobs.resume(f"{count} devices", TOKENS // count, devices=count)
+    parts = {"effective_batch_size": TOKENS}
+    jobs.resume("2 devices, 2 micro-batches", TOKENS // 4, hparams=parts, devices=2)
+    jobs.resume("4 devices, sharded", TOKENS // 4, devices=4, config={"shard_optimizer": True})
+    for count in (1, 4):
+        jobs.resume(f"{count} devices, blocks", TOKENS // count, devices=count, block=20)
+    jobs.begin("dropout, 4 devices", {**DROPOUT, "batch_size": 9 * 12 // 4}, devices=4)
+    half = {"precision": "mixed_float16"}
+    jobs.begin("float16", {"train_steps": 6}, config=half)
+    small = {str(number): 1e-7 for number in range(1, 21)}  # as of updates of many tokens
+    for name, config in {"float32": {}, "float16": half}.items():
+        jobs.begin(f"{name}, small weights", {"train_steps": 20}, config=config, weights=small)
+    jobs.begin("float16, overflow", {"train_steps": 2}, config=half, weights={"2": 3e4})
+    buckets = {"min_length_bucket": 4, "length_bucket_step": 1.5, "batch_size": 36, "train_steps": 30}
+    jobs.begin("buckets", buckets, config={"log_steps": 10})
+    return outcomes | jobs.run()
+
+
+def test_losses_are_tensorflows(outcomes: dict[str, Outcome], tensorflow: tuple[Path, list[float]]) -> None:
     """Weights, moments, the place in the data and the step come from TensorFlow's checkpoint."""
-    losses = outcomes[f"{count} devices"]["losses"]
+    losses = outcomes["1 devices"]["losses"]
     assert len(losses) == STEPS
     np.testing.assert_allclose(losses, tensorflow[1], rtol=1e-4)
     assert losses[-1] < losses[0] - 0.1, "it learns"
+    assert outcomes["1 devices"]["compilations"] == 1
 
 
-SHARED = [
-    *(f"{count} devices" for count in DEVICES[1:]),
-    "4 devices, sharded",
-    "2 devices, 2 micro-batches",
-    "1 devices, blocks",
-    "4 devices, blocks",
-]
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_devices_are_equal(outcomes: dict[str, Outcome], folder: Path, name: str) -> None:
+def assert_equal(folder: Path, outcomes: dict[str, Outcome], name: str) -> None:
+    """Checks that a training on several devices, or in blocks, is the same as on one."""
     np.testing.assert_allclose(outcomes[name]["losses"], outcomes["1 devices"]["losses"], rtol=1e-5)
-    expected, found = (final_arrays(folder / "jobs" / one) for one in ("1 devices", name))
+    place = "jobs" if name == "4 devices" else "more jobs"
+    expected, found = final_arrays(folder / "jobs" / "1 devices"), final_arrays(folder / place / name)
     assert expected.keys() == found.keys()
     for key, array in expected.items():
         np.testing.assert_allclose(found[key], array, atol=2e-5, err_msg=key)
 
 
-def test_dropout_is_that_of_one_device(outcomes: dict[str, Outcome]) -> None:
-    found, expected = outcomes["dropout, 4 devices"]["losses"], outcomes["dropout"]["losses"]
+def test_four_devices_are_one(outcomes: dict[str, Outcome], folder: Path) -> None:
+    assert_equal(folder, outcomes, "4 devices")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", SHARED)
+def test_devices_are_equal(more_outcomes: dict[str, Outcome], folder: Path, name: str) -> None:
+    assert_equal(folder, more_outcomes, name)
+
+
+@pytest.mark.nightly
+def test_dropout_is_that_of_one_device(more_outcomes: dict[str, Outcome]) -> None:
+    found, expected = more_outcomes["dropout, 4 devices"]["losses"], more_outcomes["dropout"]["losses"]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
@@ -208,27 +240,30 @@ def test_bad_batches_are_skipped(outcomes: dict[str, Outcome]) -> None:
     assert "gradients are not finite (2 in a row, 3 in all)" in found["notes"][2]
 
 
-def test_float16_has_small_gradients_too(outcomes: dict[str, Outcome]) -> None:
+@pytest.mark.nightly
+def test_float16_has_small_gradients_too(more_outcomes: dict[str, Outcome]) -> None:
     """Without the scale, those of the decoder's output would be 0; moments make up for the weights."""
-    expected, found = (outcomes[f"{name}, small weights"]["losses"] for name in ("float32", "float16"))
+    expected, found = (more_outcomes[f"{name}, small weights"]["losses"] for name in ("float32", "float16"))
     assert expected[-1] < 0.9 * expected[0]
     np.testing.assert_allclose(found, expected, rtol=5e-3)
 
 
-def test_float16_scales_the_loss(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["float16"]["losses"][-1] < outcomes["float16"]["losses"][0]
-    assert outcomes["float16, overflow"]["overflows"] >= 1
+@pytest.mark.nightly
+def test_float16_scales_the_loss(more_outcomes: dict[str, Outcome]) -> None:
+    assert more_outcomes["float16"]["losses"][-1] < more_outcomes["float16"]["losses"][0]
+    assert more_outcomes["float16, overflow"]["overflows"] >= 1
     assert (
         "scaled gradients overflow float16; loss scale lowered to"
-        in outcomes["float16, overflow"]["notes"][0]
+        in more_outcomes["float16, overflow"]["notes"][0]
     )
 
 
-def test_each_bucket_is_compiled_once(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["buckets"]["compilations"] == 3, "buckets of up to 4, 6 and 9 tokens"
-    assert outcomes["1 devices"]["compilations"] == 1
+@pytest.mark.nightly
+def test_each_bucket_is_compiled_once(more_outcomes: dict[str, Outcome]) -> None:
+    assert more_outcomes["buckets"]["compilations"] == 3, "buckets of up to 4, 6 and 9 tokens"
 
 
+@pytest.mark.nightly
 def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path: Path) -> None:
     hparams = {**PLAIN, "batch_size": 90, "layer_prepostprocess_dropout": 0.1, "train_steps": 30}
     jobs = Jobs(tmp_path / "whole")
@@ -251,6 +286,7 @@ def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path:
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
+@pytest.mark.nightly
 def test_two_processes_are_one(
     copies: list[Path], folder: Path, outcomes: dict[str, Outcome], tmp_path: Path
 ) -> None:

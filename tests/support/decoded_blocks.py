@@ -1,0 +1,84 @@
+"""Data and a model without weights, for tests of what a translator decodes block by block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival import registry
+from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.trained_models import TrainedModel
+from t2t_revival.distillation.blocks import DecodedBlocks
+from t2t_revival.distillation.teacher_outputs import TeacherOutputs
+from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.training.checkpoints import directory, file
+
+SIZES = {"train": 10, "dev": 3, "test": 2}
+SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]  # the first pair is too long
+TARGETS = [f"der Hund sieht train{number} Häuser" for number in range(1, 10)]
+LINES = [f"der Hund sieht {number} Häuser" for number in range(11)]
+TEXT = [LINES[0], "", *LINES[1:6], "   ", "Häuser und " * 30, f"  {LINES[6]} \r", *LINES[7:]]
+
+
+def make_data(root: Path) -> Path:
+    """Data of English to German; the first training pair is too long to be decoded."""
+    for split, count in SIZES.items():
+        english = [f"the dog sees {split}{number} houses" for number in range(count)]
+        german = [f"der Hund sieht {split}{number} Häuser" for number in range(count)]
+        english[0] = "the dog sees " * 20 if split == "train" else english[0]
+        for language, texts in (("en", english), ("de", german)):
+            (root / f"{split}.{language}").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    problem = registry.problem("translate_ende", data_source=str(root), vocab_size=300)
+    problem.generate_data(root / "data")
+    return root / "data"
+
+
+def model_without_weights(folder: Path, value: float = 1.0) -> TrainedModel:
+    """A checkpoint of no model."""
+    path = folder / "model.ckpt-7.npz"
+    file.save(path, {"model/weight": np.full(3, value, np.float32)}, {"step": 7})
+    return TrainedModel(path.parent, directory.Checkpoint(7, False, path))
+
+
+def teacher_outputs(
+    folder: Path, model: TrainedModel, data_dir: Path, problem: str = "translate_ende", **fields: Any
+) -> TeacherOutputs:
+    """Outputs of a teacher, in blocks of 4 lines."""
+    options = fields.pop("options", DecodeHParams(beam_size=3))
+    blocks = {"block_lines": 4, **fields}
+    return TeacherOutputs(folder, [model], text_problem(problem), data_dir, options, **blocks)
+
+
+def back_translation(
+    folder: Path,
+    model: TrainedModel,
+    problem: str = "translate_ende_rev",
+    text: list[str] = TEXT,
+    **fields: Any,
+) -> BackTranslation:
+    """The corpus of a model and of a file beside it, in blocks of 4 lines."""
+    mono = folder.with_name("mono.de")
+    mono.write_bytes("".join(f"{line}\n" for line in text).encode())
+    options = fields.pop("options", DecodeHParams(beam_size=3))
+    blocks = {"block_lines": 4, **fields}
+    opened = MonolingualText.open([mono])
+    return BackTranslation(folder, model, text_problem(problem), "fingerprint", options, opened, **blocks)
+
+
+def text_problem(name: str) -> Text2TextProblem:
+    problem = registry.problem(name)
+    assert isinstance(problem, Text2TextProblem)
+    return problem
+
+
+def content(blocks: DecodedBlocks) -> dict[str, bytes]:
+    """All files by name, hidden ones too."""
+    files = [path for path in blocks.folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(blocks.folder)): path.read_bytes() for path in files}
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
