@@ -178,36 +178,6 @@ def test_other_noise_and_other_models_are_refused_before_decoding(
     assert loads == ["argmax"]
 
 
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
-        (["--model_dir=nowhere"], "no trained model in nowhere"),
-        (["--mono="], "--mono=FILE is missing"),
-        (["--mono=-"], "--mono=-: the text is read more than once; name files"),
-        (["--mono=nowhere"], "--mono=nowhere: No such file or directory"),
-        (["--mono=/dev/null"], "/dev/null: the file is empty; leave it out"),
-        (["--corpus_dir="], "--corpus_dir=DIR is missing"),
-        (["--noise=drop=0.2"], "--noise has no effect with --method=beam: give --method=noised"),
-        (["--method=sampling", "--noise=drop=0.2"], "--noise has no effect with --method=sampling"),
-        (["--method=noised", "--noise=drop=2"], "--noise: drop=2.0 must be at least 0 and below 1"),
-        (["--method=noised", "--noise=drp=0.2"], "--noise: unknown hparam 'drp'; did you mean drop?"),
-        (["--method=sampling", "--engine=ctranslate2"], "--engine=ctranslate2 does not support --method="),
-        (["--decode_hparams=sampling_method=random"], "sampling_method=random is for --method=sampling"),
-        (["--method=sampling", "--decode_hparams=sampling_method=argmax"], "is given twice"),
-        (["--decode_hparams=return_beams=True"], "return_beams is for t2t-decoder"),
-        (["--decode_hparams=sampling_temp=2"], "sampling_temp has no effect without"),
-        (["--problem=translate_enfr"], "holds a model of translate_ende"),
-        (["--worker_id=2", "--decode_shards=2"], "--worker_id=2 must be below --decode_shards=2"),
-        (["--checkpoint=nowhere"], "nowhere"),
-    ],
-)
-def test_refusals(
-    flags: list[str], more: list[str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fault in failure(capsys, run(*flags, *more))
-    assert not (tmp_path / "it is back").exists(), "a refused command leaves nothing behind"
-
-
 def test_wrong_files(flags: list[str], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is the model's own folder" in failure(capsys, run(*flags, f"--corpus_dir={out}"))
     (tmp_path / "latin1.en").write_bytes("dog\nh\xfcte\n".encode("latin-1"))

@@ -79,32 +79,6 @@ def test_the_best_are_averaged(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not list_averaged(run), "the average of the last ones is another one"
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["--best_metric=f1"], "--best_metric=f1: not a metric of translate_ende"),
-        (["--best_metric=accuracy/news"], "=accuracy/news: accuracy is measured of all corpora together"),
-        (["--best_metric=loss/"], "--best_metric=loss/: no corpus '' has a dev split (it is no mixture)"),
-        (["--best_metric=bleu"], "--best_metric=bleu needs --eval_bleu_sentences above 0"),
-        (["--keep_best=0"], "--export_best needs --keep_best above 0"),
-        (["--keep_best=0", "--best_metric=loss"], "needs --keep_best above 0"),
-    ],
-)
-def test_flags_that_contradict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], expected: str
-) -> None:
-    assert trainer.main(command(tmp_path / "new", *flags)) == 1
-    assert expected in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
-
-
-def test_averages_of_each_checkpoint_are_not_of_the_best(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert avg_all.main(["t2t-avg-all", f"--model_dir={run}", "--checkpoint=best"]) == 1
-    assert "--checkpoint is for a single average" in capsys.readouterr().err
-
-
 def test_an_export_that_fails_is_told_with_its_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

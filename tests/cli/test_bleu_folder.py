@@ -1,10 +1,7 @@
 """`t2t-bleu --translations_dir`: output, TensorBoard events, continuation by a second run."""
 
 import os
-import re
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +9,6 @@ import sacrebleu
 from tensorboard.compat.proto.event_pb2 import Event
 
 from t2t_revival.cli import bleu
-from t2t_revival.cli.support import wait_flags
-from t2t_revival.utils.file_watcher import Clock
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {
@@ -113,25 +108,6 @@ def test_a_second_run_goes_on(place: Path, capsys: pytest.CaptureFixture) -> Non
     assert [(tag, step) for tag, step, _, _ in new] == [("BLEU_uncased", 1500), ("BLEU_cased", 1500)]
 
 
-def test_it_waits_for_more(
-    place: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = max(path.stat().st_ctime for path in (place / "translations").iterdir())
-    times = [start]
-
-    def sleep(seconds: float) -> None:
-        times.append(times[-1] + seconds)
-        if len(times) == 3:
-            write(place / "translations" / "translate_ende-3000", REFERENCES)
-
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
-    assert run(place, "--wait_minutes=2") == 0
-    shown = capsys.readouterr()
-    assert [row.split()[0] for row in shown.out.splitlines()[1:-1]] == ["200", "1000", "3000"]
-    assert re.search(r"waiting for a translation in .*translations until \d\d:\d\d:\d\d", shown.err)
-    assert times[-1] - start == pytest.approx(120, abs=10)
-
-
 def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
     place: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -165,54 +141,9 @@ def test_translations_of_several_texts_are_at_fault(place: Path, capsys: pytest.
     )
 
 
-def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run(place, "--min_steps=5000") == 1
-    assert "no translation NAME-STEP of 5000 steps or more in" in capsys.readouterr().err
-    for path in (place / "translations").iterdir():
-        path.unlink()
-    (place / "translations").rmdir()
-    assert run(place) == 1
-    assert f"no translation NAME-STEP in {place / 'translations'}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (
-            ["--translation=a", "--translations_dir=b"],
-            "--translation and --translations_dir cannot be combined",
-        ),
-        (["--translation=a", "--event_dir=b"], "--event_dir needs --translations_dir=DIR"),
-        (["--translations_dir=a", "--target_lang=french"], "target language 'french'"),
-        (["--translations_dir=a"], "--reference=FILE is missing"),
-    ],
-)
-def test_flags_that_do_not_fit(flags: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
-    assert bleu.main(["t2t-bleu", *flags]) == 1
-    assert said in capsys.readouterr().err
-
-
 def test_an_event_dir_that_cannot_be_written(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert run(place, f"--event_dir={place / 'ref.de' / 'events'}") == 1
     assert f"cannot write to --event_dir={place}" in capsys.readouterr().err
-
-
-def test_no_tensorflow_even_with_events(place: Path) -> None:
-    program = (
-        "import sys; from t2t_revival.cli import bleu; status = bleu.main(sys.argv)\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
-        "sys.exit(status)"
-    )
-    flags = [f"--translations_dir={place / 'translations'}", f"--reference={place / 'ref.de'}"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *flags, f"--event_dir={place / 'events'}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert events(place / "events")
 
 
 def test_tabs_of_nbest_are_warned_of(place: Path, capsys: pytest.CaptureFixture) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -199,64 +198,6 @@ def teacher_outputs(out: Path, folder: Path) -> TeacherOutputs:
     values = distill.command_flags()
     values(["t2t-distill", f"--teacher={out}", f"--distilled_dir={folder}", "--nearest"])
     return distill._outputs(values, *distill._teachers(values))
-
-
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
-        (["--teacher="], "--teacher=DIR is missing"),
-        (["--teacher=nowhere"], "no trained model in nowhere"),
-        (["--hparams_set="], "--hparams_set is missing"),
-        (["--hparams_set=student_tyni"], "did you mean student_tiny"),
-        (["--monolingual=-"], "--monolingual=-: the text is read more than once"),
-        (["--monolingual=nowhere"], "--monolingual=nowhere: No such file"),
-        (["--monolingual=/dev/null"], "--monolingual=/dev/null: the file is empty"),
-        (["--worker_id=0"], "--worker_id only decodes: leave out --hparams_set"),
-        (["--decode_shards=2"], "--decode_shards needs --worker_id"),
-        (["--strategy=multi_worker"], "trained on one machine"),
-        (["--teacher=a,b", "--teacher_engine=ctranslate2"], "cannot decode an ensemble: give one --teacher"),
-        (["--problem=translate_enfr"], "is a model of translate_ende; omit the flag"),
-        (["--decode_hparams=beam_sise=3"], "did you mean beam_size"),
-        (["--decode_hparams=return_beams=True"], "return_beams is for t2t-decoder"),
-        (["--data_dir=nowhere"], "no data for translate_ende in nowhere"),
-        (["--checkpoint_path=nowhere"], "nowhere"),
-    ],
-)
-def test_refusals(
-    flags: list[str], more: list[str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fault in failure(capsys, run(*flags, *more))
-    assert not (tmp_path / "student").exists(), "a refused command leaves nothing behind"
-
-
-def test_workers_need_a_folder_and_a_number(
-    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    teacher = f"--teacher={out}"
-    assert "--distilled_dir=DIR is missing" in failure(capsys, run(teacher, "--worker_id=0"))
-    shards = [f"--distilled_dir={tmp_path / 'd'}", "--decode_shards=2", "--worker_id=2"]
-    assert "--worker_id=2 must be below --decode_shards=2" in failure(capsys, run(teacher, *shards))
-
-
-def test_the_teacher_is_no_student(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = [f"--teacher={out}", "--hparams_set=tiny", f"--output_dir={out}"]
-    assert "is the teacher's own folder: give another" in failure(capsys, run(*flags))
-
-
-def test_other_vocabularies(
-    flags: list[str], trained: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    problem = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=300)
-    problem.generate_data(tmp_path / "data")
-    error = failure(capsys, run(*flags, f"--data_dir={tmp_path / 'data'}"))
-    assert f"{tmp_path / 'data'} was made with another vocabulary than that of the model in {out}" in error
-
-    student = shutil.copytree(out, tmp_path / "student")
-    changes = {"fingerprint": "other", "hparams_set": "student_tiny"}
-    Run(**{**vars(Run.load(student)), **changes}).save(student)
-    assert f"{student} holds a run with another vocabulary" in failure(capsys, run(*flags))
-    other = f"--teacher={out},{student}"
-    assert f"{student} has another vocabulary, unlike {out}" in failure(capsys, run(*flags, other))
 
 
 @pytest.mark.slow

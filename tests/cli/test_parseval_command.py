@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import subprocess
 import sys
 from pathlib import Path
 
@@ -103,25 +102,6 @@ def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture)
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "dev.out: No such file"),
-        (b"", "dev.out: contains no trees"),
-        (b"(S (X a))\n(S (X \xe4))\n", "dev.out: line 2 is not UTF-8 text"),
-        (b"(S (X a))\n(S (X b)\n", "dev.out, line 2: unbalanced brackets"),
-        (b"(S (X a)))\n", "dev.out, line 1: unbalanced brackets"),
-        (b"Ein Satz.\n", "dev.out, line 1: 'Ein Satz.' is outside the brackets of a tree"),
-        (b"(S (X a) b)\n", "dev.out, line 1: a word without a tag"),
-    ],
-)
-def test_bad_files(
-    files: list[Path], capsys: pytest.CaptureFixture, content: bytes | None, said: str
-) -> None:
-    files[1].unlink() if content is None else files[1].write_bytes(content)
-    assert said in failure(files, capsys)
-
-
 def test_corrupt_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     files[1] = files[1].rename(files[1].with_suffix(".gz"))
     assert "dev.gz: corrupt gzip file" in failure(files, capsys)
@@ -145,28 +125,6 @@ def test_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> Non
 def test_the_longer_file_is_named(files: list[Path], capsys: pytest.CaptureFixture, longer: int) -> None:
     write(files[1 - longer], [GOLD, PREDICTED][1 - longer][:2])
     assert f"but only {files[longer]} has a tree 3 (line 3)" in failure(files, capsys)
-
-
-@pytest.mark.parametrize("missing", ["gold", "predicted"])
-def test_missing_flag(files: list[Path], capsys: pytest.CaptureFixture, missing: str) -> None:
-    given = {"gold": files[0], "predicted": files[1]}
-    del given[missing]
-    assert parseval.main(["t2t-parseval", *(f"--{name}={path}" for name, path in given.items())]) == 1
-    assert f"--{missing}=FILE is missing" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_no_tensorflow(files: list[Path]) -> None:
-    program = (
-        "import sys; from t2t_revival.cli import parseval; status = parseval.main(sys.argv)\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
-        "sys.exit(status)"
-    )
-    flags = [f"--gold={files[0]}", f"--predicted={files[1]}"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *flags], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("none", ["(())", "()", "( )", "(TOP)", "(ROOT ( ))", "", "  "])

@@ -45,9 +45,3 @@ def test_a_read_only_folder_is_noticed_before_the_work(
     own = [] if name == "t2t-rerank" else [f"--output_dir={out}"]
     assert run_command(name, *own, *CASES[name]) == 1
     assert "Read-only file system; mend the folder's permissions" in capsys.readouterr().err
-
-
-def test_a_folder_that_cannot_be_made(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").touch()
-    assert run_command("t2t-exporter", f"--output_dir={out}", f"--export_dir={tmp_path / 'file' / 'x'}") == 1
-    assert f"cannot write {tmp_path / 'file' / 'x'}: Not a directory" in capsys.readouterr().err

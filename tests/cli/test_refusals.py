@@ -1,8 +1,9 @@
 """Every command refuses wrong flags and files in one line of error, and leaves nothing behind.
 
 The files in refusals/ are its tables. `$ t2t-align --output_dir=out` begins the cases of a command; each of
-the lines below it has more flags, of which `--FLAG=` leaves one out, and behind `=>` what the error says:
-its parts, in order, between `...`. Behind `<<<` stands what the file `given`, and the standard input, hold.
+the lines below it has more flags, which replace those of the command (`--FLAG=` leaves one out), and behind
+`=>` what the error says: its parts, in order, between `...`. Behind `<<<` stands what the file `given` and
+the standard input hold.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import NamedTuple
 
 import pytest
 
+from t2t_revival import registry
 from t2t_revival.training.run import Run
 from tests.cli.conftest import SMALL
-from tests.support.command_lines import last_of_each
 from tests.support.processes import run_command
 
 TABLES = sorted((Path(__file__).parent / "refusals").glob("*.txt"))
@@ -55,9 +56,14 @@ def cases() -> Iterator[Case]:
             usual = line[2:].split()
         elif line:
             flags, given, said = ROW.fullmatch(line).groups("")
-            words = last_of_each([*usual, *shlex.split(flags)])
-            words = [word for word in words if not word.endswith("=")]
-            yield Case(words, codecs.escape_decode(given)[0], said.split(" ... "))
+            own = shlex.split(flags)
+            replaced = {word.partition("=")[0] for word in own}
+            words = [word for word in usual if word.partition("=")[0] not in replaced]
+            yield Case(
+                [*words, *(word for word in own if not word.endswith("="))],
+                codecs.escape_decode(given)[0],
+                said.split(" ... "),
+            )
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +75,8 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).write_text(content)
     for name in ("corpus", "data"):
         (root / name).symlink_to(trained / name)
+    problem = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=300)
+    problem.generate_data(root / "other_data")
     run = Run.load(trained / "out")
     changes = {"untrained": {}, "other": {"fingerprint": "another"}, "french": {"problem": "translate_enfr"}}
     for name in ("out", *changes, "right"):

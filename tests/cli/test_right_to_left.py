@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from t2t_revival.cli import align, attention, decoder, exporter, rerank, trainer
+from t2t_revival.cli import decoder, rerank, trainer
 
 pytestmark = pytest.mark.slow
 
@@ -93,37 +92,3 @@ def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
     found = json.loads(weights.read_text())
     assert found["bleu_after"] > found["bleu_before"] + 1
     assert list(found["weights"].values())[1] > 0
-
-
-@pytest.mark.parametrize(
-    ("command", "flags", "fault"),
-    [
-        (exporter, ["--format=ctranslate2"], "CTranslate2's format does not support reverse_target=True"),
-        (exporter, ["--format=litert"], "LiteRT's format does not support reverse_target=True"),
-        (decoder, ["--decode_from_file=in", "--partial_targets"], "no beginning can be forced"),
-        (decoder, ["--decode_from_file=in", "--markup=html"], "leave out alignments and markup"),
-        (align, ["--choose_heads"], "leave out alignments and markup"),
-        (attention, ["--input=the dog"], "attention is drawn of models that write left to right"),
-    ],
-)
-def test_what_is_refused(
-    backwards: Path,
-    tmp_path: Path,
-    command: Any,
-    flags: list[str],
-    fault: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").write_text("the dog\tder\n")
-    assert command.main(["command", f"--output_dir={backwards}", *flags]) == 1
-    assert fault in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_training_does_not_turn_round(
-    root: Path, backwards: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(AssertionError):
-        train(root, "backwards", 410, ",reverse_target=False")
-    assert "holds a model with reverse_target=True, not False: give another" in capsys.readouterr().err

@@ -15,7 +15,6 @@ import pytest
 from t2t_revival import cli
 from t2t_revival.utils.files import atomic_write
 from tests.support.commands import run
-from tests.support.processes import run_command
 
 pytestmark = pytest.mark.slow
 
@@ -130,16 +129,6 @@ def test_a_decoder_writes_an_open_file(trained: Path, tmp_path: Path) -> None:
     lines = (tmp_path / "opened").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "first"
     assert len(lines) == 4
-
-
-@pytest.mark.parametrize("flag", ["--dataset_split=dev", "--decode_shards=2"])
-def test_what_has_files_beside_it_must_be_a_file(
-    trained: Path, capsys: pytest.CaptureFixture[str], flag: str
-) -> None:
-    flags = [flag] if "split" in flag else [flag, "--decode_from_file=/dev/null"]
-    model = f"--output_dir={trained / 'out'}"
-    assert run_command("t2t-decoder", model, "--decode_to_file=/dev/null", *flags) == 1
-    assert "other files are written beside it: name a file" in capsys.readouterr().err
 
 
 def test_no_writer_replaces_a_device() -> None:
