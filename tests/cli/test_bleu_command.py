@@ -18,21 +18,21 @@ TRANSLATIONS = ["Ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor dem 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor einem Haus."]
 
 
-def write(path: Path, lines: list[str]) -> Path:
+def write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     return [write(tmp_path / "out.de", TRANSLATIONS), write(tmp_path / "ref.de", REFERENCES)]
 
 
-def run(translation: Path | str, reference: Path | str, *more: str) -> int:
+def run(translation, reference, *more):
     return bleu.main(["t2t-bleu", f"--translation={translation}", f"--reference={reference}", *more])
 
 
-def test_scores(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_scores(files, capsys):
     write(files[0], [TRANSLATIONS[0].lower(), TRANSLATIONS[1]])
     given = [TRANSLATIONS[0].lower(), TRANSLATIONS[1]], REFERENCES
     assert run(*files, "--target_lang=de") == 0
@@ -47,21 +47,19 @@ def test_scores(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     ]
 
 
-def test_one_variant(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_one_variant(files, capsys):
     assert run(*files, "--bleu_variant=cased") == 0
     out = capsys.readouterr().out
     assert "uncased" not in out
     assert re.search(r": cased \d+\.\d\d$", out, re.MULTILINE)
 
 
-def test_the_papers_score_only_where_the_language_is_known(
-    files: list[Path], capsys: pytest.CaptureFixture
-) -> None:
+def test_the_papers_score_only_where_the_language_is_known(files, capsys):
     assert run(*files) == 0
     assert "paper-style" not in capsys.readouterr().out
 
 
-def test_other_languages_have_no_compounds_split(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_other_languages_have_no_compounds_split(files, capsys):
     assert run(*files, "--target_lang=fr") == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("paper-style BLEU (Moses tokens; not comparable to sacreBLEU) = ")
@@ -69,9 +67,7 @@ def test_other_languages_have_no_compounds_split(files: list[Path], capsys: pyte
 
 
 @pytest.mark.parametrize("name", ["translation", "reference"])
-def test_the_standard_input(
-    files: list[Path], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_the_standard_input(files, capsys, monkeypatch, name):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     paths = {"translation": str(files[0]), "reference": str(files[1])}
@@ -81,7 +77,7 @@ def test_the_standard_input(
     assert capsys.readouterr().out == expected
 
 
-def test_pipes(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_pipes(files, tmp_path, capsys):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     pipes = [tmp_path / "a", tmp_path / "b"]
@@ -92,7 +88,7 @@ def test_pipes(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture)
     assert capsys.readouterr().out == expected
 
 
-def test_tabs_of_nbest_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_tabs_of_nbest_are_warned_of(tmp_path, capsys):
     reference = write(tmp_path / "ref.de", ["Ein Hund läuft.", "Zwei\tHäuser stehen dort."])
     nbest = write(tmp_path / "nbest", ["Ein Hund läuft.\tEin Hund rennt.", "Zwei\tHäuser stehen."])
     assert run(nbest, reference) == 0
@@ -105,14 +101,12 @@ def test_tabs_of_nbest_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.fixture
-def chinese(tmp_path: Path) -> list[Path]:
+def chinese(tmp_path):
     return [write(tmp_path / "out", ["我们喜欢这只狗。"]), write(tmp_path / "ref", ["我们喜欢这只猫。"])]
 
 
 @pytest.mark.parametrize("flags", [["--target_lang=zh"], ["--target_lang=zho_Hans"], []])
-def test_chinese_has_its_own_tokenizer(
-    chinese: list[Path], flags: list[str], capsys: pytest.CaptureFixture
-) -> None:
+def test_chinese_has_its_own_tokenizer(chinese, flags, capsys):
     assert run(*chinese, *flags) == 0
     lines = capsys.readouterr().out.splitlines()
     right = BLEU(tokenize="zh").corpus_score(["我们喜欢这只狗。"], [["我们喜欢这只猫。"]]).score
@@ -121,12 +115,12 @@ def test_chinese_has_its_own_tokenizer(
     assert len(lines) == 3  # the others count words between spaces
 
 
-def test_a_language_that_moses_lacks(chinese: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_a_language_that_moses_lacks(chinese, capsys):
     assert run(*chinese, "--target_lang=th") == 0
     assert "tok:char" in capsys.readouterr().out
 
 
-def test_the_language_of_a_folder(chinese: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_the_language_of_a_folder(chinese, capsys):
     folder = chinese[0].parent / "all"
     folder.mkdir()
     chinese[0].rename(folder / "out-7")
@@ -135,7 +129,7 @@ def test_the_language_of_a_folder(chinese: list[Path], capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("form", ["--reference={0},{1}", "--reference={0} --reference={1}"])
-def test_several_references(tmp_path: Path, form: str, capsys: pytest.CaptureFixture) -> None:
+def test_several_references(tmp_path, form, capsys):
     output = write(tmp_path / "out", ["a little cat sat down here"])
     texts = ["the small cat sat down"], ["a little cat has sat down"]
     files = [write(tmp_path / f"ref{number}", lines) for number, lines in enumerate(texts)]
@@ -148,13 +142,13 @@ def test_several_references(tmp_path: Path, form: str, capsys: pytest.CaptureFix
     assert len(lines) == 3
 
 
-def test_a_file_name_with_a_comma(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_a_file_name_with_a_comma(files, capsys):
     files[1] = files[1].rename(files[1].with_name("ref,new.de"))
     assert run(*files) == 0
     assert "nrefs:1" in capsys.readouterr().out
 
 
-def test_packed_files(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_packed_files(files, capsys):
     assert run(*files) == 0
     plain = capsys.readouterr().out
     packed = []

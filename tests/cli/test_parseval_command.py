@@ -3,7 +3,6 @@
 import gzip
 import io
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,21 +22,21 @@ PREDICTED = [
 ]
 
 
-def write(path: Path, lines: list[str]) -> Path:
+def write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     return [write(tmp_path / "dev.gold", GOLD), write(tmp_path / "dev.out", PREDICTED)]
 
 
-def run(gold: Path | str, predicted: Path | str) -> int:
+def run(gold, predicted):
     return parseval.main(["t2t-parseval", f"--gold={gold}", f"--predicted={predicted}"])
 
 
-def failure(files: list[Path], capsys: pytest.CaptureFixture) -> str:
+def failure(files, capsys):
     """Runs a command that fails; returns its one line of error."""
     assert run(*files) == 1
     output = capsys.readouterr()
@@ -47,9 +46,7 @@ def failure(files: list[Path], capsys: pytest.CaptureFixture) -> str:
     return output.err
 
 
-def test_the_standard_input(
-    files: list[Path], capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_standard_input(files, capsys, monkeypatch):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(files[0].read_bytes())))
@@ -63,7 +60,7 @@ def test_the_standard_input(
     assert said in capsys.readouterr().err
 
 
-def test_table(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_table(files, capsys):
     assert run(*files) == 0
     head, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert head[:6] == ["words", "sentences", "F1", "precision", "recall", "exact"]
@@ -78,12 +75,12 @@ def test_table(files: list[Path], capsys: pytest.CaptureFixture) -> None:
     assert (overall.gold, overall.predicted, overall.matched) == (10, 9, 7)
 
 
-def test_columns_stand_below_their_titles(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_columns_stand_below_their_titles(files, capsys):
     assert run(*files) == 0
     assert len({len(line) for line in capsys.readouterr().out.splitlines()}) == 1
 
 
-def test_skipped_sentences_are_counted(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_skipped_sentences_are_counted(files, capsys):
     write(files[0], ["(NP (. .))", *GOLD])
     write(files[1], ["(NP (XX .))", *PREDICTED])
     assert run(*files) == 0
@@ -92,7 +89,7 @@ def test_skipped_sentences_are_counted(files: list[Path], capsys: pytest.Capture
     assert lines[-1] == "sentences of punctuation alone, not counted: 1"
 
 
-def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_pretty_printed_and_gz(files, capsys):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     pretty = "\n\n".join(parse(tree).pformat(margin=20) for tree in GOLD)
@@ -102,19 +99,19 @@ def test_pretty_printed_and_gz(files: list[Path], capsys: pytest.CaptureFixture)
     assert capsys.readouterr().out == expected
 
 
-def test_corrupt_gz(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_corrupt_gz(files, capsys):
     files[1] = files[1].rename(files[1].with_suffix(".gz"))
     assert "dev.gz: corrupt gzip file" in failure(files, capsys)
 
 
-def test_differing_words_name_both_lines(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_differing_words_name_both_lines(files, capsys):
     write(files[0], ["", GOLD[0], "", GOLD[1], GOLD[2]])
     write(files[1], [PREDICTED[0], PREDICTED[1].replace("her", "him"), PREDICTED[2]])
     said = f"tree 2 ({files[0]}, line 4; {files[1]}, line 2): word 3 is 'her' in the gold tree but 'him' in"
     assert said in failure(files, capsys)
 
 
-def test_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_a_missing_tree(files, capsys):
     write(files[1], [PREDICTED[0], PREDICTED[2]])
     error = failure(files, capsys)
     assert f"{files[0]} has 3 trees but {files[1]} has 2" in error
@@ -122,16 +119,14 @@ def test_a_missing_tree(files: list[Path], capsys: pytest.CaptureFixture) -> Non
 
 
 @pytest.mark.parametrize("longer", [0, 1])
-def test_the_longer_file_is_named(files: list[Path], capsys: pytest.CaptureFixture, longer: int) -> None:
+def test_the_longer_file_is_named(files, capsys, longer):
     write(files[1 - longer], [GOLD, PREDICTED][1 - longer][:2])
     assert f"but only {files[longer]} has a tree 3 (line 3)" in failure(files, capsys)
 
 
 @pytest.mark.parametrize("none", ["(())", "()", "( )", "(TOP)", "(ROOT ( ))", "", "  "])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_sentence_without_a_parse(
-    files: list[Path], none: str, place: int, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_sentence_without_a_parse(files, none, place, capsys):
     """Counted as EVALB's error sentence: in no measure."""
     others = [number for number in range(3) if number != place]
     for path, trees in zip(files, (GOLD, PREDICTED), strict=True):
@@ -151,13 +146,13 @@ def test_a_sentence_without_a_parse(
     assert last == f"sentences without a tree, not counted, as in EVALB: 1 (F1 if they were: {f1:.2f})\n"
 
 
-def test_a_sentence_without_a_gold_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_a_sentence_without_a_gold_tree(files, capsys):
     write(files[0], [GOLD[0], "(())", GOLD[2]])
     assert run(*files) == 0
     assert "sentences without a tree, not counted, as in EVALB: 1 " in capsys.readouterr().out
 
 
-def test_the_same_sentence_without_any_tree(files: list[Path], capsys: pytest.CaptureFixture) -> None:
+def test_the_same_sentence_without_any_tree(files, capsys):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     for path, trees in zip(files, (GOLD, PREDICTED), strict=True):

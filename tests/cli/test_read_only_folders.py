@@ -1,12 +1,8 @@
 """Commands that write at their end notice before their work that they cannot."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -23,18 +19,12 @@ CASES = {
 }
 
 
-def refuse(*_: object, **__: object) -> NoReturn:
+def refuse(*_, **__):
     raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_read_only_folder_is_noticed_before_the_work(
-    name: str,
-    out: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_read_only_folder_is_noticed_before_the_work(name, out, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nbest").write_text("der Hund\t-1.0\n")
     (tmp_path / "source").write_text("the dog\n")

@@ -1,7 +1,5 @@
 """`t2t-rerank`: weights are tuned and applied, scores are those of each model, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,10 +1,7 @@
 """A model that writes from right to left is trained, decodes exactly, and reranks another model's outputs."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +28,7 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     """A folder with a corpus of a few patterns."""
     root = tmp_path_factory.mktemp("right_to_left")
     (root / "corpus").mkdir()
@@ -42,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def train(root: Path, name: str, steps: int, changes: str = "") -> Path:
+def train(root, name, steps, changes=""):
     """Trains a model; returns its output_dir."""
     out = root / name
     arguments = [
@@ -59,7 +56,7 @@ def train(root: Path, name: str, steps: int, changes: str = "") -> Path:
     return out
 
 
-def decode(root: Path, model: Path, output: str, *more: str) -> Path:
+def decode(root, model, output, *more):
     """Decodes dev; returns the file."""
     files = f"--decode_from_file={root / 'corpus' / 'dev.en'}", f"--decode_to_file={root / output}"
     assert decoder.main(["t2t-decoder", f"--output_dir={model}", *files, *more]) == 0
@@ -67,22 +64,20 @@ def decode(root: Path, model: Path, output: str, *more: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def backwards(root: Path) -> Path:
+def backwards(root):
     """A model that writes from right to left."""
     return train(root, "backwards", 400, ",reverse_target=True")
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", "ctranslate2"])
-def test_it_decodes_exactly(root: Path, backwards: Path, engine: str) -> None:
+def test_it_decodes_exactly(root, backwards, engine):
     if engine == "ctranslate2":
         pytest.importorskip("ctranslate2")
     found = decode(root, backwards, f"{engine}.de", f"--engine={engine}")
     assert found.read_text() == (root / "corpus" / "dev.de").read_text()
 
 
-def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
-    root: Path, backwards: Path
-) -> None:
+def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(root, backwards):
     forwards = train(root, "forwards", 45)
     nbest = decode(root, forwards, "dev.nbest", f"--decode_hparams={N_BEST}")
     source, reference = (f"--{name}={root / 'corpus' / file}" for name, file in DEV.items())
