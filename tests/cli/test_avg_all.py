@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_revival.cli import avg_all
-from t2t_revival.cli.support import wait_flags
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
-from t2t_revival.utils.file_watcher import Clock
 from t2t_revival.utils.files import exclusive_lock
 
 
@@ -126,21 +124,6 @@ def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, 
     assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(folder)] == [10]
     status = run(f"--model_dir={changed}", f"--output_dir={tmp_path / 'three'}", "--n=3")
     assert "fewer than 3 valid checkpoints in a row of the same training data" in failure(capsys, status)
-
-
-def test_it_waits_for_checkpoints(out, capsys, monkeypatch, write_checkpoint):
-    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
-
-    def sleep(seconds):
-        times.append(times[-1] + seconds)
-        if len(times) == 2:
-            write_checkpoint(out, 8)
-
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
-    assert run(f"--model_dir={out}", "--n=2", "--wait_minutes=1") == 0
-    captured = capsys.readouterr()
-    assert "step 8: " in captured.out
-    assert f"waiting for a checkpoint in {out} until " in captured.err
 
 
 def test_refusals(out, tmp_path, capsys):

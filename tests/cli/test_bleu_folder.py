@@ -1,19 +1,13 @@
 """`t2t-bleu --translations_dir`: output, TensorBoard events, continuation by a second run."""
 
 import os
-import re
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import sacrebleu
 from tensorboard.compat.proto.event_pb2 import Event
 
 from t2t_revival.cli import bleu
-from t2t_revival.cli.support import wait_flags
-from t2t_revival.utils.file_watcher import Clock
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {
@@ -22,7 +16,7 @@ OUTPUTS = {
 }
 
 
-def write(path: Path, lines: list[str], time: float = 0.0) -> Path:
+def write(path, lines, time=0.0):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if time:
         os.utime(path, (time, time))
@@ -30,7 +24,7 @@ def write(path: Path, lines: list[str], time: float = 0.0) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path):
     """A folder of two translations, a hidden third one that is being written, and their references."""
     folder = tmp_path / "translations"
     folder.mkdir()
@@ -42,16 +36,16 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, *more: str) -> int:
+def run(place, *more):
     where = [f"--translations_dir={place / 'translations'}", f"--reference={place / 'ref.de'}"]
     return bleu.main(["t2t-bleu", *where, *more])
 
 
-def expected(step: int, lowercase: bool) -> float:
+def expected(step, lowercase):
     return sacrebleu.corpus_bleu(OUTPUTS[step], [REFERENCES], lowercase=lowercase).score
 
 
-def events(folder: Path) -> list[tuple[str, int, float, float]]:
+def events(folder):
     """(tag, step, time, value) of a folder's event files, read as the format is defined."""
     found = []
     for path in sorted(folder.glob("events.out.tfevents.*")):
@@ -64,7 +58,7 @@ def events(folder: Path) -> list[tuple[str, int, float, float]]:
     return found
 
 
-def test_table(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_table(place, capsys):
     assert run(place) == 0
     head, *rows, best = capsys.readouterr().out.splitlines()
     assert head.split() == ["step", "BLEU_uncased", "BLEU_cased", "file"]
@@ -77,7 +71,7 @@ def test_table(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert sorted(path.name for path in place.iterdir()) == ["ref.de", "translations"]
 
 
-def test_events(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_events(place, capsys):
     out = place / "events"
     assert run(place, f"--event_dir={out}") == 0
     assert f"next: tensorboard --logdir={out}" in capsys.readouterr().out
@@ -92,14 +86,14 @@ def test_events(place: Path, capsys: pytest.CaptureFixture) -> None:
     assert (out / "last_evaluated_step.txt").read_text() == "1000\n"
 
 
-def test_variant_suffix_and_no_zero(place: Path) -> None:
+def test_variant_suffix_and_no_zero(place):
     out = place / "events"
     flags = ["--bleu_variant=cased", "--tag_suffix=_beam8", "--noreport_zero", "--min_steps=201"]
     assert run(place, f"--event_dir={out}", *flags) == 0
     assert events(out) == [("BLEU_cased_beam8", 1000, 1e9 + 1000, pytest.approx(100.0))]
 
 
-def test_a_second_run_goes_on(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_second_run_goes_on(place, capsys):
     out = f"--event_dir={place / 'events'}"
     assert run(place, out) == 0
     before = events(place / "events")
@@ -113,28 +107,7 @@ def test_a_second_run_goes_on(place: Path, capsys: pytest.CaptureFixture) -> Non
     assert [(tag, step) for tag, step, _, _ in new] == [("BLEU_uncased", 1500), ("BLEU_cased", 1500)]
 
 
-def test_it_waits_for_more(
-    place: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = max(path.stat().st_ctime for path in (place / "translations").iterdir())
-    times = [start]
-
-    def sleep(seconds: float) -> None:
-        times.append(times[-1] + seconds)
-        if len(times) == 3:
-            write(place / "translations" / "translate_ende-3000", REFERENCES)
-
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
-    assert run(place, "--wait_minutes=2") == 0
-    shown = capsys.readouterr()
-    assert [row.split()[0] for row in shown.out.splitlines()[1:-1]] == ["200", "1000", "3000"]
-    assert re.search(r"waiting for a translation in .*translations until \d\d:\d\d:\d\d", shown.err)
-    assert times[-1] - start == pytest.approx(120, abs=10)
-
-
-def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
-    place: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(place, capsys):
     write(place / "translations" / "translate_ende-300", REFERENCES[:1])
     assert run(place) == 1
     shown = capsys.readouterr()
@@ -146,7 +119,7 @@ def test_a_file_that_cannot_be_scored_is_named_and_the_others_are_scored(
     ) in shown.err
 
 
-def test_a_reference_of_another_text_is_at_fault(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_reference_of_another_text_is_at_fault(place, capsys):
     write(place / "ref.de", REFERENCES[:1])
     assert run(place) == 1
     error = capsys.readouterr().err.splitlines()[-1]
@@ -156,7 +129,7 @@ def test_a_reference_of_another_text_is_at_fault(place: Path, capsys: pytest.Cap
     )
 
 
-def test_translations_of_several_texts_are_at_fault(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_translations_of_several_texts_are_at_fault(place, capsys):
     write(place / "ref.de", [*REFERENCES, "Noch einer."])
     write(place / "translations" / "translate_ende-300", REFERENCES[:1])
     assert run(place) == 1
@@ -165,57 +138,12 @@ def test_translations_of_several_texts_are_at_fault(place: Path, capsys: pytest.
     )
 
 
-def test_nothing_there(place: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run(place, "--min_steps=5000") == 1
-    assert "no translation NAME-STEP of 5000 steps or more in" in capsys.readouterr().err
-    for path in (place / "translations").iterdir():
-        path.unlink()
-    (place / "translations").rmdir()
-    assert run(place) == 1
-    assert f"no translation NAME-STEP in {place / 'translations'}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (
-            ["--translation=a", "--translations_dir=b"],
-            "--translation and --translations_dir cannot be combined",
-        ),
-        (["--translation=a", "--event_dir=b"], "--event_dir needs --translations_dir=DIR"),
-        (["--translations_dir=a", "--target_lang=french"], "target language 'french'"),
-        (["--translations_dir=a"], "--reference=FILE is missing"),
-    ],
-)
-def test_flags_that_do_not_fit(flags: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
-    assert bleu.main(["t2t-bleu", *flags]) == 1
-    assert said in capsys.readouterr().err
-
-
-def test_an_event_dir_that_cannot_be_written(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_an_event_dir_that_cannot_be_written(place, capsys):
     assert run(place, f"--event_dir={place / 'ref.de' / 'events'}") == 1
     assert f"cannot write to --event_dir={place}" in capsys.readouterr().err
 
 
-def test_no_tensorflow_even_with_events(place: Path) -> None:
-    program = (
-        "import sys; from t2t_revival.cli import bleu; status = bleu.main(sys.argv)\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
-        "sys.exit(status)"
-    )
-    flags = [f"--translations_dir={place / 'translations'}", f"--reference={place / 'ref.de'}"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *flags, f"--event_dir={place / 'events'}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert events(place / "events")
-
-
-def test_tabs_of_nbest_are_warned_of(place: Path, capsys: pytest.CaptureFixture) -> None:
+def test_tabs_of_nbest_are_warned_of(place, capsys):
     file = place / "translations" / f"translate_ende-{min(OUTPUTS)}"
     file.write_text(file.read_text().replace(" ", "\t"))
     assert run(place) == 0

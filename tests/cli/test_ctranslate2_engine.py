@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.decoding.converted_model import FOLDER, MODEL
-from tests.support.decoder_command import decode, refused
+from tests.support.decoder_command import decode
 
 pytest.importorskip("ctranslate2")
 ENGINE = "--engine=ctranslate2"
@@ -56,12 +56,6 @@ def test_a_split_and_scores(out, tmp_path, capsys):
     assert found[0] == pytest.approx(found[1], rel=0.01)  # PAD has a probability in this random model
 
 
-def test_what_ctranslate2_does_not_have(out, text, capsys):
-    status = decode(out, f"--decode_from_file={text}", ENGINE, "--decode_hparams=sampling_method=random")
-    refused(capsys, status, "CTranslate2 does not support sampling_method=random: use --engine=tensorflow")
-    assert not (out / FOLDER).exists()
-
-
 @pytest.mark.parametrize("command", ["decoder", "eval"])
 def test_without_the_package(out, text, command, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
@@ -82,9 +76,3 @@ def test_each_checkpoint_is_scored_and_the_newest_conversion_kept(out, capsys, w
     assert [path.name for path in (out / FOLDER).iterdir()] == [MODEL]
     assert eval_command.main(["t2t-eval", f"--output_dir={out}"]) == 0
     assert capsys.readouterr().err.count("scoring ") == 2, "TensorFlow's outputs are others"
-
-
-def test_an_evaluation_that_decodes_nothing(out, capsys):
-    arguments = ["t2t-eval", f"--output_dir={out}", ENGINE, "--eval_bleu_sentences=0"]
-    assert eval_command.main(arguments) == 1
-    assert "--engine=ctranslate2 has no effect: --eval_bleu_sentences=0" in capsys.readouterr().err

@@ -97,23 +97,6 @@ def fails(capsys, status, *flags):
     return err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("flags", "status", "message"),
-    [
-        (["--problem=translate_endee"], 1, "unknown problem 'translate_endee'; did you mean translate_ende"),
-        ([], 1, "--problem is missing; known: parse_wsj"),
-        (["--problm=translate_ende"], 2, "flag 'problm'"),
-        (["--problem=translate_ende", "--vocab_size=-1"], 2, "vocab_size"),
-        (["--problem=translate_ende", "--vocab_size=many"], 2, "vocab_size"),
-        (["--problem=translate_ende", "stray"], 2, "unexpected argument 'stray'"),
-        (["--problem=translate_ende", "--t2t_usr_dir=/nowhere"], 1, "no such folder"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line(flags, status, message, capsys, tmp_path):
-    assert message in fails(capsys, status, *flags, f"--data_dir={tmp_path / 'data'}")
-    assert not (tmp_path / "data").exists()
-
-
 def empty(corpus):
     for name in ("train.en", "train.de"):
         (corpus / name).write_text("")
@@ -136,34 +119,6 @@ def test_a_bad_corpus_is_one_line(harm, message, corpus, tmp_path, capsys):
     harm(corpus)
     flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
     assert message in fails(capsys, 1, *flags)
-
-
-def test_a_vocabulary_too_large_for_the_text_is_one_line(corpus, tmp_path, capsys):
-    flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
-    assert "give --vocab_size=" in fails(capsys, 1, *flags, "--vocab_size=30000")
-
-
-def test_an_unknown_source_is_one_line_with_the_choices(tmp_path, capsys):
-    line = fails(capsys, 1, "--problem=translate_ende", "--data_source=wmt99", f"--data_dir={tmp_path}")
-    assert "--data_source=wmt99: no such folder" in line
-    assert "sample (built in)" in line
-
-
-def test_a_data_dir_that_cannot_be_made_is_one_line(corpus, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    flags = [
-        "--problem=translate_ende",
-        f"--data_source={corpus}",
-        f"--data_dir={tmp_path / 'file' / 'data'}",
-    ]
-    assert "cannot be created" in fails(capsys, 1, *flags)
-
-
-def test_a_source_that_does_not_exist_is_said_whatever_is_there(corpus, tmp_path, capsys):
-    generate(corpus, tmp_path / "data", "--vocab_size=300")
-    capsys.readouterr()
-    flags = ["--problem=translate_ende", "--data_source=nowhere", f"--data_dir={tmp_path / 'data'}"]
-    assert "--data_source=nowhere: no such folder; --data_source takes a folder" in fails(capsys, 1, *flags)
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -202,17 +157,6 @@ def test_an_interruption_says_that_the_same_command_resumes(
     assert data.exists() == kept
     assert generate(corpus, data, "--vocab_size=300") == 0
     assert not list(data.glob(".*"))
-
-
-def test_another_source_loses_nothing(corpus, tmp_path, capsys):
-    generate(corpus, tmp_path / "data", "--vocab_size=300")
-    capsys.readouterr()
-    before = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
-    line = fails(
-        capsys, 1, "--problem=translate_ende", "--data_source=sample", f"--data_dir={tmp_path / 'data'}"
-    )
-    assert f"made from {corpus}, not from sample" in line
-    assert {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()} == before
 
 
 def test_registry_help_lists_problems_and_sets(capsys):
@@ -291,28 +235,6 @@ def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options,
     assert run("--problem=translate_ende", *flags) == 1
     assert asked == ([] if runner is None else [(runner, options, logging.WARNING)])
     assert logging.root.manager.disable == logging.NOTSET, "Beam's warnings alone are silenced"
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--beam_pipeline_options=project=p"], "--beam_pipeline_options=project=p: --runner is missing"),
-        (["--runner=a", "--beam_pipeline_options=runner=b"], "name several runners: a, b"),
-    ],
-)
-def test_a_wrong_place_or_way_to_run_is_one_line(flags, message, capsys, monkeypatch):
-    monkeypatch.setattr(datagen, "_beam", lambda *_: None)
-    assert message in fails(capsys, 1, "--problem=translate_ende", "--data_source=sample", *flags)
-
-
-def test_a_url_is_no_folder(capsys):
-    flags = (
-        "--problem=translate_ende",
-        "--data_source=sample",
-        "--runner=DirectRunner",
-        "--data_dir=gs://b/data",
-    )
-    assert "--data_dir=gs://b/data: must be a path, not a URL; mount it" in fails(capsys, 2, *flags)
 
 
 def test_without_beam_the_way_out_is_named(tmp_path, capsys, monkeypatch):

@@ -101,22 +101,6 @@ def test_a_corpus_that_is_dropped_completely_is_one_line(corpus, tmp_path, capsy
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(
-    ("problem", "message"),
-    [
-        (
-            "parse_wsj",
-            "--clean: its rules are for text, which the targets of parse_wsj are not; leave it out",
-        ),
-        ("parse_wsj_semi", "problem parse_wsj_semi has no argument clean"),
-    ],
-)
-def test_trees_are_not_cleaned(problem, message, tmp_path, capsys):
-    assert generate("sample", tmp_path / "data", "--clean", problem=problem) == 1
-    assert message in last_line(capsys)
-    assert not (tmp_path / "data").exists()
-
-
 def test_proposed_commands_have_it(corpus, tmp_path, capsys):
     problem = registry.problem("translate_ende", data_source="sample", clean=True)
     assert datagen_command(problem, tmp_path).endswith("--data_source=sample --clean")

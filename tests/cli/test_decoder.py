@@ -1,6 +1,5 @@
 """Files, splits and typed lines that t2t-decoder translates."""
 
-import gzip
 import io
 import os
 import shutil
@@ -15,53 +14,11 @@ from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.decoder_command import DECODE, decode, refused, run, shared_search
 
-LINES = b"the dog\n\nsees 3 houses\n"
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_once():
     with shared_search():
         yield
-
-
-def test_file_to_file_line_by_line(out, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(b"\xef\xbb\xbfthe dog\r\n\nsees 3 houses\n  \nthe end")
-    assert decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}") == 0
-    lines = (tmp_path / "o").read_text(encoding="utf-8").split("\n")
-    assert len(lines) == 6
-    assert [bool(line) for line in lines] == [True, False, True, False, True, False]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "o", "out"]
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "5 sentences" in captured.err
-    assert f"t2t-bleu --translation={tmp_path / 'o'}" in captured.err
-
-
-def test_packed_input(out, tmp_path):
-    outputs = []
-    for name, content in (("in", LINES), ("in.gz", gzip.compress(LINES)), ("packed", gzip.compress(LINES))):
-        (tmp_path / name).write_bytes(content)
-        files = f"--decode_from_file={tmp_path / name}", f"--decode_to_file={tmp_path / 'o'}"
-        assert decode(out, *files) == 0
-        outputs.append((tmp_path / "o").read_text())
-    assert outputs[0].count("\n") == 3
-    assert outputs[1:] == outputs[:1] * 2
-
-
-def test_packed_output_is_refused(out, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(LINES)
-    files = f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o.gz'}"
-    assert decode(out, *files) == 1
-    assert capsys.readouterr().err.endswith(
-        "o.gz: outputs are written unpacked: leave out .gz, and run gzip on the file afterwards\n"
-    )
-    assert not (tmp_path / "o.gz").exists()
-
-
-def test_standard_streams(out, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\nsees\n")))
-    assert decode(out, "--decode_from_file=-") == 0
-    assert capsys.readouterr().out.count("\n") == 2
 
 
 def test_the_training_removes_the_checkpoint_while_it_is_loaded(
@@ -134,21 +91,6 @@ def test_a_batch_size_in_sentences_is_warned_of_once(out, tmp_path, capsys):
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_an_output_that_is_the_models_is_refused(out, tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n")
-    checkpoint = out / "model.ckpt-7.npz"
-    before = checkpoint.read_bytes()
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={checkpoint}"]
-    refused(capsys, decode(out, *flags), f"--decode_to_file={checkpoint} would overwrite the model's")
-    assert checkpoint.read_bytes() == before
-
-
-def test_a_split_does_not_overwrite_its_data(out, trained, capsys):
-    (shard,) = (trained / "data").glob("*-dev-*")
-    status = decode(out, f"--decode_to_file={shard}")
-    refused(capsys, status, f"--decode_to_file={shard} would overwrite the data's")
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_terminal_is_told_how_to_end(out, monkeypatch, capsys, is_terminal):
     typed = io.StringIO("")
@@ -158,13 +100,6 @@ def test_a_terminal_is_told_how_to_end(out, monkeypatch, capsys, is_terminal):
     captured = capsys.readouterr()
     assert ("type a line, then Enter; Ctrl-D ends\n" in captured.err) == is_terminal
     assert captured.out == "> " * is_terminal
-
-
-def test_interactive_ends_with_the_input(out, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n\nsees\n"))
-    assert decode(out, "--decode_interactive") == 0
-    lines = capsys.readouterr().out.split("\n")
-    assert [bool(line) for line in lines] == [True, False, True, False]
 
 
 def test_dev_split_with_its_bleu(out, capsys):

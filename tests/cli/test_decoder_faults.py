@@ -8,31 +8,13 @@ import pytest
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import decode, refused, run, shared_search
+from tests.support.decoder_command import decode, refused, shared_search
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_once():
     with shared_search():
         yield
-
-
-def test_no_run(tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n")
-    status = decode(tmp_path / "nowhere", f"--decode_from_file={tmp_path / 'in'}")
-    refused(capsys, status, tmp_path / "nowhere", "t2t-trainer")
-
-
-def test_no_checkpoint(out, tmp_path, capsys):
-    (out / "model.ckpt-7.npz").unlink()
-    (tmp_path / "in").write_text("the\n")
-    to = tmp_path / "o"
-    refused(
-        capsys,
-        decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={to}"),
-        "no checkpoint",
-    )
-    assert not to.exists()
 
 
 def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
@@ -99,23 +81,6 @@ def test_another_vocabulary(out, tmp_path, capsys):
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
 
 
-def test_missing_input_file(out, tmp_path, capsys):
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'x'}"), tmp_path / "x", "No such file")
-
-
-def test_input_that_is_not_utf8(out, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(b"the\nd\xe9j\xe0\n")
-    refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), tmp_path / "in", "line 2", "UTF-8")
-
-
-@pytest.mark.parametrize("target", ["missing/o", "out"])
-def test_output_that_cannot_be_written_is_known_before_decoding(out, tmp_path, capsys, target):
-    (tmp_path / "in").write_text("the\n")
-    path = tmp_path / target
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={path}")
-    refused(capsys, status, f"cannot write {path}")
-
-
 def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, capsys, monkeypatch):
     def load(*_, **__):
         raise OSError(errno.EIO, "Input/output error", "model.ckpt-7.npz")
@@ -139,18 +104,3 @@ def test_a_disk_that_gets_full_is_the_outputs_fault(out, tmp_path, capsys, monke
     assert status == 1
     assert f"cannot write {tmp_path / 'o'}: No space left" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
-
-
-def test_wrong_decode_hparams(out, tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n")
-    status = run(f"--output_dir={out}", "--decode_hparams=beam=3", f"--decode_from_file={tmp_path / 'in'}")
-    refused(capsys, status, "did you mean beam_size")
-
-
-def test_flags_that_name_another_model(out, capsys):
-    refused(capsys, decode(out, "--problem=translate_enfr"), "translate_enfr", "translate_ende")
-    refused(capsys, decode(out, "--hparams_set=big"), "big", "tiny")
-
-
-def test_missing_split(out, trained, tmp_path, capsys):
-    refused(capsys, decode(out, f"--data_dir={tmp_path}"), tmp_path, "t2t-datagen")

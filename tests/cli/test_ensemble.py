@@ -1,6 +1,5 @@
 """`--ensemble`: several models are decoded, scored and exported as one."""
 
-import dataclasses
 import shutil
 
 import pytest
@@ -11,7 +10,6 @@ from t2t_revival.decoding.trained_models import load_translator, open_models
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT
-from t2t_revival.training.run import Run
 
 LINES = ["the dog sees dev1 houses", "", "houses", "the dog sees the dog sees the dog"]
 
@@ -26,12 +24,6 @@ def folders(out, tmp_path, write_checkpoint):
 
 def flag(folders):
     return f"--ensemble={','.join(map(str, folders))}"
-
-
-def refused(capsys, command, flags, part):
-    assert command.main([f"t2t-{command.__name__}", *map(str, flags)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert part in line
 
 
 def texts(translator):
@@ -66,44 +58,3 @@ def test_it_is_one_exported_model(folders, tmp_path, capsys):
     found = FolderModel(tmp_path / "export").predict(DEFAULT, {"inputs": LINES})
     together = load_translator(open_models(folders, "ensemble")[0])
     assert [row[0].decode() for row in found["outputs"]] == texts(together)
-
-
-def test_wrong_flags(folders, tmp_path, capsys):
-    text = tmp_path / "in"
-    text.write_text("a\n")
-    file, own = f"--decode_from_file={text}", f"--output_dir={folders[0]}"
-    for command, flags, part in (
-        (decoder, [flag(folders[:1]), file], "an ensemble has two folders or more"),
-        (decoder, [flag(folders), own], "--decode_to_file is missing"),
-        (
-            decoder,
-            [flag(folders), own, file],
-            "cannot be combined",
-        ),
-        (decoder, [flag(folders), "--engine=ctranslate2"], "--ensemble is for --engine=tensorflow"),
-        (
-            decoder,
-            ["--ensemble_mean=logarithms", own],
-            "--ensemble_mean has no effect",
-        ),
-        (exporter, [flag(folders)], "--export_dir is missing"),
-        (exporter, [flag(folders), "--format=litert"], "--ensemble is for --format=saved_model"),
-        (
-            decoder,
-            [flag([*folders, tmp_path]), file],
-            f"no trained model in {tmp_path}",
-        ),
-    ):
-        refused(capsys, command, flags, part)
-
-
-def test_models_of_other_vocabularies(folders, tmp_path, capsys):
-    run = Run.load(folders[1])
-    dataclasses.replace(run, fingerprint="another").save(folders[1])
-    (tmp_path / "in").write_text("a\n")
-    refused(
-        capsys,
-        decoder,
-        [flag(folders), f"--decode_from_file={tmp_path / 'in'}"],
-        "another vocabulary, unlike",
-    )

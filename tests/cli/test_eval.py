@@ -9,14 +9,13 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.cli.support import command, wait_flags
+from t2t_revival.cli.support import command
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
-from t2t_revival.utils.file_watcher import Clock
 
 
 @pytest.fixture
@@ -254,26 +253,3 @@ def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write
     ]
     assert table(out)[0]["checkpoint"] == "../copy/model.ckpt-7.npz"
     assert f"--checkpoint={tmp_path / 'copy' / 'model.ckpt-9.npz'}" in capsys.readouterr().out
-
-
-def test_it_waits_for_checkpoints(out, scored, capsys, monkeypatch, write_checkpoint):
-    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
-
-    def sleep(seconds):
-        times.append(times[-1] + seconds)
-        if len(times) == 2:
-            write_checkpoint(out, 8)
-
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
-    assert run(out, "--eval_timeout_mins=1") == 0
-    assert steps(capsys.readouterr().out) == [7, 8]
-
-
-def test_refusals(out, trained, scored, tmp_path, capsys):
-    assert "no trained model" in failure(capsys, run(tmp_path / "nowhere"))
-    assert "no data for translate_ende" in failure(capsys, run(out, f"--data_dir={tmp_path}"))
-    other = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=320)
-    other.generate_data(tmp_path / "other")
-    assert "made with another vocabulary" in failure(capsys, run(out, f"--data_dir={tmp_path / 'other'}"))
-    assert not scored
-    assert not (out / "eval-dev.csv").exists()

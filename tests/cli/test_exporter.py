@@ -156,47 +156,6 @@ def test_for_litert(out, capsys, quantize):
     assert not (out / "export").exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            ["--format=litert", "--quantize=bfloat16"],
-            "--format=litert has --quantize=none, int8, not bfloat16",
-        ),
-        (["--format=ctranslate2", "--quantize=int8_weights"], "none, bfloat16, int8, not int8_weights"),
-        (["--format=litert", "--decode_hparams=shortlist=on"], "LiteRT's format has no shortlist"),
-        (["--decode_hparams=beam=4"], "beam_size"),
-        (["--checkpoint_path=nowhere"], "nowhere"),
-        (["--problem=translate_enfr"], "holds a model of translate_ende"),
-    ],
-)
-def test_wrong_flags(out, capsys, flags, message):
-    assert run(f"--output_dir={out}", *flags) == 1
-    captured = capsys.readouterr()
-    (line,) = captured.err.splitlines()
-    assert line.startswith("t2t-exporter: error: ")
-    assert message in line
-    assert not (out / "export").exists()
-
-
-@pytest.mark.parametrize("name", ["model [v2]", "model\\v2"])
-def test_a_folder_from_which_tensorflow_cannot_load(out, tmp_path, capsys, name):
-    assert run(f"--output_dir={out}", f"--export_dir={tmp_path / name}") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(
-        f"{name}: TensorFlow loads no model from a path with [] or \\ in it: give another --export_dir"
-    )
-    assert not (tmp_path / name).exists()
-
-
-def test_a_folder_that_cannot_be_written(out, tmp_path, capsys):
-    (tmp_path / "file").write_text("mine")
-    assert run(f"--output_dir={out}", f"--export_dir={tmp_path / 'file'}") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(tmp_path / "file") in line
-    assert (tmp_path / "file").read_text() == "mine"
-
-
 def test_a_full_disk(out, capsys, monkeypatch):
     def full(*_, **__):
         raise tf.errors.ResourceExhaustedError(None, None, "{{function_node}} No space left on device")

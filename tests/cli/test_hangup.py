@@ -1,14 +1,10 @@
 """SIGHUP: commands whose terminal is gone keep their work; under nohup it is ignored."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,12 +20,12 @@ MAIN = "import sys; from t2t_revival.cli.trainer import main; sys.argv[0] = 't2t
 TAKE_TERMINAL = f"fcntl.ioctl(0, termios.TIOCSCTTY, 0); {HANGUP_ENDS}"
 
 
-def steps(out: Path) -> list[float]:
+def steps(out):
     """Returns the updates in the curve of a training."""
     return [row["step"] for row in read_curve(out, TRAIN)] if (out / "train.csv").exists() else []
 
 
-def start(trained: Path, out: Path, before: str, **streams: Any) -> subprocess.Popen:
+def start(trained, out, before, **streams):
     """Starts a training that does not end by itself, and waits for its first updates."""
     flags = (
         f"--problem=translate_ende --hparams_set=tiny --data_dir={trained / 'data'} --output_dir={out} "
@@ -45,7 +41,7 @@ def start(trained: Path, out: Path, before: str, **streams: Any) -> subprocess.P
     return process
 
 
-def test_a_terminal_that_is_gone_loses_no_update(trained: Path, tmp_path: Path) -> None:
+def test_a_terminal_that_is_gone_loses_no_update(trained, tmp_path):
     """The kernel sends SIGHUP when a terminal's other end closes; writing to it is an error then."""
     ours, terminal = os.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
@@ -57,7 +53,7 @@ def test_a_terminal_that_is_gone_loses_no_update(trained: Path, tmp_path: Path) 
     assert checkpoint.step >= steps(tmp_path)[-1] > 0
 
 
-def test_a_hangup_is_ignored_under_nohup(trained: Path, tmp_path: Path) -> None:
+def test_a_hangup_is_ignored_under_nohup(trained, tmp_path):
     process = start(trained, tmp_path / "out", NOHUP, stderr=subprocess.DEVNULL)
     process.send_signal(signal.SIGHUP)
     time.sleep(1)

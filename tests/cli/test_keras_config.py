@@ -1,12 +1,9 @@
 """Commands and Python code where Keras is configured for another program."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +33,7 @@ Experiment(problem, registry.hparams("tiny"), "tiny", folder, RunConfig(pathlib.
 """
 
 
-def python(folder: Path, code: str, *flags: str, **variables: str) -> tuple[int, str]:
+def python(folder, code, *flags, **variables):
     """Runs Python code in a new process; returns the exit status and what was said last."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KERAS_")}
     done = subprocess.run(
@@ -49,27 +46,27 @@ def python(folder: Path, code: str, *flags: str, **variables: str) -> tuple[int,
     return done.returncode, done.stderr
 
 
-def command(folder: Path, name: str, *flags: str, **variables: str) -> tuple[int, str]:
+def command(folder, name, *flags, **variables):
     code = f"import sys; from t2t_revival.cli.{name} import main; sys.argv[0] = {name!r}; sys.exit(main())"
     return python(folder, code, *flags, **variables)
 
 
 @pytest.fixture
-def folder(trained: Path, tmp_path: Path) -> Path:
+def folder(trained, tmp_path):
     for name in ("data", "out"):
         (tmp_path / name).symlink_to(trained / name)
     (tmp_path / "in").write_text("the dog\n")
     return tmp_path
 
 
-def keras_json(folder: Path, **values: object) -> str:
+def keras_json(folder, **values):
     """Writes keras.json; returns its folder for KERAS_HOME."""
     (folder / "keras.json").write_text(json.dumps(values))
     return str(folder)
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_a_backend_that_runs_no_models_is_an_error_of_one_line(folder: Path, name: str) -> None:
+def test_a_backend_that_runs_no_models_is_an_error_of_one_line(folder, name):
     out = "--output_dir=new" if name == "trainer" else "--output_dir=out"
     data = ["--data_dir=data"] if name in ("trainer", "eval") else []
     status, said = command(folder, name, out, *data, *FLAGS[name], KERAS_BACKEND="torch")
@@ -81,7 +78,7 @@ def test_a_backend_that_runs_no_models_is_an_error_of_one_line(folder: Path, nam
     )
 
 
-def test_a_command_takes_what_it_needs_in_place_of_keras_json(folder: Path) -> None:
+def test_a_command_takes_what_it_needs_in_place_of_keras_json(folder):
     home = keras_json(folder, backend="openvino", floatx="float16", epsilon=0.5)
     hparams = "num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2,batch_size=256,max_length=30"
     flags = f"--problem=translate_ende --hparams_set=tiny --data_dir=data --hparams={hparams}".split()
@@ -98,13 +95,13 @@ def test_a_command_takes_what_it_needs_in_place_of_keras_json(folder: Path) -> N
 
 
 @pytest.mark.parametrize("code", [LOAD, TRAIN])
-def test_python_says_what_to_set(folder: Path, code: str) -> None:
+def test_python_says_what_to_set(folder, code):
     status, said = python(folder, code, KERAS_HOME=keras_json(folder, floatx="float16"))
     assert status == 1
     assert "T2TError: Keras's floatx is float16, by" in said.splitlines()[-1]
 
 
-def test_python_says_what_is_not_installed(folder: Path) -> None:
+def test_python_says_what_is_not_installed(folder):
     status, said = python(folder, LOAD, KERAS_BACKEND="openvino")
     assert status == 1
     assert said.splitlines()[-1].endswith(
@@ -112,5 +109,5 @@ def test_python_says_what_is_not_installed(folder: Path) -> None:
     )
 
 
-def test_python_takes_an_installed_backend_in_place_of_that_of_keras_json(folder: Path) -> None:
+def test_python_takes_an_installed_backend_in_place_of_that_of_keras_json(folder):
     assert python(folder, LOAD, KERAS_HOME=keras_json(folder, backend="openvino"))[0] == 0

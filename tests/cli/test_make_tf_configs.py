@@ -50,18 +50,3 @@ def test_parameter_servers_are_answered_with_the_command_for_the_same_machines(
     lines = capsys.readouterr().out.splitlines()
     configs = [json.loads(shlex.split(line)[0].partition("=")[2]) for line in lines]
     assert [config["cluster"]["worker"] for config in configs] == [workers] * len(workers)
-
-
-@pytest.mark.parametrize(
-    ("masters", "message"),
-    [
-        ("", "--masters=HOST:PORT,... is missing"),
-        ("one", "'one' is not of the form host:port"),
-        ("one:70000", "'one:70000' is not of the form host:port"),
-        ("one:1,two:2,one:1", "one:1 is repeated"),
-        ("on e:1", "'on e:1' is not of the form"),
-    ],
-)
-def test_wrong_addresses(masters, message, capsys):
-    assert main(["t2t-make-tf-configs", f"--masters={masters}"]) == 1
-    assert message in capsys.readouterr().err

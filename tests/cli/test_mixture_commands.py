@@ -37,28 +37,6 @@ def train(*flags, steps=4, data_source="news=news:1,talks=talks:3"):
     )
 
 
-@pytest.mark.parametrize(
-    ("flag", "fault"),
-    [
-        ("--data_source=news=news:0,talks=talks:0", "all weights are 0: give a corpus a weight above 0"),
-        ("--data_source=news=news,news=talks", "corpus 'news' is listed 2 times: name each once"),
-        ("--data_source=news=news,web=web", "--data_source=web: no such folder"),
-        ("--data_source=list.yaml", "--data_source=list.yaml: cannot be read (No such file or directory)"),
-    ],
-)
-def test_a_faulty_list_is_one_line_and_nothing_is_made(corpora, capsys, flag, fault):
-    assert datagen.main(["t2t-datagen", "--problem=translate_ende", flag, "--data_dir=data"]) == 1
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
-    assert fault in line
-    assert not (corpora / "data").exists()
-
-
-def test_a_home_of_no_user_is_one_line(corpora, capsys):
-    flags = ["--problem=translate_ende", "--data_source=news=news", "--data_dir=~no_such_user/data"]
-    assert datagen.main(["t2t-datagen", *flags]) == 1
-    assert "a path begins with ~ and the name of no user" in capsys.readouterr().err
-
-
 def test_interrupted_corpora_are_named(corpora, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -68,16 +46,6 @@ def test_interrupted_corpora_are_named(corpora, capsys, monkeypatch):
     assert datagen.main(["t2t-datagen", *flags]) == 130
     said = "finished shards are kept, and listed in data/.translate_ende.news.unfinished"
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("flag", ["best_metric", "eval_early_stopping_metric"])
-def test_metrics_of_a_corpus_are_checked_before_the_training(corpora, capsys, flag):
-    assert train(f"--{flag}=blue/news") == 1
-    assert f"--{flag}=blue/news: not a metric of translate_ende" in capsys.readouterr().err
-    assert not (corpora / "data").exists()
-    assert train(f"--{flag}=bleu/web") == 1
-    assert f"--{flag}=bleu/web: no corpus 'web' has a dev split (news, talks)" in capsys.readouterr().err
-    assert not (corpora / "data").exists()
 
 
 @pytest.mark.slow

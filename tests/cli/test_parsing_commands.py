@@ -31,7 +31,6 @@ SMALL = HParams(
     max_length=60,
     deterministic_attention=True,
 )
-FAST = "beam_size=2,extra_length=8"
 TREES = {
     "train": [
         f"(S (NP (DT The) (NN dog)) (VP (VBZ eats) (NP (CD {n}) (NNS cats))) (. .))" for n in range(30)

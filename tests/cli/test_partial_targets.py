@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from t2t_revival.cli import decoder, exporter
+from t2t_revival.cli import decoder
 
 HPARAMS = "beam_size=3,extra_length=3"
 
@@ -26,14 +26,6 @@ def test_outputs_begin_with_what_stands_behind_the_tab(out, tmp_path, capsys):
     (tmp_path / "in").write_text("the dog\n\nsees 3 houses\n")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
     assert capsys.readouterr().out.split("\n")[1:3] == lines[1:3]
-
-
-def test_wrong_lines_are_named(out, tmp_path, capsys):
-    for line, said in (("the\tder\tHund", "2 tabs"), ("\tder Hund", "without a source")):
-        (tmp_path / "in").write_text(f"the dog\n{line}\n")
-        assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--partial_targets") == 1
-        assert f"error: {tmp_path / 'in'}, line 2: " in (error := capsys.readouterr().err)
-        assert said in error
 
 
 def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch, capsys):
@@ -57,9 +49,3 @@ def test_drawn_outputs_come_again_with_their_seed(out, tmp_path, capsys):
     first, second = found[0].splitlines()
     assert first != second
     assert len(set(first.split("\t"))) == 3
-
-
-def test_sampling_is_no_setting_of_an_export(out, capsys):
-    flag = "--decode_hparams=sampling_method=random"
-    assert exporter.main(["t2t-exporter", f"--output_dir={out}", flag]) == 1
-    assert "sampling_method=random is for requests, not for an export" in capsys.readouterr().err

@@ -56,29 +56,6 @@ def refused(capsys, status, *parts):
         assert str(part) in line
 
 
-def typed(monkeypatch, content):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
-
-
-def test_file_to_file(address, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(b"\xef\xbb\xbfone\r\n\n  two\tthree\nend")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
-    assert run(*address, *flags, "--batch_size=2") == 0
-    assert (tmp_path / "out").read_bytes() == b"ONE\n\n  TWO\tTHREE\nEND\n"
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("4 lines in 0:0")
-    assert str(tmp_path / "out") in captured.err
-
-
-def test_an_output_that_is_the_input_is_refused(tmp_path, capsys):
-    (tmp_path / "in").write_text("one\n")
-    (tmp_path / "link").symlink_to("in")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'link'}"]
-    refused(capsys, run("--saved_model=nowhere", *flags), "link would overwrite --decode_from_file")
-    assert (tmp_path / "in").read_text() == "one\n"
-
-
 def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
     (tmp_path / "in").write_text("one\ntwo\nthree\nfour\nfive\n")
     asked = []
@@ -108,31 +85,20 @@ def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
     assert "1 lines in" in capsys.readouterr().err
 
 
-def test_standard_streams(address, monkeypatch, capsys):
-    typed(monkeypatch, "ä\nb\n".encode())
-    assert run(*address, "--decode_from_file=-", "--decode_to_file=-") == 0
-    assert capsys.readouterr().out == "Ä\nB\n"
-
-
-def test_no_lines(address, tmp_path, capsys):
-    (tmp_path / "in").touch()
-    assert run(*address, f"--decode_from_file={tmp_path / 'in'}") == 0
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize(("text", "answer"), [("one text", "ONE TEXT\n"), ("", "\n")])
 def test_one_text(address, capsys, text, answer):
     assert run(*address, f"--inputs_once={text}") == 0
     assert capsys.readouterr() == (answer, "")
 
 
-def test_what_is_typed(address, monkeypatch, capsys):
-    typed(monkeypatch, b"one\n\ntwo")
-    assert run(*address) == 0
-    assert capsys.readouterr() == ("ONE\n\nTWO\n", "")
-    typed(monkeypatch, b"one\n")
+def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\n"))
     assert run(*address, "--decode_hparams=beam_size=2,return_beams=True,write_beam_scores=True") == 0
     assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
+
+
+def test_a_text_that_is_not_utf8(address, capsys):
+    refused(capsys, run(*address, "--inputs_once=b\udce4d"), "not UTF-8 text")
 
 
 @pytest.mark.parametrize(
@@ -169,45 +135,6 @@ def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
     assert capsys.readouterr().out == "A\tA\n"
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ([], "--server=host:port or --saved_model=DIR is missing"),
-        (["--server=localhost:8500"], "--servable_name is missing"),
-        (["--server=localhost:8500", "--saved_model=x"], "--server and --saved_model cannot be combined"),
-        (["--saved_model=x", "--timeout_secs=3"], "--timeout_secs and --saved_model cannot be combined"),
-        (["--saved_model=x", "--inputs_once=a", "--decode_from_file=b"], "cannot be combined"),
-        (["--saved_model=x", "--decode_to_file=b"], "--decode_to_file needs --decode_from_file"),
-        (["--saved_model=nowhere"], "nowhere: no such folder"),
-        (["--saved_model=nowhere", "--decode_from_file=neither"], "--decode_from_file=neither: No such file"),
-        (["--saved_model=x", "--decode_hparams=beam=4"], "beam_size"),
-        (["--saved_model=x", "--decode_hparams=batch_size=4"], "give --batch_size"),
-    ],
-)
-def test_wrong_flags(capsys, flags, message):
-    refused(capsys, run(*flags), message)
-
-
-@pytest.mark.parametrize("flag", ["--batch_size=0", "--timeout_secs=0", "--retries=5", "--servable=x", "x"])
-def test_wrong_command_lines(capsys, flag):
-    assert run("--server=localhost:8500", "--servable_name=m", flag) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("(see t2t-query-server --help)")
-
-
-@pytest.mark.parametrize("address", ["localhost", "ftp://host:80", "host:port", "a b:1", ":80", "::1:80"])
-def test_what_is_no_address(capsys, address):
-    refused(
-        capsys, run(f"--server={address}", "--servable_name=m", "--inputs_once=a"), "give host:port for gRPC"
-    )
-
-
-@pytest.mark.parametrize("address", ["http://", "http://host:port", "http://host:99999", "http://.a"])
-def test_what_is_no_address_of_rest(capsys, address):
-    status = run(f"--server={address}", "--servable_name=m", "--inputs_once=a")
-    refused(capsys, status, f"{address.rstrip('/')}: failed: ")
-
-
 def test_folders_without_a_model(tmp_path, capsys):
     flags = [f"--saved_model={tmp_path}", "--inputs_once=a"]
     refused(capsys, run(*flags), f"{tmp_path}: no exported model here; export one with t2t-exporter")
@@ -236,29 +163,6 @@ def test_errors_of_a_server(address, server, tmp_path, capsys):
     server.predict = refuse
     refused(capsys, run(*address, *flags), ": invalid request: no")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
-def test_nobody_there(capsys):
-    flags = ["--servable_name=m", "--inputs_once=a", "--retries=0"]
-    for where in (f"{HOST}:1", f"http://{HOST}:1"):
-        refused(capsys, run(f"--server={where}", *flags), where, "onnection refused")
-
-
-def test_what_is_not_utf8(address, tmp_path, monkeypatch, capsys):
-    (tmp_path / "in").write_bytes(b"good\nb\xe4d\n")
-    status = run(*address, f"--decode_from_file={tmp_path / 'in'}")
-    refused(capsys, status, "line 2 is not UTF-8 text")
-    typed(monkeypatch, b"b\xe4d\n")
-    refused(capsys, run(*address), "standard input: not UTF-8")
-    refused(capsys, run(*address, "--inputs_once=b\udce4d"), "not UTF-8 text")
-
-
-def test_rest_does_without_tensorflow(server):
-    server.predict = echo
-    flags = [f"--server=http://{HOST}:{server.rest_port}", "--servable_name=echo", "--inputs_once=a"]
-    command = [sys.executable, "-c", WITHOUT, "tensorflow,keras,numpy,grpc", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "A\n", "")
 
 
 @pytest.mark.slow
@@ -308,25 +212,6 @@ def test_a_folder_is_answered_as_the_decoder_does(out, tmp_path, capsys):
     assert "WARNING" not in done.stderr
 
 
-def test_a_batch_size_without_effect_is_refused(capsys):
-    flags = ["--server=localhost:1", "--servable_name=x", "--inputs_once=a", "--batch_size=4"]
-    assert query_server.main(["t2t-query-server", *flags]) == 1
-    assert "--batch_size needs --decode_from_file" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "part"),
-    [
-        (["--input_format=jsonl"], "--input_format=jsonl needs --decode_from_file"),
-        (["--terminology=-"], "--terminology=-: typed lines come from the standard input"),
-        (["--terminology=x", "--split_sentences"], "cannot be combined"),
-        (["--decode_from_file=-", "--terminology=-"], "only one of them can be the standard input"),
-    ],
-)
-def test_flags_of_constraints_that_exclude_each_other(capsys, flags, part):
-    refused(capsys, run("--saved_model=nowhere", *flags), part)
-
-
 def texts_of(values):
     return [value.decode() if isinstance(value, bytes) else value for value in values]
 
@@ -352,24 +237,3 @@ def test_constraints_are_sent_for_their_lines_alone(address, server, tmp_path, c
     assert texts_of(others["inputs"]) == ["one dog", "three Dogs"]
     assert texts_of(others["constraints"]) == ["HUND", "Hunde"]
     assert texts_of(others["avoid"]) == ["", ""]
-
-
-@pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ('{"text": "a", "constraints": ["b"], "avoid": ["b"]}', "line 2: 'b' is to be in the output and"),
-        ('{"text": "a", "constraints": [" "]}', "line 2: a phrase of the constraints is empty"),
-        ('{"text": "a", "avoids": []}', "line 2: unknown key 'avoids'"),
-    ],
-)
-def test_wrong_constraints_are_named(address, tmp_path, capsys, line, part):
-    (tmp_path / "in").write_text(f'{{"text": "a"}}\n{line}\n')
-    flags = [f"--decode_from_file={tmp_path / 'in'}", "--input_format=jsonl"]
-    refused(capsys, run(*address, *flags), "in, ", part)
-
-
-@pytest.mark.parametrize("hparams", ["beam_size=1", "shortlist=on", "sampling_method=random"])
-def test_options_that_exclude_constraints(address, tmp_path, capsys, hparams):
-    (tmp_path / "in").write_text('{"text": "a", "avoid": ["b"]}\n')
-    flags = [f"--decode_from_file={tmp_path / 'in'}", "--input_format=jsonl", f"--decode_hparams={hparams}"]
-    refused(capsys, run(*address, *flags), "constraints", hparams.partition("=")[0])

@@ -1,9 +1,6 @@
 """Commands whose checkpoint a training removes after it was chosen, and before its weights are read."""
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +11,11 @@ from tests.support.processes import run_command
 
 
 @pytest.fixture
-def removed(out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def removed(out, monkeypatch):
     """The first choice; when its weights are to be read, it is gone, and step 8 there."""
     restore, first = engines.restore_weights, out / "model.ckpt-7.npz"
 
-    def restore_later(model: object, path: Path) -> int:
+    def restore_later(model, path):
         if path == first and first.exists():
             shutil.move(first, out / "model.ckpt-8.npz")
         return restore(model, path)
@@ -28,20 +25,20 @@ def removed(out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path):
     path = tmp_path / "lines"
     path.write_text("the dog sees 3 houses\nhouses\n", encoding="utf-8")
     return path
 
 
-def test_python(out: Path, removed: Path) -> None:
+def test_python(out, removed):
     with pytest.warns(UserWarning, match=r"model\.ckpt-7\.npz was removed meanwhile: the next one is used"):
         translator = Translator.load(out)
     assert translator.checkpoint
     assert translator.checkpoint.path == out / "model.ckpt-8.npz"
 
 
-def test_a_file_that_was_asked_for(out: Path, removed: Path) -> None:
+def test_a_file_that_was_asked_for(out, removed):
     with pytest.raises(T2TError, match=f"no checkpoint {removed}"):
         Translator.load(out, str(removed))
 
@@ -62,9 +59,7 @@ FLAGS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", FLAGS)
-def test_commands(
-    command: str, out: Path, removed: Path, lines: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands(command, out, removed, lines, tmp_path, capsys):
     (tmp_path / "nbest").write_text("der Hund\t-0.5\tder\t-0.7\ndie\t-0.5\n", encoding="utf-8")
     shutil.copytree(out, tmp_path / "copy")
     places = {"out": out, "lines": lines, "to": tmp_path / "to"}

@@ -1,7 +1,5 @@
 """`t2t-rerank`: weights are tuned and applied, scores are those of each model, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -100,84 +98,8 @@ def test_given_weights_choose_by_each_model(scorers, files, number, capsys):
             assert output == (texts or [""])[0]
 
 
-@pytest.mark.parametrize(
-    ("lines", "fault"),
-    [
-        (NBEST[:3], "nbest has 3 lines, and the source has 4: give the text that was decoded"),
-        (["a\t-1\tb", *NBEST[1:]], "nbest, line 1: 3 columns instead of pairs of an output and its score"),
-        (["a", *NBEST[1:]], "nbest, line 1: 1 column instead of pairs"),
-        ([*NBEST[:3], "a\tb"], "nbest, line 4: the score 'b' is no number: write it with t2t-decoder"),
-        (["a\tnan", *NBEST[1:]], "nbest, line 1: the score nan of 'a' is not finite"),
-        (["a\t-inf", *NBEST[1:]], "nbest, line 1: the score -inf of 'a' is not finite"),
-        (["\t-inf\t\t-inf", *NBEST[1:]], "nbest, line 1: no candidates for a line that is not blank"),
-        (["", *NBEST[1:]], "nbest, line 1: 1 column"),
-        ([], "nbest has 0 lines"),
-    ],
-)
-def test_wrong_lists(out, files, lines, fault, capsys):
-    (files / "nbest").write_text("".join(f"{line}\n" for line in lines))
-    assert run([out], "--weights=1,1,1") == 1
-    (said,) = capsys.readouterr().err.splitlines()
-    assert fault in said
-
-
 def stored(**weights):
     return json.dumps({"weights": weights})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        ([], "rerank.json: No such file or directory: tune weights for these with --tune, or give --weights"),
-        (["--tune"], "--reference=FILE is missing: --tune needs the references"),
-        (["--tune", "--reference=short"], "short has 1 lines, and nbest has 4: give one reference for each"),
-        (["--tune", "--reference=in.de", "--output_file=-"], "report goes to the standard output"),
-        (["--reference=in.de"], "--reference has no effect without --tune"),
-        (["--weights=1,2", "--tune", "--reference=in.de"], "--weights and --tune cannot be combined"),
-        (["--weights=1,2", "--weights_file=w"], "--weights and --weights_file cannot be combined"),
-        (["--weights=1,2"], "--weights=1,2: 2 weights for 3 features: give one for each of score; translate"),
-        (["--weights=1,nan,1"], "the weight nan of 'translate_ende, model.ckpt-7.npz with weights"),
-        (["--weights=1,a,1"], "--weights=1,a,1: give numbers, separated by commas"),
-        (["--weights=0,0,0"], "all weights are 0"),
-        (["--weights_file=w"], "w: weights of other models: it lacks 'translate_ende, "),
-        (["--weights_file=list"], "list: no file of weights"),
-        (["--weights_file=nbest"], "nbest: corrupt, not JSON"),
-        (["--weights=1,1,1", "--output_file=nbest"], "--output_file=nbest would overwrite --nbest=nbest"),
-        (["--tune", "--reference=in.de", "--weights_file=in.de"], "would overwrite --reference=in.de"),
-        (["--weights=1,1,1", "--source=none"], "--source=none: No such file or directory"),
-        (
-            ["--weights=1,1,1", "--problem=translate_enfr"],
-            "and the n-best lists are of translate_enfr (en to",
-        ),
-        (["--weights=1,1,1", "--problem=parse_wsj"], "problem parse_wsj: n-best lists of translations are"),
-        (["--weights=1,1,1", "--problem=translate_end"], "did you mean translate_ende"),
-        (
-            ["--weights=1,1,1", "--checkpoint=out/x.npz"],
-            "--checkpoint=out/x.npz must be newest, best, average",
-        ),
-        (["--weights=1,1,1", "--scorers="], "--scorers is missing"),
-        (["--weights=1,1,1", "--scorers=nowhere"], "no trained model in nowhere"),
-        (["--weights=1,1,1", "--nbest=-", "--source=-"], "only one of them can be the standard input"),
-    ],
-)
-def test_wrong_flags(out, files, arguments, fault, capsys):
-    (files / "w").write_text(stored(score=1, other=2, length=1))
-    (files / "list").write_text("{}")
-    assert run([out], *arguments) == 1
-    (said,) = capsys.readouterr().err.splitlines()
-    assert fault in said
-
-
-def test_models_that_do_not_fit(out, files, tmp_path, capsys):
-    assert run([out, out], "--weights=1,1,1,1") == 1
-    assert "is given twice: leave one out" in capsys.readouterr().err
-    french = shutil.copytree(out, tmp_path / "french")
-    dataclasses.replace(Run.load(out), problem="translate_enfr").save(french)
-    assert run([out, french], "--weights=1,1,1,1") == 1
-    (said,) = capsys.readouterr().err.splitlines()
-    assert (
-        f"{french} has a model of translate_enfr (en to fr), and the n-best lists are of translate_" in said
-    )
 
 
 def test_weights_in_a_file_are_numbers(out, files, capsys):

@@ -1,15 +1,11 @@
 """A model that writes from right to left is trained, decodes exactly, and reranks another model's outputs."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from t2t_revival.cli import align, attention, decoder, exporter, rerank, trainer
+from t2t_revival.cli import decoder, rerank, trainer
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +28,7 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     """A folder with a corpus of a few patterns."""
     root = tmp_path_factory.mktemp("right_to_left")
     (root / "corpus").mkdir()
@@ -43,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def train(root: Path, name: str, steps: int, changes: str = "") -> Path:
+def train(root, name, steps, changes=""):
     """Trains a model; returns its output_dir."""
     out = root / name
     arguments = [
@@ -60,7 +56,7 @@ def train(root: Path, name: str, steps: int, changes: str = "") -> Path:
     return out
 
 
-def decode(root: Path, model: Path, output: str, *more: str) -> Path:
+def decode(root, model, output, *more):
     """Decodes dev; returns the file."""
     files = f"--decode_from_file={root / 'corpus' / 'dev.en'}", f"--decode_to_file={root / output}"
     assert decoder.main(["t2t-decoder", f"--output_dir={model}", *files, *more]) == 0
@@ -68,22 +64,20 @@ def decode(root: Path, model: Path, output: str, *more: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def backwards(root: Path) -> Path:
+def backwards(root):
     """A model that writes from right to left."""
     return train(root, "backwards", 400, ",reverse_target=True")
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", "ctranslate2"])
-def test_it_decodes_exactly(root: Path, backwards: Path, engine: str) -> None:
+def test_it_decodes_exactly(root, backwards, engine):
     if engine == "ctranslate2":
         pytest.importorskip("ctranslate2")
     found = decode(root, backwards, f"{engine}.de", f"--engine={engine}")
     assert found.read_text() == (root / "corpus" / "dev.de").read_text()
 
 
-def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
-    root: Path, backwards: Path
-) -> None:
+def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(root, backwards):
     forwards = train(root, "forwards", 45)
     nbest = decode(root, forwards, "dev.nbest", f"--decode_hparams={N_BEST}")
     source, reference = (f"--{name}={root / 'corpus' / file}" for name, file in DEV.items())
@@ -93,37 +87,3 @@ def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(
     found = json.loads(weights.read_text())
     assert found["bleu_after"] > found["bleu_before"] + 1
     assert list(found["weights"].values())[1] > 0
-
-
-@pytest.mark.parametrize(
-    ("command", "flags", "fault"),
-    [
-        (exporter, ["--format=ctranslate2"], "CTranslate2's format does not support reverse_target=True"),
-        (exporter, ["--format=litert"], "LiteRT's format does not support reverse_target=True"),
-        (decoder, ["--decode_from_file=in", "--partial_targets"], "no beginning can be forced"),
-        (decoder, ["--decode_from_file=in", "--markup=html"], "leave out alignments and markup"),
-        (align, ["--choose_heads"], "leave out alignments and markup"),
-        (attention, ["--input=the dog"], "attention is drawn of models that write left to right"),
-    ],
-)
-def test_what_is_refused(
-    backwards: Path,
-    tmp_path: Path,
-    command: Any,
-    flags: list[str],
-    fault: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").write_text("the dog\tder\n")
-    assert command.main(["command", f"--output_dir={backwards}", *flags]) == 1
-    assert fault in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_training_does_not_turn_round(
-    root: Path, backwards: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(AssertionError):
-        train(root, "backwards", 410, ",reverse_target=False")
-    assert "holds a model with reverse_target=True, not False: give another" in capsys.readouterr().err

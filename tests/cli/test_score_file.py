@@ -44,30 +44,6 @@ def test_standard_streams(out, monkeypatch, capsys):
     assert "next" not in captured.err
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("the dog", "no tabs instead of one between"),
-        ("", "no tabs"),
-        ("the\tder\tHund", "2 tabs"),
-        (" \tder Hund", "no source"),
-        ("the\t" + "Hund " * 99, "give a larger extra_length"),
-    ],
-)
-def test_a_line_that_is_no_pair_is_named_and_nothing_written(out, tmp_path, line, said, capsys):
-    (tmp_path / "pairs").write_text(f"the dog\tder Hund\n{line}\n")
-    assert score(out, f"--score_file={tmp_path / 'pairs'}", f"--decode_to_file={tmp_path / 'o'}") == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith(f"t2t-decoder: error: {tmp_path / 'pairs'}, line 2: ")
-    assert said in error
-    assert not (tmp_path / "o").exists()
-
-
-def test_no_such_file(out, tmp_path, capsys):
-    assert score(out, f"--score_file={tmp_path / 'pairs'}") == 1
-    assert f"--score_file={tmp_path / 'pairs'}: No such file" in capsys.readouterr().err
-
-
 def test_weights_that_are_no_numbers(out, tmp_path, capsys):
     arrays, meta = checkpoints.load(out / "model.ckpt-7.npz")
     arrays = {name: a * float("nan") if a.dtype.kind == "f" else a for name, a in arrays.items()}

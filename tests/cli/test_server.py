@@ -271,23 +271,6 @@ def test_a_log_whose_disk_is_full(out):
         process.wait(60)
 
 
-def test_two_models_need_names(tmp_path, capsys):
-    config = tmp_path / "models.yaml"
-    config.write_text("models: [{name: a, saved_model: x}, {name: a, saved_model: y}]\n")
-    refused(capsys, [f"--config={config}"], f"--config={config}: two models are called a")
-    config.write_text("models: [{name: a, saved_modle: x}]\n")
-    refused(capsys, [f"--config={config}"], "model 1: unknown key 'saved_modle'")
-    refused(capsys, [f"--config={tmp_path / 'none.yaml'}"], "cannot be read (No such file or directory)")
-
-
-def test_no_model(tmp_path, capsys):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    refused(capsys, ["--port=0", f"--saved_model={empty}"], f"empty: {empty}: no version of a model")
-    refused(capsys, ["--port=0", f"--output_dir={empty}"], empty)
-    refused(capsys, ["--port=0", f"--saved_model={tmp_path / 'none'}"], "no version of a model")
-
-
 @pytest.mark.slow
 def test_a_damaged_model(tmp_path):
     """In a process of its own: in pytest, uvicorn closes the stream that absl had logged to."""
@@ -311,33 +294,6 @@ def test_a_port_that_is_taken(tmp_path, capsys):
             capsys, [f"--port={port}", f"--saved_model={tmp_path}"], f"--port={port}: Address already in use"
         )
     refused(capsys, ["--host=192.0.2.1", f"--saved_model={tmp_path}"], "--host=192.0.2.1 --port=8501: ")
-
-
-@pytest.mark.parametrize(
-    ("flags", "part"),
-    [
-        (["--saved_model=x", "--config=y"], "--saved_model and --config cannot be combined"),
-        (["--saved_model=x", "--checkpoint=best"], "--checkpoint has no effect with --saved_model"),
-        (["--saved_model=x", "--engine=ctranslate2"], "--engine has no effect with --saved_model"),
-        (["--config=x", "--precision=int8"], "--precision has no effect with --config"),
-        (["--config=x", "--servable_name=y"], "--servable_name has no effect with --config"),
-        (["--config=x", "--problem=parse_wsj"], "--problem has no effect with --config"),
-        (["--saved_model=x", "--problem=parse_wjs"], "parse_wsj"),
-        (["--saved_model=x", "--servable_name=a/b"], "'a/b' is not a valid name of a model"),
-        (["--saved_model=x", "--max_queue=5"], "--max_queue=5 must be at least --max_lines=1024"),
-        ([], "--problem is missing; give it with --hparams_set, or give --output_dir"),
-        (["--saved_model=x", "--api_key_file=none"], "--api_key_file=none: No such file or directory"),
-    ],
-)
-def test_wrong_flags(flags, part, capsys):
-    refused(capsys, flags, part)
-
-
-def test_a_key_file_without_keys(tmp_path, capsys):
-    (tmp_path / "keys").write_text("\n \n")
-    refused(
-        capsys, ["--saved_model=x", f"--api_key_file={tmp_path / 'keys'}"], "no key; write one on each line"
-    )
 
 
 def test_a_package_that_is_missing(monkeypatch, capsys):

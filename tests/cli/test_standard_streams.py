@@ -1,7 +1,5 @@
 """Standard streams of commands that are closed, full, or read by nobody; outputs that are no files."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil
@@ -15,7 +13,6 @@ import pytest
 from t2t_revival import cli
 from t2t_revival.utils.files import atomic_write
 from tests.support.commands import run
-from tests.support.processes import run_command
 
 pytestmark = pytest.mark.slow
 
@@ -29,13 +26,13 @@ COMMANDS = [module.name for module in pkgutil.iter_modules(cli.__path__) if not 
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     (tmp_path / "outputs").write_text("a\tb c d\n")
     (tmp_path / "references").write_text("a b c d\n")
     return tmp_path
 
 
-def bleu(folder: Path, redirections: str, translation: str = "outputs") -> tuple[int, str, str]:
+def bleu(folder, redirections, translation="outputs"):
     """Returns exit status, stdout and stderr of t2t-bleu in a shell."""
     code = "import sys; from t2t_revival.cli.bleu import main; sys.argv[0] = 't2t-bleu'; sys.exit(main())"
     flags = f"--translation={translation} --reference=references"
@@ -49,7 +46,7 @@ def bleu(folder: Path, redirections: str, translation: str = "outputs") -> tuple
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "<&- 2>&-", "2> >(true)"])
-def test_the_work_goes_on_without_a_log_which_is_not_in_the_output(files: Path, redirection: str) -> None:
+def test_the_work_goes_on_without_a_log_which_is_not_in_the_output(files, redirection):
     status, out, err = bleu(files, redirection)
     assert (status, err) == (0, "")
     assert out.startswith(SCORES)
@@ -66,17 +63,17 @@ def test_the_work_goes_on_without_a_log_which_is_not_in_the_output(files: Path, 
         (">&- 2>&- <&-", 0, ""),
     ],
 )
-def test_a_result_that_cannot_be_written(files: Path, redirection: str, status: int, error: str) -> None:
+def test_a_result_that_cannot_be_written(files, redirection, status, error):
     found, out, err = bleu(files, redirection)
     assert (found, out) == (status, "")
     assert "".join(line for line in err.splitlines(keepends=True) if WARNING not in line) == error
 
 
-def test_a_closed_input_is_an_error(files: Path) -> None:
+def test_a_closed_input_is_an_error(files):
     assert bleu(files, "<&-", translation="-") == (1, "", CLOSED)
 
 
-def test_closed_descriptors_are_taken_by_no_other_file(tmp_path: Path) -> None:
+def test_closed_descriptors_are_taken_by_no_other_file(tmp_path):
     code = "import os, t2t_revival; print(*(os.readlink(f'/proc/self/fd/{n}') for n in (0, 2)))"
     done = subprocess.run(
         ["bash", "-c", f'exec "{sys.executable}" -c "{code}" <&- 2>&-'], capture_output=True, text=True
@@ -86,9 +83,7 @@ def test_closed_descriptors_are_taken_by_no_other_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_help_and_errors_of_every_command_on_a_full_disk(
-    name: str, stream: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_and_errors_of_every_command_on_a_full_disk(name, stream, capsys, monkeypatch):
     main = importlib.import_module(f"t2t_revival.cli.{name}").main
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, stream, full)
@@ -99,18 +94,18 @@ def test_help_and_errors_of_every_command_on_a_full_disk(
     assert capsys.readouterr().err == (said if stream == "stdout" else "")
 
 
-def decode(trained: Path, folder: Path, target: str) -> None:
+def decode(trained, folder, target):
     (folder / "in").write_text("the dog sees 3 houses\n\nthe dog\n", encoding="utf-8")
     flags = f"--decode_from_file={folder / 'in'}", f"--decode_to_file={target}"
     run("t2t-decoder", f"--output_dir={trained / 'out'}", *flags)
 
 
-def test_a_decoder_writes_a_device(trained: Path, tmp_path: Path) -> None:
+def test_a_decoder_writes_a_device(trained, tmp_path):
     decode(trained, tmp_path, "/dev/null")
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_decoder_writes_a_pipe(trained: Path, tmp_path: Path) -> None:
+def test_a_decoder_writes_a_pipe(trained, tmp_path):
     pipe, found = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: found.append(pipe.read_text(encoding="utf-8")))
@@ -122,7 +117,7 @@ def test_a_decoder_writes_a_pipe(trained: Path, tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_decoder_writes_an_open_file(trained: Path, tmp_path: Path) -> None:
+def test_a_decoder_writes_an_open_file(trained, tmp_path):
     with (tmp_path / "opened").open("w+b") as file:
         file.write(b"first\n")
         file.flush()
@@ -132,17 +127,7 @@ def test_a_decoder_writes_an_open_file(trained: Path, tmp_path: Path) -> None:
     assert len(lines) == 4
 
 
-@pytest.mark.parametrize("flag", ["--dataset_split=dev", "--decode_shards=2"])
-def test_what_has_files_beside_it_must_be_a_file(
-    trained: Path, capsys: pytest.CaptureFixture[str], flag: str
-) -> None:
-    flags = [flag] if "split" in flag else [flag, "--decode_from_file=/dev/null"]
-    model = f"--output_dir={trained / 'out'}"
-    assert run_command("t2t-decoder", model, "--decode_to_file=/dev/null", *flags) == 1
-    assert "other files are written beside it: name a file" in capsys.readouterr().err
-
-
-def test_no_writer_replaces_a_device() -> None:
+def test_no_writer_replaces_a_device():
     with atomic_write(Path("/dev/null")) as file:
         file.write(b"lost")
     assert Path("/dev/null").is_char_device()

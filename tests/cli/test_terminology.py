@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from t2t_revival.decoding.lexical_constraints import count
-from tests.support.decoder_command import decode, refused, run, shared_search
+from tests.support.decoder_command import decode, run, shared_search
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,70 +74,3 @@ def test_typed_lines_have_terms(out, files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n"))
     assert run(f"--output_dir={out}", "--decode_interactive", terms) == 0
     assert "Hund" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("terms", "parts"),
-    [
-        ("dog\n", ["terms, line 1: 1 column instead of two"]),
-        ("cat\tKatze\ndog\t\n", ["terms, line 2: the target term is empty"]),
-        (f"dog\t{'Hund ' * 99}\n", ["in, line 2: the phrase 'Hund", "tokens, and the output may have"]),
-    ],
-)
-def test_a_wrong_terminology_is_named(out, files, capsys, terms, parts):
-    refused(capsys, decode(out, *files(["cat", "dog"], terms)), *parts)
-
-
-@pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ("the dog", "not JSON"),
-        ('{"text": "a", "avoids": []}', "unknown key 'avoids'; did you mean avoid?"),
-        (
-            '{"text": "a", "constraints": ["b"], "avoid": ["b"]}',
-            "'b' is to be in the output and to be avoided",
-        ),
-        ('{"text": "a", "constraints": [""]}', "a phrase of the constraints is empty"),
-    ],
-)
-def test_wrong_json_lines_are_named(out, files, capsys, line, part):
-    flags = files(['{"text": "a"}', line])
-    refused(
-        capsys, decode(out, *flags, "--input_format=jsonl"), f"{flags[0].partition('=')[2]}, line 2: ", part
-    )
-
-
-@pytest.mark.parametrize(
-    ("flags", "part"),
-    [
-        (["--decode_interactive", "--input_format=jsonl"], "--input_format=jsonl needs --decode_from_file"),
-        (["--terminology=x"], "--terminology needs --decode_from_file or --decode_interactive"),
-        (["--decode_from_file=in", "--terminology=x", "--engine=ctranslate2"], "--engine=tensorflow"),
-        (["--decode_from_file=in", "--terminology=x", "--partial_targets"], "cannot be combined"),
-        (["--decode_from_file=in", "--terminology=x", "--split_sentences"], "cannot be combined"),
-        (["--decode_from_file=in", "--input_format=jsonl", "--partial_targets"], "cannot be combined"),
-        (["--score_file=in", "--terminology=x"], "cannot be combined"),
-        (["--decode_from_file=-", "--terminology=-"], "only one of them can be the standard input"),
-    ],
-)
-def test_flags_that_exclude_each_other(out, capsys, flags, part):
-    refused(capsys, run(f"--output_dir={out}", *flags), part)
-
-
-def test_outputs_do_not_overwrite_the_terminology(out, files, tmp_path, capsys):
-    flags = files(["dog"], "dog\tHund\n")
-    refused(
-        capsys, decode(out, *flags, f"--decode_to_file={tmp_path / 'terms'}"), "would overwrite", flags[1]
-    )
-    assert (tmp_path / "terms").read_text() == "dog\tHund\n"
-
-
-def test_a_terminology_that_is_not_there_is_named(out, files, tmp_path, capsys):
-    flags = [*files(["dog"]), f"--terminology={tmp_path / 'nowhere'}"]
-    refused(capsys, decode(out, *flags), f"--terminology={tmp_path / 'nowhere'}: No such file")
-
-
-@pytest.mark.parametrize("hparams", ["beam_size=1", "mbr=chrf", "sampling_method=random"])
-def test_options_that_exclude_constraints(out, files, capsys, hparams):
-    flags = [*files(["dog"], "dog\tHund\n"), f"--decode_hparams={hparams}"]
-    refused(capsys, run(f"--output_dir={out}", *flags), "constraints", hparams.partition("=")[0])

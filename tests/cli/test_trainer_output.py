@@ -1,9 +1,6 @@
 """t2t-trainer's `--registry_help`, and the summary that it prints at the end."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +14,14 @@ from t2t_revival.training.state import Seen
 pytestmark = pytest.mark.slow
 
 
-def test_registry_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_registry_help(capsys):
     assert trainer.main(["t2t-trainer", "--registry_help"]) == 0
     shown = capsys.readouterr().out
     for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
 
 
-def test_the_summary_counts_skipped_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_counts_skipped_updates(tmp_path, capsys):
     registry.hparams("tiny").save(tmp_path)
     values = trainer.command_flags()
     values(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
@@ -34,9 +31,7 @@ def test_the_summary_counts_skipped_updates(tmp_path: Path, capsys: pytest.Captu
     assert "skipped" not in capsys.readouterr().out
 
 
-def test_the_summary_names_the_best_where_training_stops_early(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_summary_names_the_best_where_training_stops_early(tmp_path, capsys):
     rows = "step,target_tokens,loss,data\n1,1,0.5,a\n2,2,2.5,b\n3,3,2.25,b\n4,4,2.75,b\n"
     (tmp_path / "dev.csv").write_text(rows, encoding="utf-8")
     checkpoints.save(tmp_path / "model.ckpt-3.npz", {}, {"step": 3})

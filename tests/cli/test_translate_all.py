@@ -5,10 +5,9 @@ import os
 import pytest
 
 from t2t_revival.cli import decoder, translate_all
-from t2t_revival.cli.support import command, wait_flags
+from t2t_revival.cli.support import command
 from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.evaluation.translation_scores import list_translations
-from t2t_revival.utils.file_watcher import Clock
 from t2t_revival.utils.files import exclusive_lock
 
 LINES = "the dog\n\nsees 3 houses\n"
@@ -106,19 +105,6 @@ def test_interrupted_it_leaves_nothing_half_and_goes_on(
     assert "translate_ende-12.part: 3 of 3 lines are done" in capsys.readouterr().err
     assert steps_decoded == [7, 12, 12]
     assert len(list(out.glob("translations/.*"))) == 0
-
-
-def test_it_waits_for_checkpoints(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):
-    times = [(out / "model.ckpt-7.npz").stat().st_ctime]
-
-    def sleep(seconds):
-        times.append(times[-1] + seconds)
-        if len(times) == 2:
-            write_checkpoint(out, 8)
-
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
-    assert run(out, source, "--wait_minutes=1") == 0
-    assert steps_decoded == [7, 8]
 
 
 def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):

@@ -1,11 +1,8 @@
 """Commands on a machine that has JAX and no TensorFlow."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,14 +17,14 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command: object) -> subprocess.CompletedProcess[str]:
+def run(*command):
     module = [sys.executable, "-m", "tests.support.command_without_tensorflow", *map(str, command)]
     done = run_with_backend(module, "jax", PYTHONPATH=os.fspath(ROOT))
     assert done.returncode == 0, done.stderr
     return done
 
 
-def test_evaluations_are_those_of_tensorflow(trained: Path, tmp_path: Path) -> None:
+def test_evaluations_are_those_of_tensorflow(trained, tmp_path):
     scores = []
     flags = [f"--data_dir={trained / 'data'}", "--eval_bleu_sentences=3"]
     for backend in ("tensorflow", "jax"):
@@ -43,7 +40,7 @@ def test_evaluations_are_those_of_tensorflow(trained: Path, tmp_path: Path) -> N
     assert scores[1] == pytest.approx(scores[0], rel=1e-4)
 
 
-def test_a_file_is_decoded(trained: Path, tmp_path: Path) -> None:
+def test_a_file_is_decoded(trained, tmp_path):
     (tmp_path / "in").write_text("the dog sees 3 houses\nthe dog\n", encoding="utf-8")
     done = run(
         "t2t-decoder",

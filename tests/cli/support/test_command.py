@@ -18,7 +18,7 @@ USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
 
 
 @pytest.fixture
-def values() -> flags.FlagValues:
+def values():
     values = command.new_flags()
     command.define_integer(
         "minutes", 40, "How long the " + "very " * 30 + "hot oven is on.", flag_values=values
@@ -28,8 +28,8 @@ def values() -> flags.FlagValues:
     return values
 
 
-def run(values: flags.FlagValues, *arguments: str, raises: BaseException | None = None) -> int:
-    def bake(values: flags.FlagValues) -> None:
+def run(values, *arguments, raises=None):
+    def bake(values):
         if raises is not None:
             raise raises
         print(f"baked {values.cake} with {'+'.join(values.topping)} for {values.minutes}")
@@ -37,12 +37,12 @@ def run(values: flags.FlagValues, *arguments: str, raises: BaseException | None 
     return command.run(values, USAGE, bake, ["/usr/bin/t2t-bake", *arguments])
 
 
-def test_success(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+def test_success(values, capsys):
     assert run(values, "--cake=pie", "--minutes", "7") == 0
     assert capsys.readouterr().out == "baked pie with sugar for 7\n"
 
 
-def test_a_call_forgets_the_one_before(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+def test_a_call_forgets_the_one_before(values, capsys):
     run(values, "--cake=pie", "--minutes=7", "--topping=nuts", "--topping=jam", "--debug")
     assert run(values) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -68,9 +68,7 @@ def test_a_call_forgets_the_one_before(values: flags.FlagValues, capsys: pytest.
         ("pie", "unexpected argument 'pie'"),
     ],
 )
-def test_wrong_command_line(
-    values: flags.FlagValues, capsys: pytest.CaptureFixture, argument: str, said: str
-) -> None:
+def test_wrong_command_line(values, capsys, argument, said):
     assert run(values, argument) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -80,7 +78,7 @@ def test_wrong_command_line(
     assert said in output.err
 
 
-def test_integers_of_all_commands_are_decimal() -> None:
+def test_integers_of_all_commands_are_decimal():
     names = (module.name for module in pkgutil.iter_modules(cli.__path__))
     modules = (importlib.import_module(f"t2t_revival.cli.{name}") for name in names)
     tables = [module.command_flags() for module in modules if hasattr(module, "command_flags")]
@@ -94,27 +92,25 @@ def test_integers_of_all_commands_are_decimal() -> None:
 
 
 @pytest.mark.parametrize("error", [T2TError("no\noven"), OSError("no oven")])
-def test_error_is_one_line(values: flags.FlagValues, capsys: pytest.CaptureFixture, error: Exception) -> None:
+def test_error_is_one_line(values, capsys, error):
     assert run(values, raises=error) == 1
     assert capsys.readouterr().err == "t2t-bake: error: no oven\n"
 
 
-def test_debug_shows_the_traceback(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+def test_debug_shows_the_traceback(values, capsys):
     assert run(values, "--debug", raises=T2TError("no oven")) == 1
     output = capsys.readouterr().err
     assert output.startswith("Traceback (most recent call last):")
     assert output.endswith("t2t-bake: error: no oven\n")
 
 
-def test_an_internal_error_is_not_hidden(values: flags.FlagValues) -> None:
+def test_an_internal_error_is_not_hidden(values):
     with pytest.raises(ZeroDivisionError):
         run(values, raises=ZeroDivisionError())
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_characters_that_the_terminal_cannot_print(
-    values: flags.FlagValues, monkeypatch: pytest.MonkeyPatch, stream: str
-) -> None:
+def test_characters_that_the_terminal_cannot_print(values, monkeypatch, stream):
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     monkeypatch.setattr(sys, stream, terminal)
     status = run(values, "--cake=Käse", raises=T2TError("kein Käse") if stream == "stderr" else None)
@@ -124,13 +120,11 @@ def test_characters_that_the_terminal_cannot_print(
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
-def test_signals_end_a_command_in_order(
-    values: flags.FlagValues, capsys: pytest.CaptureFixture, number: signal.Signals, status: int
-) -> None:
+def test_signals_end_a_command_in_order(values, capsys, number, status):
     before = signal.signal(number, signal.SIG_DFL)  # SIGHUP may be ignored where the tests run
-    cleaned: list[bool] = []
+    cleaned = []
 
-    def bake(values: flags.FlagValues) -> None:
+    def bake(values):
         try:
             signal.raise_signal(number)
         finally:
@@ -142,7 +136,7 @@ def test_signals_end_a_command_in_order(
     assert signal.signal(number, before) == signal.SIG_DFL
 
 
-def test_interrupt(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> None:
+def test_interrupt(values, capsys):
     assert run(values, raises=KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "t2t-bake: error: interrupted\n"
 
@@ -150,7 +144,7 @@ def test_interrupt(values: flags.FlagValues, capsys: pytest.CaptureFixture) -> N
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["-h"], ["--help", "pie"], ["--help", "--unknown"], ["--unknown", "--help"]]
 )
-def test_help(values: flags.FlagValues, capsys: pytest.CaptureFixture, arguments: list[str]) -> None:
+def test_help(values, capsys, arguments):
     assert run(values, *arguments) == 0
     usage, described = capsys.readouterr().out.split("\nFlags:\n")
     assert usage.strip() == USAGE.strip()
@@ -168,7 +162,7 @@ def test_help(values: flags.FlagValues, capsys: pytest.CaptureFixture, arguments
     assert "hot oven is on. (default: 40)" in " ".join(described.split())
 
 
-def test_a_closed_pipe_prints_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback():
     program = (
         "import sys; from t2t_revival.cli.support import command\n"
         "bake = lambda values: [print('x' * 100) for _ in range(10000)]\n"

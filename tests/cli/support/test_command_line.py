@@ -1,8 +1,5 @@
 """All faults of a command line are reported at once; flags of tensor2tensor are explained."""
 
-import subprocess
-import sys
-
 import pytest
 
 from t2t_revival.cli import bleu, datagen, decoder, exporter, query_server, rerank, trainer
@@ -43,68 +40,6 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
     ]
 
 
-@pytest.mark.parametrize(
-    ("main", "text", "expected"),
-    [
-        (trainer.main, "--generate_data", ["--generate_data is gone: data is made where it is missing"]),
-        (trainer.main, "--nogenerate_data", ["--nogenerate_data is gone: data is made where it is missing"]),
-        (
-            trainer.main,
-            "--model transformer --hparams_set=tiny",
-            ["--model is gone: there is one model, the Transformer"],
-        ),
-        (
-            trainer.main,
-            "--hp_batch_size 512 --hp_num_heads=4",
-            ['--hp_batch_size, --hp_num_heads are now --hparams: as in --hparams="batch_size=2048,num_h'],
-        ),
-        (
-            trainer.main,
-            "--hp_learning_rate -1 --xla_compile",
-            ["--hp_learning_rate is", "--xla_compile is now --xla"],
-        ),
-        (
-            trainer.main,
-            "--job-dir=gs://x",
-            ["--job-dir is gone: Cloud ML Engine is no more; docs/several_machines"],
-        ),
-        (trainer.main, "--problems=x", ["--problems is now --problem: of T2T 1.4 and before"]),
-        (datagen.main, "--num_shards=100", ["--num_shards is gone: 10 of train"]),
-        (datagen.main, "--num_cases=100", ["unknown flag 'num_cases'; known: "]),
-        (
-            decoder.main,
-            "--train_steps=4",
-            ["--train_steps is a flag of t2t-trainer, and does nothing in t2t-decoder"],
-        ),
-        (decoder.main, "--worker_gpu=1", ["--worker_gpu is now t2t-trainer --strategy: all visible GPUs"]),
-        (
-            decoder.main,
-            "--model=transformer --hparams=a=1",
-            ["--model, --hparams are gone: read from output_dir"],
-        ),
-        (exporter.main, "--data_dir=x", ["--data_dir is gone: vocabulary and settings are in output_dir"]),
-        (query_server.main, "--data_dir=x", ["--data_dir is gone: the vocabulary is in the exported model"]),
-        (
-            decoder.main,
-            "--output_dir=gs://x/y",
-            ["--output_dir=gs://x/y: must be a path, not a URL; mount it"],
-        ),
-        (
-            datagen.main,
-            "--data_dir=data --vocab_file=a,file:///b",
-            ["--vocab_file=file:///b: must be a path, not a URL: give /b"],
-        ),
-        (bleu.main, "--source=x", ["--source is gone: T2T did not read it"]),
-    ],
-)
-def test_flags_of_t2t(main, text, expected, capsys):
-    name = f"t2t-{main.__module__.rpartition('.')[2].replace('_', '-')}"
-    found = faults(main, f"{name} {text}", capsys)
-    assert len(found) == len(expected)
-    for line, beginning in zip(found, expected, strict=True):
-        assert line.startswith(beginning)
-
-
 def test_other_faults_are_in_the_same_answer(capsys):
     text = "--train_steps=abc pie --keep_checkpoint_max=-3 --train_stops=4 --noxla=3 -- foo --problem"
     beginnings = [
@@ -132,39 +67,6 @@ def test_forms_of_values(tmp_path, monkeypatch):
     assert (seen["train_steps"], seen["xla"], seen["problem"], seen["hparams"]) == (3, False, "b", "--x")
 
 
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        ("--problem=a --hparams_set=tiny --problem b", "--problem is given twice: give it once"),
-        ("--train_steps=1 -train_steps 2 --train_steps=3", "--train_steps is given 3 times: give it once"),
-        ("--xla --noxla", "--xla is given twice: give it once"),
-    ],
-)
-def test_a_flag_given_twice(words, fault, capsys):
-    """A second value would replace the first one silently."""
-    assert fault in faults(trainer.main, f"t2t-trainer {words}", capsys)[0]
-
-
 @pytest.mark.parametrize("command", [bleu, datagen, decoder, exporter, query_server, rerank, trainer])
 def test_no_command_takes_a_flag_twice(command, capsys):
     assert "--debug is given twice" in faults(command.main, "command --debug --debug", capsys)[0]
-
-
-def test_a_list_given_twice(capsys):
-    fault = faults(rerank.main, "t2t-rerank --scorers=a --scorers=b", capsys)[0]
-    assert "--scorers is given twice: give it once, its values separated by commas" in fault
-
-
-def test_a_file_of_flags_that_is_missing(capsys):
-    assert "nowhere" in faults(trainer.main, "t2t-trainer --flagfile=nowhere", capsys)[0]
-
-
-def test_a_wrong_command_line_needs_no_tensorflow():
-    program = (
-        "import sys; from t2t_revival.cli import trainer\n"
-        "status = trainer.main(['t2t-trainer', '--model=x', '--problem=image_mnist'])\n"
-        "assert status == 2 and 'tensorflow' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--problem=image_mnist is tensor2tensor's and out of scope: images and video" in done.stderr

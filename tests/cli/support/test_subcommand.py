@@ -32,7 +32,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_a_command_runs_as_if_it_were_typed(files, capfd) -> None:
+def test_a_command_runs_as_if_it_were_typed(files, capfd):
     run_command(
         "t2t-bleu", {"translation": files / "out.de", "reference": files / "ref.de", "bleu_variant": None}
     )
@@ -41,14 +41,14 @@ def test_a_command_runs_as_if_it_were_typed(files, capfd) -> None:
     assert "100.00" in captured.out
 
 
-def test_a_failure_is_an_error_under_its_own_message(files, capfd) -> None:
+def test_a_failure_is_an_error_under_its_own_message(files, capfd):
     with pytest.raises(T2TError, match="t2t-bleu failed with exit status 1; see its message above"):
         run_command("t2t-bleu", {"translation": files / "missing", "reference": files / "ref.de"})
     assert "t2t-bleu: error:" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_are_passed_on(files, number) -> None:
+def test_signals_are_passed_on(files, number):
     process = _waiting(files, HANGUP_ENDS)
     child = _child(process.pid)
     process.send_signal(number)
@@ -58,7 +58,7 @@ def test_signals_are_passed_on(files, number) -> None:
     assert not _alive(child)
 
 
-def test_a_terminal_that_closes_ends_nothing_under_nohup(files) -> None:
+def test_a_terminal_that_closes_ends_nothing_under_nohup(files):
     process = _waiting(files, NOHUP)
     _child(process.pid)
     process.send_signal(signal.SIGHUP)
@@ -68,14 +68,14 @@ def test_a_terminal_that_closes_ends_nothing_under_nohup(files) -> None:
     process.communicate(timeout=30)
 
 
-def _waiting(files, before: str) -> subprocess.Popen:
+def _waiting(files, before):
     """Runs a command that waits for files; `before` is done first."""
     code = WAITING.format(folder=str(files / "translations"), reference=str(files / "ref.de"))
     command = beginning_with(before, [sys.executable, "-c", code])
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
-def _child(parent: int) -> int:
+def _child(parent):
     """Waits for the command's process to handle signals; returns its id."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -87,7 +87,7 @@ def _child(parent: int) -> int:
     raise AssertionError("the command has not started")
 
 
-def _handles_signals(process: int, parent: int) -> bool:
+def _handles_signals(process, parent):
     """Returns whether Python's handler of SIGINT is installed, which precedes the main module.
 
     Until the process is the command, it has its parent's command line, and its handlers.
@@ -100,7 +100,7 @@ def _handles_signals(process: int, parent: int) -> bool:
     return bool(int(caught, 16) >> (signal.SIGINT - 1) & 1)
 
 
-def _alive(process: int) -> bool:
+def _alive(process):
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -11,10 +11,8 @@ from t2t_revival.cli.support import command, tensorflow_setup
     ("before", "typed", "after"),
     [(None, True, "0"), ("1", True, "1"), (None, False, None), ("0", False, "0")],
 )
-def test_only_typed_lines_turn_onednn_off_unless_the_user_has_chosen(
-    monkeypatch: pytest.MonkeyPatch, before: str | None, typed: bool, after: str | None
-) -> None:
-    seen: list[str | None] = []
+def test_only_typed_lines_turn_onednn_off_unless_the_user_has_chosen(monkeypatch, before, typed, after):
+    seen = []
     monkeypatch.setattr(
         tensorflow_setup, "_import_tensorflow", lambda: seen.append(os.environ.get(tensorflow_setup.ONEDNN))
     )
@@ -31,12 +29,10 @@ def test_only_typed_lines_turn_onednn_off_unless_the_user_has_chosen(
     ("cores", "most", "number", "threads"),
     [(2, None, 2, 1), (2, 1, 1, 2), (8, 3, 2, 4), (8, None, 8, 1), (1, 4, 1, 1)],
 )
-def test_parallel_batches_share_the_cores(
-    monkeypatch: pytest.MonkeyPatch, cores: int, most: int | None, number: int, threads: int
-) -> None:
+def test_parallel_batches_share_the_cores(monkeypatch, cores, most, number, threads):
     import tensorflow as tf
 
-    given: list[int] = []
+    given = []
     monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", given.append)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     monkeypatch.setattr(tensorflow_setup, "cores", lambda: cores)
@@ -44,12 +40,10 @@ def test_parallel_batches_share_the_cores(
     assert given == [threads]
 
 
-def test_one_batch_at_a_time_on_a_gpu_or_where_tensorflow_has_its_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_batch_at_a_time_on_a_gpu_or_where_tensorflow_has_its_threads(monkeypatch):
     import tensorflow as tf
 
-    def refuse(threads: int) -> None:
+    def refuse(threads):
         raise RuntimeError("in use")
 
     monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", refuse)
@@ -61,8 +55,6 @@ def test_one_batch_at_a_time_on_a_gpu_or_where_tensorflow_has_its_threads(
 
 
 @pytest.mark.parametrize(("tokens", "most"), [(100, 1), (2048, 2), (4096, 4), (25_000, 8)])
-def test_parts_of_a_training_batch_are_worth_their_graph(
-    monkeypatch: pytest.MonkeyPatch, tokens: int, most: int
-) -> None:
+def test_parts_of_a_training_batch_are_worth_their_graph(monkeypatch, tokens, most):
     monkeypatch.setattr(tensorflow_setup, "num_parallel_batches", lambda given: given)
     assert tensorflow_setup.num_training_parts(tokens) == most
