@@ -14,6 +14,7 @@ import requests
 
 from t2t_revival.cli import exporter, query_server, server
 from t2t_revival.decoding.translator import Translator
+from tests.support.signals import INTERRUPTIBLE, beginning_with
 
 LINES = ["the dog sees dev1 houses", "", "houses", "the dog sees the dog sees the dog", "Hund"]
 START_SECS = 120
@@ -25,7 +26,8 @@ class Server:
     def __init__(self, *flags, waits=True):
         port = [] if any(flag.startswith("--port=") for flag in flags) else ["--port=0"]
         arguments = [sys.executable, "-m", "t2t_revival.cli.server", *port, *map(str, flags)]
-        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+        command = beginning_with(INTERRUPTIBLE, arguments)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.said, self.address = [], ""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

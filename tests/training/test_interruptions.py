@@ -146,7 +146,11 @@ def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: si
         if isinstance(event, StepEvent) and event.step == 3:
             signal.raise_signal(number)
 
-    result = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, log_steps=1), on_event=on_event)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, tests and what they train ignore it
+    try:
+        result = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, log_steps=1), on_event=on_event)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert (result.step, result.stopped_by) == (3, number.name)
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
 
