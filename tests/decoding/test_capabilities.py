@@ -8,15 +8,14 @@ import pytest
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.capabilities import HOLDERS, OF_TRAINING, SIZES, VALUES, check_held
 from t2t_revival.decoding.ctranslate2_format import check_convertible
-from t2t_revival.decoding.ensemble import Ensemble
 from t2t_revival.decoding.int8 import Int8Weights
-from t2t_revival.decoding.jax_engine import JaxSearch
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams, hparams
 from t2t_revival.model import Transformer
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
+from tests.support.searches import ensemble, jax_search
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
 
@@ -74,8 +73,8 @@ def translator(tmp_path_factory):
         lambda translator, folder: write_litert(translator, folder),
         lambda translator, folder: check_convertible(translator.model.hparams),
         lambda translator, folder: Int8Weights(translator.model),
-        lambda translator, folder: JaxSearch(translator.model, 100),
-        lambda translator, folder: Ensemble([translator.model]),
+        lambda translator, folder: jax_search(translator.model),
+        lambda translator, folder: ensemble(translator.model),
     ],
 )
 def test_all_that_hold_a_model_ask(translator, tmp_path, monkeypatch, use):

@@ -9,14 +9,9 @@ import pytest
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding import engines
-from t2t_revival.decoding.constrained_lines import room_of, stricter
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
-from t2t_revival.decoding.guards import Guards
-from t2t_revival.decoding.lexical_constraints import LineConstraints, count, merged, units_of
+from t2t_revival.decoding.lexical_constraints import LineConstraints, count, merged
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.phrases import AT_ONCE, Spelling
 from t2t_revival.decoding.preprocessor import Preprocessor, check_constrainable
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
@@ -24,21 +19,22 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
 TEXT = [
-    f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."
+    f'the {noun} sees {number} houses, and der {noun} sieht (nicht) . "Der {noun}" er: nice U.S. 我爱狗 क का'
     for noun in ("dog", "dogs", "cat", "doghouse")
     for number in range(9)
 ]
 LINES = ["the dog sees 3 houses .", "cat", "", "der cat sieht the dog sees 7 houses", "dog dog"]
 WORDS = ["dog", "dogs", "cat", "the dog", "houses, and", "sieht", "(nicht)", "7", "zoo"]
+WORDS += ["U.S.", '"Der', "er: nice", "狗", "我爱", "狗 und", "s", "9 9", "का"]
 OPTIONS = DecodeHParams(beam_size=3, extra_length=25)
 
 
 @pytest.fixture(scope="module", params=["sentencepiece", "subwords"])
 def translator(request, tmp_path_factory):
     if request.param == "subwords":
-        vocabulary = SubwordVocabulary.build_from_generator(TEXT, 100)
+        vocabulary = SubwordVocabulary.build_from_generator(TEXT, 120)
     else:
-        vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 320)
+        vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 360)
     keras.utils.set_random_seed(3)
     hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
     return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=40)
@@ -69,12 +65,10 @@ def test_other_lines_of_the_batch_stay_the_same_to_the_bit(translator):
         assert again == found
 
 
-def test_without_constraints_there_is_no_other_search(translator, monkeypatch):
-    monkeypatch.delitem(vars(translator._engine), "lexical_search", raising=False)
+def test_empty_constraints_are_none(translator):
     expected = translator.nbest(LINES[:2])
     assert translator.nbest(LINES[:2], constraints=[None, None]) == expected
     assert translator.nbest(LINES[:2], constraints=[LineConstraints(), None]) == expected
-    assert "lexical_search" not in vars(translator._engine)
 
 
 @pytest.mark.slow
@@ -105,8 +99,9 @@ def test_avoided_words_are_in_no_output(translator):
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_is_named(translator, with_options):
-    small = with_options(beam_size=3, extra_length=8)
+@pytest.mark.parametrize("room", [{"extra_length": 8}, {"extra_length": 50, "max_length_ratio": 6.0}])
+def test_what_does_not_fit_is_named(with_options, room):
+    small = with_options(beam_size=3, **room)
     phrases = ("cat", "sieht", *["zoo"] * 12)
     output = small.nbest(["dog"], constraints=[LineConstraints(phrases)])[0][0]
     assert {*output.missing} == {"zoo"}
@@ -166,32 +161,6 @@ def test_there_are_as_many_constraints_as_lines_and_no_beginnings(translator):
         translator.nbest(["cat", "dog"], constraints=[LineConstraints(("cat",))])
     with pytest.raises(T2TError, match="with forced beginnings"):
         translator.nbest(["cat"], prefixes=["dog"], constraints=[LineConstraints(("cat",))])
-
-
-def test_ctranslate2_refuses_constraints():
-    with pytest.raises(T2TError, match="CTranslate2 does not support constraints"):
-        engines.lexical_search_of(CTranslate2Engine.__new__(CTranslate2Engine))
-
-
-def test_another_search_avoids_what_was_spelled_otherwise(translator):
-    spelling, ids = Spelling(translator.vocabulary), translator.vocabulary.encode("the dog")
-    units = units_of(LineConstraints(("cat",), ("dog",)), spelling)
-    assert stricter(units[:1], [ids], [-np.inf], spelling) is None
-    assert stricter(units, [translator.vocabulary.encode("cat")], [-1.0], spelling) is None
-    cat, dog = stricter(units, [ids], [-1.0], spelling)
-    assert cat == units[0]
-    assert dog != units[1]
-    _, strict = stricter(units, [[]], [-np.inf], spelling)
-    assert all(form.after == AT_ONCE for form in strict.forms)
-    assert stricter([cat, strict], [[]], [-np.inf], spelling) == [cat]
-
-
-@pytest.mark.parametrize(("ratio", "extra"), [(0.0, 5), (0.3, 50), (1.7, 50), (3.0, 2)])
-@pytest.mark.parametrize("length", [1, 2, 7, 30])
-def test_the_room_of_a_line_is_that_of_the_search(ratio, extra, length):
-    source = np.array([[2] * (length - 1) + [1]], np.int32)
-    _, most = Guards(max_length_ratio=ratio).bounds(source, np.array([[length + extra]], np.int32), 0)
-    assert room_of(length, DecodeHParams(extra_length=extra, max_length_ratio=ratio)) == int(most[0, 0])
 
 
 @pytest.mark.parametrize(

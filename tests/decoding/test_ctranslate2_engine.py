@@ -10,6 +10,7 @@ import pytest
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import ctranslate2_engine, resumable
 from t2t_revival.decoding.converted_model import FOLDER
+from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translations import Translations
@@ -69,72 +70,20 @@ def token_log_probs(translator, source, target):
     return (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))[range(len(target)), target]
 
 
-def ids_of(row):
-    return [token for token in row.tolist() if token != PAD]
-
-
-def padded(rows):
-    width = max(map(len, rows))
-    return np.array([[*row, *[PAD] * (width - len(row))] for row in rows])
-
-
-@pytest.mark.slow
-def test_greedy_outputs_are_those_of_tensorflow(engines):
-    theirs, ours = engines
-    rows = padded([ours.encode(line) for line in LINES if line])
-    found, expected = (engine._search(rows, 1, ALPHA, 20) for engine in (theirs, ours))
-    for ids, others in zip(found[0], expected[0].numpy(), strict=True):
-        assert ids_of(ids[0]) == ids_of(others[0])
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.6, -1.0])
-def test_scores_have_the_length_penalty_of_beam_search(engines, alpha):
-    theirs, ours = engines
-    source = ours.encode("the dog")
-    ids, scores = theirs._search(np.array([source]), 4, alpha, 20, n=4)
-    assert sorted(scores[0], reverse=True) == scores[0].tolist()
-    for output, score in zip(ids[0], scores[0], strict=True):
-        target = ids_of(output)
-        expected = token_log_probs(ours, source, target).sum() / ((5 + len(target)) / 6) ** alpha
-        np.testing.assert_allclose(score, expected, rtol=1e-3)
-
-
-@pytest.mark.parametrize("extra_length", [0, 3])
-def test_outputs_are_no_longer_than_their_own_input_allows(engines, extra_length):
-    theirs, ours = engines
-    rows = [ours.encode(line) for line in LINES if line]
-    ids, _ = theirs._search(padded(rows), 3, ALPHA, extra_length, n=3)
-    alone = [theirs._search(np.array([row]), 3, ALPHA, extra_length, n=3)[0] for row in rows]
-    for row, outputs, (expected,) in zip(rows, ids, alone, strict=True):
-        assert [ids_of(output) for output in outputs] == [ids_of(output) for output in expected]
-        assert all(len(ids_of(output)) <= len(row) + extra_length for output in outputs)
-
-
-def test_cut_outputs_only_where_none_is_finished(engines):
-    theirs, ours = engines
-    for line in filter(None, LINES):
-        ids, scores = theirs._search(np.array([ours.encode(line)]), 3, ALPHA, 0, n=3)
-        ends = [EOS in ids_of(row) for row, score in zip(ids[0], scores[0], strict=True) if score > -np.inf]
-        assert all(ends) or not any(ends)
-        assert ends
-
-
 def test_prefixes_are_forced_and_scored(engines):
     theirs, ours = engines
-    rows = [ours.encode("the dog"), ours.encode("cat")]
-    prefix = ours.vocabulary.encode("der dog sees")
-    ids, scores = theirs._search(padded(rows), 3, ALPHA, 4, prefixes=padded([prefix, []]))
-    target = ids_of(ids[0, 0])
-    assert target[: len(prefix)] == prefix
-    assert len(target) <= max(len(rows[0]), len(prefix) + 1) + 4
-    expected = token_log_probs(ours, rows[0], target).sum() / ((5 + len(target)) / 6) ** ALPHA
-    np.testing.assert_allclose(scores[0, 0], expected, rtol=1e-3)
-    assert ids_of(ids[1, 0]) == ids_of(theirs._search(np.array([rows[1]]), 3, ALPHA, 4)[0][0, 0])
-
-
-def test_an_input_without_tokens_has_an_empty_output(engines):
-    ids, scores = engines[0]._search(np.array([[EOS]]), alpha=-1.0)
-    assert (ids_of(ids[0, 0]), scores[0, 0]) == ([EOS], 0)
+    lines, prefix = ["the dog", "cat"], "der dog sees"
+    found = theirs.nbest(lines, prefixes=[prefix, ""])
+    source, begins = ours.encode("the dog"), ours.vocabulary.encode(prefix)
+    best = found[0][0]
+    assert best.text.startswith(prefix)
+    assert found[1] == theirs.nbest(["cat"])[0]
+    (given,) = theirs.score([("the dog", best.text)])
+    target = ours.encode(best.text)
+    assert given.tokens <= max(len(source), len(begins) + 1) + 4
+    expected = token_log_probs(ours, source, target).sum()
+    scores = [sum_ / ((5 + len(target)) / 6) ** ALPHA for sum_ in (expected, given.log_prob)]
+    np.testing.assert_allclose([best.score] * 2, scores, rtol=1e-3)
 
 
 @pytest.mark.slow
@@ -198,6 +147,11 @@ def test_it_is_converted_again_for_other_weights(out, vocabulary, tmp_path):
 def test_options_that_ctranslate2_does_not_have(out, options, message):
     with pytest.raises(T2TError, match=f"CTranslate2 does not support {message}"):
         load(out, options)
+
+
+def test_constraints_are_refused(engines):
+    with pytest.raises(T2TError, match="CTranslate2 does not support constraints"):
+        engines[0].nbest(["cat"], constraints=[LineConstraints(("dog",))])
 
 
 def test_an_engine_that_does_not_exist(out):

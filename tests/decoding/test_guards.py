@@ -1,158 +1,129 @@
-"""Guards: no n-gram twice, tokens that the output has already, and lengths; off, they change nothing."""
+"""Guards: no n-gram twice, tokens that the output has already, and lengths; beside all outputs there are."""
 
 import functools
-import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.errors import T2TError
 from tests.support import tiny_models
-from tests.support.tiny_models import EOS, PAD, TINY, logits_of, trimmed
+from tests.support.searches import Samples, engines, search, trimmed
+from tests.support.tiny_models import EOS, PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of
 
-VOCAB = 9
-SOURCES = np.array([[3, 2, 4, 5, 1], [7, 6, 1, 0, 0]])
+VOCAB, FEW = 9, 5
+SOURCES = [[3, 2, 4, 5, 1], [7, 6, 1]]
 LENGTHS = [4, 2]  # without EOS
 tiny = functools.partial(tiny_models.tiny, hparams=TINY.replace(num_hidden_layers=1))
 
 
-@functools.cache
-def searching(model, **guards):
-    return BeamSearch(model, guards=Guards(**guards))
-
-
-def outputs(model, beam_size=4, extra_length=12, prefixes=None, **guards):
-    how = {"beam_size": beam_size, "extra_length": extra_length, "n": beam_size, "prefixes": prefixes}
-    ids, scores = searching(model, **guards)(SOURCES, **how)
-    return [
-        [trimmed(output) for output, score in zip(*row, strict=True) if score > -np.inf]
-        for row in zip(ids.numpy(), scores.numpy(), strict=True)
-    ]
-
-
 def ngrams(output, n):
-    return [tuple(output[place : place + n]) for place in range(len(output) - n + 1)]
+    words = [token for token in output if token not in (PAD, EOS)]
+    return [tuple(words[place : place + n]) for place in range(len(words) - n + 1)]
 
 
-def repeating_by_hand(seq, n, vocab):
-    """Tokens after which an n-gram of `seq` would be there twice, bool [vocab]."""
-    return np.array(
-        [
-            token in seq
-            and ngrams([*seq, token], n)[-1:] != []
-            and ngrams([*seq, token], n)[-1] in ngrams(seq, n)
-            for token in range(vocab)
-        ]
-    )
+def repeats(output, n):
+    return len({*ngrams(output, n)}) < len(ngrams(output, n))
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    st.integers(0, 12).flatmap(
-        lambda length: st.lists(
-            st.lists(st.integers(2, 5), min_size=length, max_size=length), min_size=4, max_size=4
-        )
-    ),
-    st.integers(1, 4),
+def meets(output, source, no_repeat_ngram_size=0, min_length_ratio=0.0, max_length_ratio=0.0, **_):
+    """Reads the rules as a person would: lengths are those of the source without EOS, rounded up."""
+    words, length = len(ngrams(output, 1)), len(source) - 1
+    least, most = (int(np.ceil(ratio * length)) for ratio in (min_length_ratio, max_length_ratio))
+    long = words >= least and (not max_length_ratio or words <= most)
+    return long and not (no_repeat_ngram_size and repeats(output, no_repeat_ngram_size))
+
+
+def scores_of(model, source, outputs, alpha, penalty):
+    """Scores by logits that are changed for the tokens that an output has already."""
+    logits = logits_of(model, np.repeat([source], len(outputs), axis=0), outputs)
+    for row, output in zip(logits, outputs, strict=True):
+        for place in range(1, len(output)):
+            for token in {*output[:place].tolist()} - {PAD}:
+                row[place, token] *= 1 / penalty if row[place, token] > 0 else penalty
+    taken = np.take_along_axis(log_softmax(logits), outputs[:, :, None], axis=2)[:, :, 0]
+    lengths = (outputs != PAD).sum(1)
+    return (taken * (outputs != PAD)).sum(1) / length_penalty(lengths, alpha)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "guards",
+    [
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 2},
+        {"no_repeat_ngram_size": 3, "min_length_ratio": 1.5},
+        {"min_length_ratio": 1.0},
+        {"max_length_ratio": 0.5},
+        {"min_length_ratio": 1.0, "max_length_ratio": 1.0},
+        {"repetition_penalty": 1.7},
+        {"repetition_penalty": 0.6, "max_length_ratio": 1.5},
+    ],
+    ids=str,
 )
-def test_tokens_that_would_repeat_an_ngram(rows, n):
-    seq = np.array(rows, np.int32).reshape(2, 2, -1)
-    logits = np.zeros((2, 2, 7), np.float32)
-    _, allowed = Guards(no_repeat_ngram_size=n)(logits, tf.constant(seq), np.zeros((2, 1)), None)
-    for place in itertools.product(range(2), range(2)):
-        expected = ~repeating_by_hand(seq[place].tolist(), n, 7)
-        expected[PAD] = False
-        np.testing.assert_array_equal(allowed[place], expected)
-
-
-def test_the_penalty_of_tokens_that_are_there():
-    logits = np.array([[[2.0, -1.0, 4.0, -4.0, 0.5]]], np.float32)
-    seq = tf.constant([[[2, 3, 3]]])
-    found, allowed = Guards(repetition_penalty=2.0)(logits, seq, np.zeros((1, 1)), None)
-    np.testing.assert_array_equal(found[0, 0], [2.0, -1.0, 2.0, -8.0, 0.5])
-    assert allowed is None
-
-
-def test_what_must_come_comes_even_if_it_repeats():
-    seq, forced = tf.constant([[[4, 4]]]), np.arange(7)[None, None] == 4
-    logits = np.zeros((1, 1, 7), np.float32)
-    _, allowed = Guards(no_repeat_ngram_size=1)(logits, seq, np.zeros((1, 1)), forced)
-    np.testing.assert_array_equal(allowed, forced)
+@pytest.mark.parametrize("engine", engines("guards"))
+def test_a_wide_beam_finds_the_best_of_all_outputs_that_may_be(engine, guards):
+    source, extra, alpha = [3, 2, 1], 3, 0.6
+    outputs = all_outputs(FEW, len(source) + extra)
+    outputs = outputs[[meets(output, source, **guards) for output in outputs]]
+    for seed in range(2):
+        model = tiny(FEW, seed)
+        scores = scores_of(model, source, outputs, alpha, guards.get("repetition_penalty", 1.0))
+        order = np.argsort(-scores)[:4]
+        how = {"beams": 300, "alpha": alpha, "extra": extra, "n": len(order)}
+        (found,) = search(model, [source], engine=engine, guards=guards, **how)
+        np.testing.assert_allclose([one.score for one in found], scores[order], rtol=1e-4)
+        assert [one.ids for one in found] == [trimmed(row) for row in outputs[order]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("beam_size", "n"), [(1, 1), (4, 1), (1, 2), (4, 2)])
-def test_no_output_has_an_ngram_twice(beam_size, n):
-    model, _ = tiny(VOCAB, seed=4)
-    free = outputs(model, beam_size, min_length_ratio=1.5)
-    assert any(len({*ngrams(output, n)}) < len(ngrams(output, n)) for row in free for output in row)
-    for output in itertools.chain(*outputs(model, beam_size, no_repeat_ngram_size=n, min_length_ratio=1.5)):
-        output = output[: output.index(EOS)] if EOS in output else output
-        assert len({*ngrams(output, n)}) == len(ngrams(output, n))
+@pytest.mark.parametrize(("beams", "n"), [(1, 1), (4, 1), (1, 2), (4, 2)])
+@pytest.mark.parametrize("engine", engines("guards"))
+def test_no_output_has_an_ngram_twice(engine, beams, n):
+    model, guards = tiny(VOCAB, seed=4), {"min_length_ratio": 1.5}
+    how = {"engine": engine, "beams": beams, "extra": 12, "n": beams}
+    free = search(model, SOURCES, guards=guards, **how)
+    assert any(repeats(one.ids, n) for outputs in free for one in outputs)
+    for outputs in search(model, SOURCES, guards=guards | {"no_repeat_ngram_size": n}, **how):
+        assert not any(repeats(one.ids, n) for one in outputs)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beams", [1, 4])
 @pytest.mark.parametrize(("least", "most"), [(0.0, 0.5), (1.0, 1.5), (2.0, 2.0), (3.0, 0.0)])
-def test_lengths_by_the_source(beam_size, least, most):
-    model, _ = tiny(VOCAB, seed=5)
-    found = outputs(model, beam_size, min_length_ratio=least, max_length_ratio=most)
-    for length, row in zip(LENGTHS, found, strict=True):
-        for output in row:
-            tokens = len(output) - (EOS in output)
+@pytest.mark.parametrize("engine", engines("guards"))
+def test_lengths_by_the_source(engine, beams, least, most):
+    guards = {"min_length_ratio": least, "max_length_ratio": most}
+    how = {"engine": engine, "beams": beams, "extra": 12, "n": beams}
+    for length, outputs in zip(
+        LENGTHS, search(tiny(VOCAB, seed=5), SOURCES, guards=guards, **how), strict=True
+    ):
+        for output in outputs:
+            tokens = len(output.ids) - (EOS in output.ids)
             assert tokens >= np.ceil(least * length)
-            assert tokens <= (np.ceil(most * length) + (EOS not in output) if most else length + 13)
+            assert tokens <= (np.ceil(most * length) + (EOS not in output.ids) if most else length + 13)
 
 
 @pytest.mark.slow
-def test_greedy_search_with_a_penalty_is_that_of_numpy():
-    model, _ = tiny(VOCAB, seed=4)
-    expected = []
-    while len(expected) < 15 and EOS not in expected:
-        logits = logits_of(model, SOURCES[:1], [[*expected, EOS]])[0, -1].copy()
-        for token in {*expected}:
-            logits[token] *= 1 / 1.7 if logits[token] > 0 else 1.7
-        logits[PAD] = -np.inf
-        expected.append(int(logits.argmax()))
-    assert outputs(model, 1, 10, repetition_penalty=1.7)[0] == [expected]
-    assert outputs(model, 1, 10)[0] != [expected]
+@pytest.mark.parametrize("engine", engines("guards", "prefixes"))
+def test_prefixes_stay(engine):
+    guards = {"no_repeat_ngram_size": 1, "max_length_ratio": 0.5}
+    how = {"guards": guards, "extra": 12, "n": 4, "prefixes": [[4, 4, 4], [5]]}
+    first, second = search(tiny(VOCAB, seed=4), SOURCES, engine=engine, **how)
+    assert all(one.ids[:3] == [4, 4, 4] for one in first)
+    assert all(one.ids[:1] == [5] for one in second)
 
 
 @pytest.mark.slow
-def test_guards_that_are_off_change_nothing():
-    model, _ = tiny(VOCAB, seed=4)
-    ids, scores = BeamSearch(model)(SOURCES, n=4)
-    found = searching(model)(SOURCES, n=4)
-    np.testing.assert_array_equal(found[0], ids)
-    np.testing.assert_array_equal(found[1], scores)
-    assert Guards.of(DecodeHParams()) is None
-
-
-@pytest.mark.slow
-def test_prefixes_stay(monkeypatch):
-    model, _ = tiny(VOCAB, seed=4)
-    prefixes = [[4, 4, 4], [5, 0, 0]]
-    found = outputs(model, prefixes=prefixes, no_repeat_ngram_size=1, max_length_ratio=0.5)
-    assert all(output[:3] == [4, 4, 4] for output in found[0])
-    assert all(output[:1] == [5] for output in found[1])
-
-
-@pytest.mark.slow
-def test_samples_have_guards_too():
-    model, _ = tiny(VOCAB, seed=4, scale=0.5)
-    guards = Guards(no_repeat_ngram_size=1, min_length_ratio=1.0)
-    ids, _ = Sampler(model, guards=guards)(SOURCES, [1, 2], extra_length=12, n=20)
-    for length, row in zip(LENGTHS, ids.numpy(), strict=True):
-        for output in map(trimmed, row):
-            assert len({*output}) == len(output)
-            assert len(output) - 1 >= length
+@pytest.mark.parametrize("engine", engines("guards", "samples"))
+def test_samples_have_guards_too(engine):
+    how = {"guards": {"no_repeat_ngram_size": 1, "min_length_ratio": 1.0}, "samples": Samples()}
+    found = search(tiny(VOCAB, seed=4, scale=0.5), SOURCES, engine=engine, extra=12, n=20, **how)
+    for length, outputs in zip(LENGTHS, found, strict=True):
+        assert len(outputs) == 20
+        for output in outputs:
+            assert not repeats(output.ids, 1)
+            assert len(output.ids) - 1 >= length
 
 
 @pytest.mark.parametrize(

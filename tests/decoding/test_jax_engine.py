@@ -1,4 +1,7 @@
-"""JAX decodes and scores as TensorFlow does, in a process in which TensorFlow cannot be imported."""
+"""JAX translates and scores a split as TensorFlow does, where that cannot be imported.
+
+The search itself is held to the oracles of test_beam_search.py.
+"""
 
 import importlib.util
 import json
@@ -13,35 +16,14 @@ import numpy as np
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.decoding.beam_search import BeamSearch
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.model import Transformer
 from tests.support.backend_process import run_with_backend
-from tests.support.tiny_models import TINY, tiny
+from tests.support.tiny_models import TINY
 
 ROOT = Path(__file__).parents[2]
-VOCAB = 11
-SOURCES = np.zeros((12, 9), np.int32)  # the last two have no source
-for row, length in enumerate([1, 9, 4, 3, 7, 2, 5, 8, 6, 9]):
-    SOURCES[row, :length] = [*(2 + (3 * row + np.arange(length - 1)) % (VOCAB - 2)), 1]
-# Model, early_stopping, beam_size, alpha, extra_length and n; programs differ by all of them but alpha.
-CASES = [
-    *(("full", False, 1, alpha, 7, 1) for alpha in (0.0, 0.6)),
-    *(("full", False, 4, alpha, 7, 4) for alpha in (0.0, 0.6, 1.5, -0.5)),
-    ("full", False, 4, 0.6, 0, 4),
-    ("full", True, 4, 1.5, 7, 1),
-    ("restricted", False, 3, 0.6, 7, 2),
-    ("recurrent", False, 3, 0.6, 7, 2),
-    ("words", False, 3, 0.6, 7, 2),
-]
-CHANGES = {
-    "full": {},
-    "restricted": {"attention_window": 3},
-    "recurrent": {"decoder_self_attention": "ssru"},
-    "words": {"deterministic_attention": True},
-}
 OPTIONS = DecodeHParams(beam_size=3, extra_length=5)
 PAIRS = [(f"the dog sees {n} houses .", f"der Hund sieht {n} Häuser .") for n in range(40)]
 LINES = [
@@ -60,29 +42,11 @@ pytestmark = [
 ]
 
 
-def saved_models(folder):
-    """Saves the models of the cases, and returns what TensorFlow's search finds."""
-    expected = []
-    for name, early_stopping, beam_size, alpha, extra_length, n in CASES:
-        model, search = tiny(VOCAB, seed=1, hparams=TINY.replace(**CHANGES[name]), scale=1.5)
-        if model.deterministic_attention:
-            flags = np.zeros((VOCAB, 3), np.float32)
-            flags[[1, 5], 0] = flags[7, 1] = flags[[2, 9], 2] = 1
-            model.deterministic_attention.token_flags.assign(flags)
-        model.save(folder / f"{name}.keras")
-        if early_stopping:
-            search = BeamSearch(model, early_stopping=True)
-        expected.append([np.asarray(x) for x in search(SOURCES, beam_size, alpha, extra_length, n)])
-    return expected
-
-
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """Results of JAX, which reads its inputs from a folder, and of TensorFlow."""
     folder = tmp_path_factory.mktemp("jax")
-    expected = {"outputs": saved_models(folder)}
-    np.save(folder / "sources.npy", SOURCES)
-    (folder / "cases.json").write_text(json.dumps(CASES))
+    expected = {}
     (folder / "lines.json").write_text(json.dumps(LINES))
     source = folder / "source"
     source.mkdir()
@@ -111,24 +75,6 @@ def both(tmp_path_factory):
     return pickle.loads((folder / "found.pkl").read_bytes()), expected
 
 
-def test_outputs_are_those_of_tensorflows_search(both):
-    found, expected = both
-    for case, (ids, scores), (expected_ids, expected_scores) in zip(
-        CASES, found["outputs"], expected["outputs"], strict=True
-    ):
-        longest = max(ids.shape[2], expected_ids.shape[2])
-        padded = [np.pad(x, ((0, 0), (0, 0), (0, longest - x.shape[2]))) for x in (ids, expected_ids)]
-        np.testing.assert_array_equal(*padded, err_msg=str(case))
-        np.testing.assert_allclose(scores, expected_scores, atol=1e-4, err_msg=str(case))
-    several = {tuple(row) for ids, _ in expected["outputs"] for row in ids.reshape(-1, ids.shape[2]).tolist()}
-    assert len(several) > 40
-
-
-def test_programs_are_few(both):
-    """Sources have 16 tokens, and alpha is an input of a program."""
-    assert both[0]["num_compiled"] == {"full": 4, "restricted": 1, "recurrent": 1, "words": 1}
-
-
 def test_scores_of_a_split(both):
     found, expected = both
     for (scores, outputs), (expected_scores, expected_outputs) in zip(
@@ -146,6 +92,7 @@ def test_translations(both):
         np.testing.assert_allclose(
             [one["score"] for one in outputs], [one["score"] for one in expected_outputs], atol=1e-4
         )
+    assert found["none"] == []
     assert found["best_ids"] == expected["best_ids"]
     assert found["engine"] == "jax, float32"
 

@@ -1,7 +1,5 @@
 """bfloat16 and int8 on TensorFlow: search, samples and scores are those of one set of weights."""
 
-from types import SimpleNamespace
-
 import keras
 import numpy as np
 import pytest
@@ -9,23 +7,19 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import int8
-from t2t_revival.decoding.ensemble import Ensemble
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.model.products import replace_matrices
 from t2t_revival.serving.module import ServingModule
 from tests.support.int8_in_float32 import assign_multiples
+from tests.support.searches import Samples, Shortlisted, ensemble, score, search
 from tests.support.tiny_models import TINY
 
 LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
-PIECES = ["<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c"]
-SOURCES = np.array([[9, 10, 11, 1], [10, 1, 0, 0]], np.int32)
-PREFIXES = np.array([[10, 9], [0, 0]], np.int32)
-TRANSLATIONS = Translations(np.array([[9, 11]] * len(PIECES), np.int32), np.array([10], np.int32), "")
+PIECES = ("<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c")
+SOURCES = [[9, 10, 11, 1], [10, 1]]
 
 
 @pytest.fixture(scope="module")
@@ -42,54 +36,47 @@ def new_model():
     return make
 
 
-def engine_of(model, int8=True, **options):
-    settings = DecodeHParams(beam_size=3, extra_length=4, **options)
-    translations = TRANSLATIONS if settings.has_shortlist else None
-    vocabulary, constant_weights = SimpleNamespace(pieces=PIECES, banned=0), int8  # which int8 overrules
-    return TensorFlowEngine(model, vocabulary, settings, constant_weights, translations, int8)
-
-
 def same(found, expected):
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4)
+    for outputs, others in zip(found, expected, strict=True):
+        assert [one.ids for one in outputs] == [one.ids for one in others]
+        np.testing.assert_allclose([one.score for one in outputs], [one.score for one in others], rtol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "prefixes"),
+    "how",
     [
-        ({}, PREFIXES),
-        ({"constrained": True}, None),
-        ({"shortlist": "by_line"}, PREFIXES),
+        {"prefixes": [[10, 9], []]},
+        {"trees": PIECES},
+        {"prefixes": [[10, 9], []], "shortlist": Shortlisted(((9, 11),) * len(PIECES), (10,), by_line=True)},
     ],
+    ids=["text", "trees", "shortlist"],
 )
-def test_searches_in_int8_are_those_by_the_multiples(new_model, options, prefixes):
-    how = (SOURCES, 3, 0.6, 4, 3, prefixes)
-    found = engine_of(new_model(len(PIECES)), **options).search(*how)
+def test_searches_in_int8_are_those_by_the_multiples(new_model, how):
+    how = {"beams": 3, "extra": 4, "n": 3} | how
+    found = search(new_model(len(PIECES)), SOURCES, int8=True, **how)
     expected = new_model(len(PIECES))
     with replace_matrices(assign_multiples(expected)):
-        same(found, engine_of(expected, int8=False, **options).search(*how))
+        same(found, search(expected, SOURCES, **how))
 
 
 @pytest.mark.slow
 def test_samples_and_scores_in_int8_are_those_by_the_multiples(new_model):
     model, expected = new_model(len(PIECES)), new_model(len(PIECES))
-    engine = engine_of(model)
-    ids, scores = engine.sampler(SOURCES, [1, 2], alpha=0.0, extra_length=4)
-    scored = engine.scorer(SOURCES, ids[:, 0])
-    np.testing.assert_allclose(scores[:, 0], scored, rtol=1e-5)
+    drawn = search(model, SOURCES, int8=True, samples=Samples(), alpha=0.0, extra=4)
+    targets = [one.ids for (one,) in drawn]
+    scored = score(model, SOURCES, targets, int8=True)
+    np.testing.assert_allclose([one.score for (one,) in drawn], scored, rtol=1e-5)
     with replace_matrices(assign_multiples(expected)):
-        by_multiples = engine_of(expected, int8=False).scorer(SOURCES, ids[:, 0])
-    np.testing.assert_allclose(scored, by_multiples, rtol=1e-4)
-    in_float32 = engine_of(model, int8=False).scorer(SOURCES, ids[:, 0])
+        np.testing.assert_allclose(scored, score(expected, SOURCES, targets), rtol=1e-4)
+    in_float32 = score(model, SOURCES, targets)
     assert np.abs(in_float32 / scored - 1).max() > 2e-3, "the tolerance tells int8 from float32"
 
 
 @pytest.mark.slow
 def test_an_ensemble_in_int8_of_one_model_twice_decodes_as_the_model(new_model):
-    model = new_model(len(PIECES))
-    how = (SOURCES, 3, 0.6, 4, 3)
-    same(engine_of(Ensemble([model, model])).search(*how), engine_of(model).search(*how))
+    model, how = new_model(len(PIECES)), {"int8": True, "beams": 3, "extra": 4, "n": 3}
+    same(search(ensemble(model, model), SOURCES, **how), search(model, SOURCES, **how))
 
 
 @pytest.mark.slow
@@ -116,9 +103,9 @@ def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
         translator.load_checkpoint(None)
 
 
-def test_a_model_of_another_precision_is_refused(new_model):
+def test_a_model_of_another_precision_is_refused(new_model, vocabulary):
     with pytest.raises(T2TError, match="int8 is for a model in float32, not bfloat16"):
-        engine_of(new_model(12, "bfloat16"))
+        Translator(new_model(310, "bfloat16"), vocabulary, int8=True)
 
 
 def test_tensorflow_without_int8_products_is_refused(new_model, vocabulary, monkeypatch):

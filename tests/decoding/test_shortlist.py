@@ -1,149 +1,142 @@
-"""Shortlists: which tokens they hold, and that the search finds the best outputs made of them."""
+"""Shortlists: the search finds the best outputs made of their tokens, and their file is read as written."""
+
+import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_revival.data.examples import Pairs, Side
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage, data_warning
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from tests.support.tiny_models import EOS, PAD, all_outputs, logits_of, tiny, trimmed
+from t2t_revival.model import Transformer
+from tests.support.searches import Shortlisted, engines, search, trimmed
+from tests.support.tiny_models import (
+    EOS,
+    PAD,
+    TINY,
+    all_outputs,
+    length_penalty,
+    log_softmax,
+    logits_of,
+    tiny,
+)
 
 UNK = 2
 VOCAB = 11
-SOURCES = np.array([[3, 9, 4, 1], [5, 1, 0, 0], [0, 0, 0, 0]])
+SOURCES = [[3, 9, 4, 1], [5, 1], [7, 8, 1]]
+of_engines = pytest.mark.parametrize(
+    ("by_line", "engine"),
+    [
+        pytest.param(by_line, *engine.values, marks=engine.marks)
+        for by_line in (False, True)
+        for engine in engines("shortlist", *["by_line"] * by_line)
+    ],
+)
+only = functools.partial(Shortlisted, ((PAD,),) * VOCAB)  # the source's tokens and those that all have
+
+
+def few(seed=0):
+    """Random translations of all tokens but PAD."""
+    best = np.random.default_rng(seed).integers(3, VOCAB, (VOCAB, 2)).astype(np.int32)
+    best[PAD] = PAD
+    return Translations(best, np.array([6], np.int32), "sha256")
+
+
+def allowed_tokens(found, source, prefix=()):
+    return {PAD, EOS, UNK, *found.frequent, *source, *prefix, *found.best[source].ravel()}
 
 
 def translations(best, frequent=()):
     return Translations(np.array(best, np.int32), np.array(frequent, np.int32), "sha256")
 
 
-def few(vocab_size=VOCAB, count=2, seed=0):
-    """Random translations of all tokens but PAD."""
-    best = np.random.default_rng(seed).integers(3, vocab_size, (vocab_size, count))
-    best[PAD] = PAD
-    return translations(best, [6])
-
-
-def expected_tokens(found, source):
-    return {PAD, EOS, UNK, *found.frequent, *source, *found.best[source].ravel()}
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    sources=st.lists(st.lists(st.integers(0, VOCAB - 1), min_size=3, max_size=3), min_size=1, max_size=4),
-    prefix=st.integers(0, VOCAB - 1),
-)
-def test_tokens_are_translations_the_source_frequent_ones_and_prefixes(sources, prefix):
-    found = few()
-    prefixes = np.full((len(sources), 1), prefix, np.int32)
-    of_lines = [sorted(expected_tokens(found, source) | {prefix}) for source in sources]
-    union = sorted(set().union(*of_lines))
-    ids, mask = Shortlist(found, by_line=False).select(tf.constant(sources), tf.constant(prefixes))
-    assert ids.numpy().tolist() == union
-    assert mask == ()
-    ids, mask = Shortlist(found, by_line=True).select(tf.constant(sources), tf.constant(prefixes))
-    assert ids.numpy().tolist() == union
-    assert [np.array(union)[row].tolist() for row in mask.numpy()[:, 0]] == of_lines
-
-
-@pytest.mark.parametrize("by_line", [False, True])
-def test_sources_of_another_vocabulary_are_no_candidates(by_line):
-    found = Translations(np.array([[0], [0], [0], [8], [4]], np.int32), np.array([6], np.int32), "sha256", 9)
-    shortlist = Shortlist(found, by_line)
-    ids, mask = shortlist.select(tf.constant([[3, 1], [4, 1]]), tf.constant([[5], [0]]))
-    assert ids.numpy().tolist() == [PAD, EOS, UNK, 4, 5, 6, 8]
-    if by_line:
-        assert ids.numpy()[mask.numpy()[1, 0]].tolist() == [PAD, EOS, UNK, 4, 6]
-    size, share = coverage(
-        found, Pairs(Side(np.array([3, 1]), np.array([0, 2])), Side(np.array([3, 8, 1]), np.array([0, 3])))
-    )
-    assert (size, share) == (5, 2 / 3)
+def assert_same(found, expected):
+    for outputs, others in zip(found, expected, strict=True):
+        assert [one.ids for one in outputs] == [one.ids for one in others]
+        np.testing.assert_allclose([one.score for one in outputs], [one.score for one in others], rtol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_line", [False, True])
-def test_a_shortlist_of_the_whole_vocabulary_changes_nothing(by_line):
-    model, search = tiny(VOCAB, seed=3)
-    shortlist = Shortlist(translations([range(VOCAB)] * VOCAB), by_line)
-    found = BeamSearch(model, shortlist=shortlist)(SOURCES, extra_length=5, n=4)
-    expected = search(SOURCES, extra_length=5, n=4)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+@of_engines
+def test_a_shortlist_of_the_whole_vocabulary_changes_nothing(engine, by_line):
+    model, how = tiny(VOCAB, seed=3), {"engine": engine, "extra": 5, "n": 4}
+    shortlist = Shortlisted((tuple(range(VOCAB)),) * VOCAB, by_line=by_line)
+    assert_same(search(model, SOURCES, shortlist=shortlist, **how), search(model, SOURCES, **how))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_line", [False, True])
-def test_the_best_output_of_a_shortlist_is_found(by_line):
+@pytest.mark.parametrize("prefix", [[], [5, 3]])
+@of_engines
+def test_the_best_output_of_a_shortlist_is_found(engine, by_line, prefix):
     """Beside all outputs, with probabilities that are divided among the tokens of the shortlist."""
-    vocab_size, source, limit, alpha = 6, [3, 1], 4, 0.6
-    model, _ = tiny(vocab_size, seed=1)
-    found = translations([[0], [0], [0], [4], [0], [0]])
-    allowed = sorted(expected_tokens(found, source))
-    assert allowed == [PAD, EOS, UNK, 3, 4]
+    vocab_size, source, alpha, limit = 7, [3, 1], 0.6, max(2, len(prefix) + 1) + 2
+    model = tiny(vocab_size, seed=1)
+    shortlist = Shortlisted(((0,), (0,), (0,), (4,), (0,), (0,), (0,)), by_line=by_line)
+    allowed = sorted(allowed_tokens(shortlist.translations, source, prefix))
+    assert allowed == [PAD, EOS, UNK, 3, 4, *prefix[:1]]
     outputs = all_outputs(vocab_size, limit)
     outputs = outputs[np.isin(outputs, allowed).all(axis=1)]
+    outputs = outputs[(outputs[:, : len(prefix)] == prefix).all(axis=1)]
     logits = logits_of(model, np.repeat([source], len(outputs), axis=0), outputs)
-    log_probs = logits - np.log(np.exp(logits[:, :, allowed]).sum(axis=2, keepdims=True))
-    log_probs = np.take_along_axis(log_probs, outputs[:, :, None], axis=2)[:, :, 0]
-    scores = (log_probs * (outputs != PAD)).sum(axis=1) / ((5 + (outputs != PAD).sum(axis=1)) / 6) ** alpha
+    logits[:, :, [token for token in range(vocab_size) if token not in allowed]] = -np.inf
+    log_probs = np.take_along_axis(log_softmax(logits), outputs[:, :, None], axis=2)[:, :, 0]
+    lengths = (outputs != PAD).sum(axis=1)
+    scores = (log_probs * (outputs != PAD)).sum(axis=1) / length_penalty(lengths, alpha)
     order = np.argsort(-scores)[:3]
-    ids, given = BeamSearch(model, shortlist=Shortlist(found, by_line))([source], 64, alpha, limit - 2, n=3)
-    np.testing.assert_allclose(given[0], scores[order], rtol=1e-4)
-    assert [trimmed(row) for row in ids[0]] == [trimmed(row) for row in outputs[order]]
+    how = {"beams": 64, "alpha": alpha, "extra": 2, "n": 3, "prefixes": [prefix] if prefix else None}
+    (found,) = search(model, [source], engine=engine, shortlist=shortlist, **how)
+    np.testing.assert_allclose([one.score for one in found], scores[order], rtol=1e-4)
+    assert [one.ids for one in found] == [trimmed(row) for row in outputs[order]]
 
 
 @pytest.mark.slow
-def test_a_lines_own_shortlist_makes_it_independent_of_its_batch():
-    model, _ = tiny(VOCAB, seed=3)
-    search = BeamSearch(model, shortlist=Shortlist(few(), by_line=True))
-    ids, scores = search(SOURCES, extra_length=6, n=3)
-    for row, source in enumerate(SOURCES):
-        alone, score = search([source[source != PAD]], extra_length=6, n=3)
-        assert [trimmed(output) for output in ids[row]] == [trimmed(output) for output in alone[0]]
-        np.testing.assert_allclose(scores[row], score[0], rtol=1e-5)
-        assert {*np.unique(ids[row])} <= expected_tokens(few(), source)
+@of_engines
+def test_a_batch_has_the_tokens_of_its_lines_or_each_line_its_own(engine, by_line):
+    model, found = tiny(VOCAB, seed=3), few()
+    shortlist = Shortlisted(tuple(map(tuple, found.best.tolist())), (6,), by_line)
+    how = {"engine": engine, "shortlist": shortlist, "extra": 6, "n": 3}
+    together = search(model, SOURCES, **how)
+    alone = [search(model, [source], **how)[0] for source in SOURCES]
+    if by_line:
+        assert_same(together, alone)
+    tokens = [allowed_tokens(found, source) for source in SOURCES]
+    for outputs, own in zip(together, tokens, strict=True):
+        used = {token for one in outputs for token in one.ids}
+        assert used <= (own if by_line else set().union(*tokens))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_line", [False, True])
-def test_a_beginning_outside_the_shortlist_is_forced(by_line):
-    model, _ = tiny(VOCAB, seed=3)
-    found = translations([[PAD]] * VOCAB)
-    prefixes = np.array([[8, 10], [7, 0], [0, 0]])
-    search = BeamSearch(model, shortlist=Shortlist(found, by_line))
-    ids, scores = search(SOURCES, extra_length=5, prefixes=prefixes)
-    assert ids.numpy()[0, 0, :2].tolist() == [8, 10]
-    assert ids.numpy()[1, 0, 0] == 7
-    assert np.isfinite(scores[:2]).all()
+@of_engines
+def test_sources_of_another_vocabulary_are_no_candidates(engine, by_line):
+    best = ((0,), (0,), (0,), (8,), (4,))
+    shortlist = Shortlisted(best, (6,), by_line, target_vocab_size=9)
+    model = Transformer(TINY, 5, target_vocab_size=9)
+    how = {"engine": engine, "shortlist": shortlist, "beams": 64, "n": 64, "extra": 1}
+    found = search(model, [[3, 1], [4, 1]], prefixes=[[5], []], **how)
+    own = [{EOS, UNK, 5, 6, 8}, {EOS, UNK, 4, 6}]
+    for outputs, tokens in zip(found, own if by_line else [own[0] | own[1]] * 2, strict=True):
+        assert {token for one in outputs for token in one.ids} == tokens
 
 
 @pytest.mark.slow
-def test_fewer_tokens_than_hypotheses():
-    model, _ = tiny(VOCAB, seed=3)
-    search = BeamSearch(model, shortlist=Shortlist(translations([[PAD]] * VOCAB), by_line=True))
-    ids, scores = search([[3, 1]], beam_size=20, extra_length=0, n=20)
-    assert len({tuple(row) for row in ids[0].numpy()[np.isfinite(scores[0])]}) == 3  # "1", "2 1" and "3 1"
-    assert np.isneginf(scores[0, 3:]).all()
+@of_engines
+def test_there_may_be_fewer_tokens_than_hypotheses(engine, by_line):
+    how = {"beams": 20, "extra": 0, "n": 20, "shortlist": only(by_line=by_line)}
+    (found,) = search(tiny(VOCAB, seed=3), [[3, 1]], engine=engine, **how)
+    assert sorted(one.ids for one in found) == [[1], [2, 1], [3, 1]]
 
 
 def test_trees_have_none():
-    model, _ = tiny(VOCAB)
-    tokens = ["<pad>", "<s>", "<unk>", "XX▁", "(S▁", ")S▁", *"abcde"]
+    tokens = ("<pad>", "<s>", "<unk>", "XX▁", "(S▁", ")S▁", *"abcde")
     with pytest.raises(T2TError, match="here outputs are trees: leave it out"):
-        BeamSearch(model, constraint=TreeConstraint(tokens), shortlist=Shortlist(few(), by_line=False))
+        search(tiny(VOCAB), SOURCES, trees=tokens, shortlist=only())
 
 
 def test_a_translator_without_translations_says_so():
     with pytest.raises(T2TError, match="shortlist=by_line needs translations"):
-        Translator(tiny(VOCAB)[0], None, DecodeHParams(shortlist="by_line"))
+        Translator(tiny(VOCAB), None, DecodeHParams(shortlist="by_line"))
 
 
 def test_coverage_is_the_mean_size_and_the_share_of_targets():
@@ -153,6 +146,9 @@ def test_coverage_is_the_mean_size_and_the_share_of_targets():
     size, share = coverage(found, Pairs(sources, targets))
     assert size == (6 + 7) / 2  # PAD, EOS, UNK, 7, 5, and the source's own
     assert share == 4 / 5
+    found = Translations(np.array([[0], [0], [0], [8], [4]], np.int32), np.array([6], np.int32), "sha256", 9)
+    pairs = Pairs(Side(np.array([3, 1]), np.array([0, 2])), Side(np.array([3, 8, 1]), np.array([0, 3])))
+    assert coverage(found, pairs) == (5, 2 / 3), "of two vocabularies, the source's own are none"
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path):

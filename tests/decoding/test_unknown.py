@@ -9,8 +9,6 @@ import sentencepiece
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.fixed_shape_search import Settings, search
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
@@ -22,6 +20,8 @@ from t2t_revival.serving.litert import MODEL, write_litert
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.conftest import TEXT
+from tests.support.searches import engines, padded, search, trimmed
+from tests.support.tiny_models import scores_of
 
 LINES = ["the dog sees 3 houses .", "cat"]
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
@@ -70,14 +70,7 @@ def model(vocabulary):
 
 
 def sources(vocabulary):
-    rows = [[*vocabulary.encode(line), 1] for line in LINES]
-    return np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows], np.int32)
-
-
-def assert_known(vocabulary, ids):
-    ids = np.asarray(ids)
-    assert vocabulary.unknown not in ids
-    assert (ids > 1).any(), "there are outputs"
+    return [[*vocabulary.encode(line), 1] for line in LINES]
 
 
 def test_which_vocabularies_ban_it(tmp_path):
@@ -87,27 +80,18 @@ def test_which_vocabularies_ban_it(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("beam_size", "n"), [(1, 1), (3, 3)])
-def test_searches_have_the_outputs_that_are_next_best(vocabulary, model, beam_size, n):
-    rows, settings = sources(vocabulary), (beam_size, 0.6, EXTRA, n)
-    free, _ = BeamSearch(model)(rows, *settings)
-    assert vocabulary.unknown in np.asarray(free), "the model wants it"
-    ids, scores = BeamSearch(model, banned=vocabulary.banned)(rows, *settings)
-    assert_known(vocabulary, ids)
-
-    logits = np.asarray(model({"inputs": rows[:1], "targets": np.asarray(ids)[0, :1]}), np.float64)[0]
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    best = np.asarray(ids)[0, 0]
-    length = np.count_nonzero(best)
-    expected = log_probs[range(length), best[:length]].sum() / ((5 + length) / 6) ** 0.6
-    assert np.asarray(scores)[0, 0] == pytest.approx(expected, abs=1e-4), "scores are those of all tokens"
-
-    positions = rows.shape[1] + EXTRA
-    fixed, fixed_scores, at = search(
-        model, rows, Settings(beam_size, n, False, 0.6, EXTRA, vocabulary.banned), positions
-    )
-    np.testing.assert_array_equal(np.asarray(fixed)[:, :, : int(at)], ids)
-    np.testing.assert_allclose(fixed_scores, scores, atol=1e-5)
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("engine", engines("banned"))
+def test_searches_have_the_outputs_that_are_next_best(vocabulary, model, engine, beams):
+    rows, how = sources(vocabulary), {"beams": beams, "extra": EXTRA, "n": beams}
+    free = search(model, rows, **how)
+    assert any(vocabulary.unknown in one.ids for outputs in free for one in outputs), "the model wants it"
+    found = search(model, rows, engine=engine, banned=vocabulary.banned, **how)
+    for source, outputs in zip(rows, found, strict=True):
+        assert not any(vocabulary.unknown in one.ids for one in outputs)
+        expected = scores_of(model, source, padded([one.ids for one in outputs]), 0.6)
+        scores = [one.score for one in outputs]
+        np.testing.assert_allclose(scores, expected, atol=1e-4, err_msg="among all tokens")
 
 
 @pytest.mark.slow
@@ -169,23 +153,15 @@ def test_exported_models(vocabulary, model, tmp_path):
 
 
 @pytest.mark.slow
-def test_litert(vocabulary, model, tmp_path):
+@pytest.mark.parametrize("beams", [1, 3])
+def test_litert(vocabulary, model, tmp_path, beams):
     litert = pytest.importorskip("ai_edge_litert.interpreter")
-    for options in (
-        DecodeHParams(beam_size=1, extra_length=EXTRA),
-        DecodeHParams(beam_size=3, extra_length=EXTRA),
-    ):
-        translator = Translator(model, vocabulary, options)
-        folder = tmp_path / str(options.beam_size)
-        write_litert(translator, folder)
-        run = litert.Interpreter(str(folder / MODEL)).get_signature_runner()
-        ids = run(inputs=sources(vocabulary))["outputs"]
-        assert_known(vocabulary, ids)
-        expected, _ = BeamSearch(model, banned=vocabulary.banned)(
-            sources(vocabulary), options.beam_size, 0.6, EXTRA
-        )
-        length = expected.shape[2]
-        np.testing.assert_array_equal(ids[:, :, :length], expected)
+    options = DecodeHParams(beam_size=beams, extra_length=EXTRA)
+    write_litert(Translator(model, vocabulary, options), tmp_path / "model")
+    run = litert.Interpreter(str(tmp_path / "model" / MODEL)).get_signature_runner()
+    found = run(inputs=padded(sources(vocabulary)))["outputs"][:, 0]
+    expected = search(model, sources(vocabulary), beams=beams, extra=EXTRA, banned=vocabulary.banned)
+    assert [trimmed(ids) for ids in found] == [best.ids for (best,) in expected]
 
 
 @pytest.mark.slow
@@ -203,17 +179,3 @@ def test_ctranslate2(vocabulary, model, tmp_path, options):
     outputs = Translator.load(out, decode_hparams=options, engine="ctranslate2").translate(LINES)
     assert outputs == Translator.load(out, decode_hparams=options).translate(LINES)
     assert all(output and UNKNOWN_TEXT not in output for output in outputs)
-
-
-@pytest.mark.slow
-def test_graphs_without_need_have_no_operation_for_it(tmp_path):
-    def operations(search):
-        graph = search.loop._compiled[search.loop._grow, False].get_concrete_function().graph.as_graph_def()
-        nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
-        return sorted(node.op for node in nodes)
-
-    with_bytes = spm(tmp_path / "vocab.spm", 2, byte_fallback=True, vocab_size=310)
-    model = Transformer(SMALL, with_bytes.size)
-    plain = operations(BeamSearch(model))
-    assert operations(BeamSearch(model, banned=with_bytes.banned)) == plain
-    assert len(operations(BeamSearch(model, banned=2))) > len(plain)

@@ -1,4 +1,4 @@
-"""Run by test_jax_engine.py in a process without TensorFlow: decodes on JAX, and scores a split."""
+"""Run by test_jax_engine.py in a process without TensorFlow: translates on JAX, and scores a split."""
 
 from tests.support.without_tensorflow import block_tensorflow
 
@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from t2t_revival import registry
-from t2t_revival.decoding.jax_engine import JaxSearch
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
@@ -25,30 +23,14 @@ from t2t_revival.evaluation.split_scores import SplitScores
 
 OPTIONS = DecodeHParams(beam_size=3, extra_length=5)
 HALF = 0.5
-
-
-def halve(model: Any) -> None:
-    """Changes the weights of a model, as a training does between evaluations."""
-    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * HALF)
-
-
-def searched(folder: Path) -> dict[str, Any]:
-    """Ids and scores of the cases by model, and how many programs were compiled."""
-    found: dict[str, Any] = {"num_compiled": {}, "outputs": []}
-    sources = np.load(folder / "sources.npy")
-    searches: dict[Any, JaxSearch] = {}
-    for name, early_stopping, *settings in json.loads((folder / "cases.json").read_text()):
-        if (name, early_stopping) not in searches:
-            model = keras.saving.load_model(folder / f"{name}.keras")
-            searches[name, early_stopping] = JaxSearch(model, 64, early_stopping)
-        found["outputs"].append(searches[name, early_stopping](sources, *settings))
-    for (name, _), search in searches.items():
-        found["num_compiled"][name] = found["num_compiled"].get(name, 0) + search.program.num_compiled
-    model = keras.saving.load_model(folder / "full.keras")
-    few = JaxSearch(model, 64)
-    ids, scores = few(sources[:0], 1, n=1)
-    assert (ids.shape, scores.shape) == ((0, 1, 0), (0, 1))
-    return found
+REFUSED = (
+    "sampling_method=random",
+    "no_repeat_ngram_size=2",
+    "shortlist=on",
+    "coverage_penalty=0.2",
+    "markup=html",
+    "alignments=pharaoh",
+)
 
 
 def refusals(model: Any, vocabulary: Any) -> dict[str, str]:
@@ -62,11 +44,9 @@ def refusals(model: Any, vocabulary: Any) -> dict[str, str]:
         return ""
 
     translator = Translator(model, vocabulary, OPTIONS)
-    given = ("sampling_method=random", "no_repeat_ngram_size=2", "shortlist=on", "coverage_penalty=0.2")
-    given += ("markup=html", "alignments=pharaoh")
     found = {
         text: message(lambda text=text: Translator(model, vocabulary, DecodeHParams.parse(text)))
-        for text in given
+        for text in REFUSED
     }
     found["int8"] = message(lambda: Translator(model, vocabulary, OPTIONS, int8=True))
     found["scores"] = message(lambda: translator.score([("a", "b")]))
@@ -79,20 +59,23 @@ def refusals(model: Any, vocabulary: Any) -> dict[str, str]:
 
 
 def main(folder: Path) -> None:
-    found = searched(folder)
     problem = registry.problem("translate_ende")
     vocabularies = problem.vocabularies(folder / "data")
     model = keras.saving.load_model(folder / "translator.keras")
     split_scores = SplitScores(problem, "dev", folder / "data", model.hparams, vocabularies, OPTIONS, 10)
-    found["scores"] = [split_scores.with_outputs(model)]
-    halve(model)
-    found["scores"].append(split_scores.with_outputs(model))
+    scores = [split_scores.with_outputs(model)]
+    model.target_embedding.embeddings.assign(model.target_embedding.embeddings * HALF)  # as a training does
+    scores.append(split_scores.with_outputs(model))
     translator = Translator(model, vocabularies.inputs, OPTIONS)
     lines = json.loads((folder / "lines.json").read_text())
-    found["nbest"] = [[asdict(one) for one in outputs] for outputs in translator.nbest(lines, n=2)]
-    found["best_ids"] = translator.best_ids(translator.encode(lines[0]))
-    found["engine"] = translator.engine
-    found["refusals"] = refusals(model, vocabularies.inputs)
+    found = {
+        "scores": scores,
+        "nbest": [[asdict(one) for one in outputs] for outputs in translator.nbest(lines, n=2)],
+        "none": translator.translate([]),
+        "best_ids": translator.best_ids(translator.encode(lines[0])),
+        "engine": translator.engine,
+        "refusals": refusals(model, vocabularies.inputs),
+    }
     (folder / "found.pkl").write_bytes(pickle.dumps(found))
 
 

@@ -1,0 +1,623 @@
+"""Searches as tests call them: one function for all engines; no other file of tests makes a search.
+
+A test says what it asks for (`Request`) and gets the hypotheses of each sentence, best first. `CANNOT` says
+what an engine cannot do and why, so that `engines("prefixes")` are those held to an oracle of prefixes.
+TensorFlow is imported by the functions that need it: JAX's process has none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.data.vocabulary.text_encoder import PAD
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.translations import Translations
+from t2t_revival.model import Transformer
+from tests.support.backend_process import IN_JAX
+
+ROOT = Path(__file__).parents[2]
+Ids = Sequence[int]
+INSIDE = 4  # the token that continues the word before it, where phrases are searched for
+FEW_TOKENS = 64  # of a batch on JAX
+ENGINES = ("tensorflow", "exported", "fixed", "jax", "ctranslate2", "litert")
+ONE_SETTING = "a call has one setting for all its sentences"
+NO_CONTROL = "outputs are not controlled on this engine"
+NO_LAYER = "this engine has no such layer"
+_FIXED = dict.fromkeys(
+    ("prefixes", "phrases", "trees", "guards", "shortlist", "samples", "frozen", "int8", "scores"), NO_CONTROL
+) | {"settings": ONE_SETTING}
+RESTRICTED = ("ctranslate2",)  # engines whose probabilities are among tokens but PAD, and EOS at once
+CANNOT: dict[str, dict[str, str]] = {
+    "tensorflow": {"settings": ONE_SETTING},
+    "exported": {
+        "phrases": "an export spells them in its graph: tests/serving/lexical",
+        "samples": "an export draws other random numbers: tests/serving",
+        "frozen": "an export's weights always are",
+        "scores": "an export scores texts: tests/serving",
+        "programs": "an export is one",
+    },
+    "fixed": _FIXED
+    | {"programs": "JAX makes them", "one_layer": "TensorFlow's graph loses the only cache of Keras's loop"},
+    "jax": _FIXED | {"ensemble": "the process of tests has one model"},
+    "ctranslate2": {
+        **dict.fromkeys(("phrases", "trees", "samples", "by_line", "int8"), NO_CONTROL),
+        **dict.fromkeys(("attention_window", "ssru", "words", "key_channels", "ensemble"), NO_LAYER),
+        "settings": ONE_SETTING,
+        "prefixes": "EOS does not come at once after them: test_ctranslate2_engine.py",
+        "t2t": "it stops when beam_size hypotheses are finished",
+        "early_stopping": "it has a rule of its own",
+        "programs": "it makes none",
+        "empty": "an empty source has an empty output",
+        "frozen": "its weights always are",
+        "guards": "its scores leave out what guards change: test_ctranslate2_engine.py",
+        "shortlist": "it adds EOS to a source after the look-up: test_ctranslate2_engine.py",
+        "banned": "UNK alone is: test_unknown.py",
+    },
+    "litert": _FIXED
+    | {
+        "ensemble": NO_LAYER,
+        "words": NO_LAYER,
+        "programs": "it makes none",
+        "empty": "its interpreter has no tensors without elements",
+        "wide": "its beam has at most 100 hypotheses",
+        "banned": "UNK alone is: test_unknown.py",
+    },
+}
+_MARKS = {
+    "jax": [
+        pytest.mark.slow,
+        pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs JAX"),
+    ],
+    "ctranslate2": [
+        pytest.mark.slow,
+        pytest.mark.skipif(importlib.util.find_spec("ctranslate2") is None, reason="needs CTranslate2"),
+    ],
+    "litert": [pytest.mark.slow, pytest.mark.nightly],  # seconds for each conversion
+}
+
+
+def engines(*needs: str) -> list[Any]:
+    """Returns the engines that can do all of these, as parameters of a test."""
+    return [
+        pytest.param(engine, marks=_MARKS.get(engine, ()))
+        for engine in ENGINES
+        if not set(needs) & CANNOT[engine].keys()
+    ]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An output: its ids without padding, EOS included, and its score."""
+
+    ids: list[int]
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phrases:
+    """Phrases of a sentence's outputs, in tokens.
+
+    Attributes:
+        wanted: an output has each of them, and as often as it is there.
+        avoid: an output has none of these.
+        after: what ends a phrase: "word", no token that continues its word; "anything"; or "at once", without
+            a look at what follows.
+    """
+
+    wanted: Sequence[tuple[int, ...]] = ()
+    avoid: Sequence[tuple[int, ...]] = ()
+    after: str = "word"
+
+
+@dataclass(frozen=True)
+class Shortlisted:
+    """Translations of each token, tokens that all shortlists have, and whether each line has its own.
+
+    Where the targets have a vocabulary of their own, it has `target_vocab_size` tokens.
+    """
+
+    best: tuple[tuple[int, ...], ...]
+    frequent: tuple[int, ...] = ()
+    by_line: bool = False
+    target_vocab_size: int = 0
+
+    @property
+    def translations(self) -> Translations:
+        tables = (np.array(table, np.int32) for table in (self.best, self.frequent))
+        return Translations(*tables, "", self.target_vocab_size)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """How outputs are drawn: see `DecodeHParams`; `lines` are the sentences' numbers, from 1 if left out."""
+
+    temperature: float = 1.0
+    top_k: int = -1
+    seed: int = 0
+    lines: Ids | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a search is asked for.
+
+    Attributes:
+        beams, alpha, extra: beam_size, alpha and extra_length of `DecodeHParams`; lists have a value for each
+            sentence, as n may.
+        n: outputs of a sentence.
+        prefixes: of the outputs of each sentence; [] forces nothing.
+        phrases: of each sentence.
+        trees: pieces of the vocabulary, if outputs are trees.
+        guards: those of `DecodeHParams`.
+        shortlist: restricts the tokens of outputs.
+        samples: outputs are drawn, not searched for.
+        early_stopping: see `DecodeHParams`.
+        banned: a token that no output has.
+        frozen: whether the model's weights do not change.
+        int8: whether products are computed in int8, with the weights that the model has at the first call.
+    """
+
+    beams: Any = 4
+    alpha: Any = 0.6
+    extra: Any = 50
+    n: Any = 1
+    prefixes: Sequence[Ids] | None = None
+    phrases: Sequence[Phrases] | None = None
+    trees: tuple[str, ...] = ()
+    guards: tuple[tuple[str, float], ...] = ()
+    shortlist: Shortlisted | None = None
+    samples: Samples | None = None
+    early_stopping: bool = False
+    banned: int = PAD
+    frozen: bool = False
+    int8: bool = False
+
+    @property
+    def compiled(self) -> dict[str, Any]:
+        """What a search is compiled with."""
+        names = ("trees", "guards", "shortlist", "early_stopping", "banned", "frozen", "int8")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def needs(self) -> set[str]:
+        """What an engine must be able to do."""
+        names = {*self.compiled, "prefixes", "phrases", "samples"}
+        needs = {name for name in names if getattr(self, name) not in (None, (), False, PAD)}
+        if any(isinstance(value, list) for value in (self.beams, self.alpha, self.extra, self.n)):
+            needs.add("settings")
+        return needs | ({"by_line"} if self.shortlist and self.shortlist.by_line else set())
+
+
+def search(
+    model: Any,
+    sources: Sequence[Ids],
+    *,
+    engine: str = "tensorflow",
+    guards: dict[str, float] | None = None,
+    **asked: Any,
+) -> list[list[Hypothesis]]:
+    """Searches for outputs of each sentence; they end with EOS, and so do outputs that are not cut.
+
+    Args:
+        model: its weights are read at each call, unless it is `frozen`.
+        sources: a sentence without ids has no outputs.
+        engine: one of `ENGINES`.
+        guards: options of `DecodeHParams`.
+        asked: see `Request`.
+    """
+    request = Request(guards=tuple(sorted((guards or {}).items())), **asked)
+    refused = request.needs & CANNOT[engine].keys()
+    assert not refused, [CANNOT[engine][need] for need in sorted(refused)]
+    ids, scores = _ENGINES[engine](model, padded(sources), request)
+    return [_hypotheses(*row) for row in zip(np.asarray(ids), np.asarray(scores), strict=True)]
+
+
+def padded(rows: Sequence[Ids]) -> np.ndarray:
+    """Ids as int32 [rows, longest], padded with 0."""
+    table = np.full((len(rows), max(map(len, rows), default=0)), PAD, np.int32)
+    for row, ids in zip(table, rows, strict=True):
+        row[: len(ids)] = ids
+    return table
+
+
+def trimmed(ids: Any) -> list[int]:
+    """Ids without the padding behind them."""
+    ids = np.asarray(ids).tolist()
+    return ids[: ids.index(PAD)] if PAD in ids else ids
+
+
+def _hypotheses(ids: np.ndarray, scores: np.ndarray) -> list[Hypothesis]:
+    found = [Hypothesis(trimmed(row), float(score)) for row, score in zip(ids, scores, strict=True)]
+    for one, row in zip(found, ids, strict=True):
+        assert not row[len(one.ids) :].any(), "padding is at the end"
+    number = int((scores > -np.inf).sum())
+    assert not any(one.ids or one.score > -np.inf for one in found[number:]), "missing ones come last"
+    return found[:number]
+
+
+_CACHES: list[Any] = []
+
+
+def cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`functools.cache` until the end of a file of tests."""
+    _CACHES.append(functools.cache(function))
+    return _CACHES[-1]
+
+
+def forget() -> None:
+    """Drops all models, searches and graphs that are `cached`."""
+    for one in _CACHES:
+        one.cache_clear()
+
+
+_traces: Counter[str] = Counter()
+
+
+@contextmanager
+def counted_traces() -> Iterator[Counter[str]]:
+    """Counts the programs that TensorFlow or JAX makes meanwhile: each encodes once as it is traced."""
+    _traces.clear()
+    start = Transformer.start_decoding
+
+    def counted(self: Any, *arguments: Any, **more: Any) -> Any:
+        _traces["programs"] += 1
+        return start(self, *arguments, **more)
+
+    with mock.patch.object(Transformer, "start_decoding", counted):
+        yield _traces
+
+
+def ensemble(*models: Any, mean: str = "probabilities") -> Any:
+    """Returns models that are decoded as one."""
+    from t2t_revival.decoding.ensemble import Ensemble
+
+    return Ensemble(models, mean)
+
+
+def score(
+    model: Any, sources: Sequence[Ids], targets: Sequence[Ids], engine: str = "tensorflow", int8: bool = False
+) -> np.ndarray:
+    """Returns the log-probabilities of given outputs, [sentences]."""
+    if engine == "ctranslate2":
+        with _converted(model) as converted:
+            return converted.scorer(padded(sources), padded(targets))
+    return np.asarray(_scorer(model, int8)(padded(sources), padded(targets)))
+
+
+@cached
+def _scorer(model: Any, int8: bool) -> Any:
+    from t2t_revival.decoding.scoring import Scorer
+
+    return Scorer(model, _int8_weights(model) if int8 else None)
+
+
+# TensorFlow
+
+
+@cached
+def _beam_search(model: Any, **how: Any) -> Any:
+    from t2t_revival.decoding.beam_search import BeamSearch
+
+    how["constant_weights"] = how.pop("frozen")
+    shortlist = how.pop("shortlist")
+    return BeamSearch(model, shortlist=_shortlist(shortlist), **_controls(model, how), **how)
+
+
+@cached
+def _sampler(model: Any, temperature: float, top_k: int, **how: Any) -> Any:
+    from t2t_revival.decoding.sampling import Sampler
+
+    how["constant_weights"] = how.pop("frozen")
+    del how["shortlist"], how["early_stopping"]
+    return Sampler(model, temperature, top_k, **_controls(model, how), **how)
+
+
+def _controls(model: Any, how: dict[str, Any]) -> dict[str, Any]:
+    """Takes trees, guards and int8 out of what a search is compiled with; returns the objects for them."""
+    from t2t_revival.decoding.constraints import TreeConstraint
+    from t2t_revival.decoding.guards import Guards
+
+    trees, guards = how.pop("trees"), how.pop("guards")
+    return {
+        "constraint": TreeConstraint(trees) if trees else None,
+        "guards": Guards(**dict(guards)) if guards else None,
+        "weights": _int8_weights(model) if how.pop("int8") else None,
+    }
+
+
+@cached
+def _int8_weights(model: Any) -> Any:
+    from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights
+
+    return Int8Weights(model, MAX_FACTOR).products
+
+
+def _shortlist(shortlisted: Shortlisted | None) -> Any:
+    from t2t_revival.decoding.shortlist import Shortlist
+
+    return shortlisted and Shortlist(shortlisted.translations, shortlisted.by_line)
+
+
+def _tensorflow(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    prefixes = None if request.prefixes is None else padded(request.prefixes)
+    settings = {"alpha": request.alpha, "extra_length": request.extra, "n": request.n}
+    if request.samples:
+        samples = request.samples
+        sampler = _sampler(model, samples.temperature, samples.top_k, **request.compiled)
+        lines = samples.lines or range(1, len(rows) + 1)
+        return sampler(rows, lines, samples.seed, prefixes=prefixes, **settings)
+    if request.phrases is not None:
+        return _lexical(model, rows, request)
+    how = _beam_search(model, **request.compiled)
+    return how(rows, request.beams, prefixes=prefixes, **settings)
+
+
+class _Spelling:
+    """Stands for a vocabulary in which `INSIDE` alone continues a word."""
+
+    closing = PAD
+
+    def __init__(self, vocab_size: int) -> None:
+        self.classes = np.full(vocab_size, 3, np.int32)
+        self.classes[INSIDE] = 1
+
+    def automaton(self, forms: Any) -> Any:
+        from t2t_revival.decoding.phrases import automaton
+
+        return automaton(forms, self)
+
+
+@cached
+def _lexical_search(model: Any, **how: Any) -> Any:
+    from t2t_revival.decoding.lexical_search import LexicalSearch
+
+    return LexicalSearch(_beam_search(model, **how).loop, _Spelling(model.vocab_size), how["early_stopping"])
+
+
+def _lexical(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
+    from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+
+    after = {"word": BOUNDARY, "anything": ANYTHING, "at once": AT_ONCE}
+    lexical = _lexical_search(model, **request.compiled)
+    lines = []
+    for phrases in request.phrases or ():
+        units = [
+            *((phrase, number) for phrase, number in Counter(phrases.wanted).items()),
+            *((phrase, 0) for phrase in phrases.avoid),
+        ]
+        forms = [Unit((Form(phrase, after=after[phrases.after]),), number) for phrase, number in units]
+        lines.append(LineAutomata(forms, lexical.spelling))
+    tables = tables_of(lines, (rows != PAD).sum(1) + request.extra)
+    return lexical(rows, tables, request.beams, request.alpha, request.extra, request.n)
+
+
+@cached
+def _exported_graph(model: Any, **how: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.function(_beam_search(model, **how).loop, autograph=False)
+
+
+def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    """As in the graph of an export: each sentence has settings of its own."""
+    import tensorflow as tf
+
+    from t2t_revival.decoding.beams import SearchSettings
+
+    settings = [
+        tf.constant(np.broadcast_to(np.asarray(value, dtype), len(rows))[:, None])
+        for value, dtype in (
+            (request.beams, np.int32),
+            (request.alpha, np.float32),
+            (request.extra, np.int32),
+            (request.n, np.int32),
+        )
+    ]
+    prefixes = None if request.prefixes is None else tf.constant(padded(request.prefixes))
+    graph = _exported_graph(model, **request.compiled)
+    ids, scores = graph(tf.constant(rows), SearchSettings(*settings), (), prefixes)
+    asked = np.arange(scores.shape[1]) < settings[-1]  # callers leave out what comes after
+    return np.where(asked[:, :, None], ids, PAD), scores
+
+
+# Shapes that do not change
+
+
+@cached
+def _fixed_graph(model: Any, width: int, beams: int, n: int, early_stopping: bool, banned: int) -> Any:
+    import tensorflow as tf
+
+    from t2t_revival.decoding.fixed_shape_search import Settings
+    from t2t_revival.decoding.fixed_shape_search import search as fixed_search
+
+    @functools.partial(tf.function, autograph=False)
+    def graph(rows: Any, alpha: Any, extra: int) -> Any:
+        settings = Settings(beams, n, early_stopping, alpha, extra, banned)
+        return fixed_search(model, rows, settings, width + extra)
+
+    return graph
+
+
+def _fixed(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    """The search of JAX, computed by TensorFlow."""
+    import tensorflow as tf
+
+    graph = _fixed_graph(
+        model, rows.shape[1], request.beams, request.n, request.early_stopping, request.banned
+    )
+    ids, scores, length = graph(tf.constant(rows), tf.constant(request.alpha, tf.float32), request.extra)
+    assert not np.asarray(ids)[:, :, int(length) :].any()
+    return np.asarray(ids)[:, :, : int(length)], scores
+
+
+# JAX, in a process of its own
+
+
+_ANSWER = """
+from tests.support.without_tensorflow import block_tensorflow
+
+block_tensorflow()
+from tests.support import searches
+
+searches.answer()
+"""
+
+
+class _JaxProcess:
+    """A process in which Keras is on JAX, and which has no TensorFlow; it answers requests until its end."""
+
+    def __init__(self) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, **IN_JAX, "KERAS_BACKEND": "jax", "PYTHONPATH": path}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ANSWER],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+        atexit.register(self._process.kill)
+
+    def __call__(self, *request: Any) -> Any:
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            found = pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError) as error:
+            self._log.seek(0)
+            raise AssertionError(self._log.read().decode()[-3000:]) from error
+        assert not isinstance(found, str), found
+        return found
+
+
+_jax_process = functools.cache(_JaxProcess)
+
+
+def _jax(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    *found, programs = _jax_process()(model.hparams, model.vocab_size, model.get_weights(), rows, request)
+    _traces["programs"] += programs
+    return found[0], found[1]
+
+
+@functools.cache
+def _jax_search(hparams: Any, vocab_size: int, early_stopping: bool, banned: int) -> Any:
+    model = Transformer(hparams, vocab_size)
+    return model, jax_search(model, early_stopping, banned)
+
+
+def jax_search(model: Any, early_stopping: bool = False, banned: int = PAD) -> Any:
+    """Returns the search of JAX, which only a process can call in which Keras is on JAX."""
+    from t2t_revival.decoding.jax_engine import JaxSearch
+
+    return JaxSearch(model, FEW_TOKENS, early_stopping, banned)
+
+
+def answer() -> None:
+    """Answers requests on JAX, until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what JAX may print
+    while True:
+        try:
+            hparams, vocab_size, weights, rows, request = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            model, own = _jax_search(hparams, vocab_size, request.early_stopping, request.banned)
+            model.set_weights(weights)
+            with counted_traces() as traces:
+                ids, scores = own(rows, request.beams, request.alpha, request.extra, request.n)
+            found: Any = np.asarray(ids), np.asarray(scores), traces["programs"]
+        except Exception:
+            found = traceback.format_exc()
+        pickle.dump(found, answers)
+        answers.flush()
+
+
+# Other engines
+
+
+def _vocabularies(size: int) -> Vocabularies:
+    """One that is tokens alone, for formats that write it beside the model."""
+    pieces = ["<pad>", "</s>", "<unk>", *(f"<{token}>" for token in range(3, size))]
+    tokens = SimpleNamespace(
+        pieces=pieces, size=size, unknown=2, banned=PAD, fingerprint="", content=b"", path=Path("v.spm")
+    )
+    return Vocabularies(tokens, tokens)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _converted(model: Any) -> Iterator[Any]:
+    from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+    from t2t_revival.training.checkpoints import directory
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.ckpt-1.npz")
+        directory.save(path, directory.model_arrays(model), {"step": 1})
+        vocabularies = _vocabularies(model.vocab_size)
+        engine = CTranslate2Engine(
+            model.hparams, vocabularies, DecodeHParams(), "float32", 1, lambda note: None
+        )
+        engine.load_checkpoint(directory.list_checkpoints(Path(folder))[0])
+        yield engine
+
+
+def _ctranslate2(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    prefixes = None if request.prefixes is None else padded(request.prefixes)
+    with _converted(model) as engine:
+        return engine.search(rows, request.beams, request.alpha, request.extra, request.n, prefixes)
+
+
+def _litert(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+    import tensorflow as tf
+
+    from t2t_revival.serving.litert import MODEL, write_litert
+
+    assert request.n in (1, request.beams), "an export has one output or beam_size"
+    options = DecodeHParams(
+        beam_size=request.beams,
+        alpha=request.alpha,
+        extra_length=request.extra,
+        return_beams=request.n > 1,
+        early_stopping=request.early_stopping,
+    )
+    own = SimpleNamespace(options=options, model=model, vocabularies=_vocabularies(model.vocab_size))
+    with tempfile.TemporaryDirectory() as folder:
+        write_litert(own, Path(folder, "model"))  # type: ignore[arg-type]
+        run = tf.lite.Interpreter(str(Path(folder, "model", MODEL))).get_signature_runner()
+        found = run(inputs=rows)
+    scores = found["scores"]
+    return found["outputs"], np.where(scores > -1e38, scores, -np.inf)
+
+
+_ENGINES: dict[str, Callable[[Any, np.ndarray, Request], tuple[Any, Any]]] = {
+    "tensorflow": _tensorflow,
+    "exported": _exported,
+    "fixed": _fixed,
+    "jax": _jax,
+    "ctranslate2": _ctranslate2,
+    "litert": _litert,
+}
