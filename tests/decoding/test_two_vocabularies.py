@@ -96,6 +96,7 @@ def test_attention_is_labelled_by_both(translator: Translator, chinese: Vocabula
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_exported_graph_has_both(translator: Translator, tmp_path: Path) -> None:
     module = ServingModule(translator)
     tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.signatures)
@@ -122,6 +123,7 @@ def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator)
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_litert_has_both_files(translator: Translator, tmp_path: Path, chinese: Vocabulary) -> None:
     write_litert(translator, tmp_path / "model")
     names = sorted(path.name for path in (tmp_path / "model").iterdir())

@@ -48,7 +48,7 @@ def spm(path, unk_id, byte_fallback=False, vocab_size=60):
     return Vocabulary(path)
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.nightly)])
 def vocabulary(request, tmp_path_factory):
     return spm(tmp_path_factory.mktemp("unknown") / "vocab.spm", request.param)
 
@@ -132,6 +132,7 @@ def test_a_beginning_keeps_its_own(vocabulary, model):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_exported_models(vocabulary, model, tmp_path):
     translator = Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=EXTRA))
     expected = translator.translate(LINES)

@@ -78,11 +78,11 @@ def test_a_compressed_file_is_read_as_its_text(tmp_path: Path) -> None:
     assert read(path, halves) == [SLEEPS, RAN]
 
 
-def test_trees_are_nltks(path: Path) -> None:
-    path.write_text(RAN)
-    tree = next(read_trees(str(path)))
+def test_trees_are_nltks_and_their_bracketings_one_line() -> None:
+    tree = parse(RAN)
     assert tree == Tree("S", [Tree("NP", [Tree("PRP", ["He"])]), Tree("VP", [Tree("VBD", ["ran"])])])
-    assert tree.pos() == [("He", "PRP"), ("ran", "VBD")]
+    text = f"(S {' '.join(['(NN word)'] * 100)})"
+    assert bracketing(parse(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,10 @@ def test_a_tree_without_words_is_left_out(path: Path, empty: str) -> None:
     [
         ("(NP (NN New York))", "New_York"),
         ("(NP (CD 1  1\t1/2))", "1_1_1/2"),
-        ("(NP (NN New\nYork))", "New_York"),
         ("(NP (NN 10\u00a0000))", "10_000"),
         ("(NP (NN a\u2028b\u3000c))", "a_b_c"),
         ("(NP (-LRB- -LRB-))", "-LRB-"),
         ("(NP (-LRB- [))", "["),
-        ("(NP (CD 1\\/2))", "1\\/2"),
-        ("(NP (SYM *))", "*"),
         ("(NP (SYM \\))", "\\"),
         ("(NP (NN -NONE-))", "-NONE-"),
         ("(NP (NN Bäume))", "Bäume"),
@@ -178,21 +175,14 @@ def test_words(path: Path, raw: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("(S (NN a)))\n", ", line 1: unbalanced brackets: a ) without its ("),
         (f"{RAN}\n{RAN})\n{RAN}\n", ", line 2: unbalanced brackets: a ) without its ("),
-        (f"{RAN}\n\n(S (NN a)\n", ", line 3: unbalanced brackets: this tree is not closed"),
         (f"{RAN}\n{RAN[:-1]}\n{RAN}\n{RAN}\n", ", line 2: unbalanced brackets: this tree is not closed"),
         (f"{PRETTY}{PRETTY[:-2]}{PRETTY}", ", line 18: unbalanced brackets: this tree is not closed"),
-        (f"{RAN} (S (NN a)\n{RAN}\n", ", line 1: unbalanced brackets: this tree is not closed"),
         (f"{RAN}\nHe ran\n", ", line 2: 'He ran' is outside the brackets of a tree"),
-        (f"{RAN}\nx {RAN}\n", ", line 2: 'x' is outside the brackets of a tree"),
         (f"{RAN}\n{RAN} x\n", ", line 2: 'x' is outside the brackets of a tree"),
-        (f"{RAN} x {RAN}\n", ", line 1: 'x' is outside the brackets of a tree"),
         ("x" * 99, f", line 1: '{'x' * 40}' is outside the brackets of a tree"),
         (f"{RAN}\n(S\n  (NP (DT the) dog))", ", line 2: a word without a tag in '(NP (DT the) dog)'"),
         (f"{RAN}\n(S (NP) (VP (VB Go)))", ", line 2: a constituent without words: (NP)"),
-        (f"{RAN}\n(hello)", ", line 2: a constituent without words: (hello)"),
-        (f"{RAN}\n()", ", line 2: a constituent without words: ()"),
         (f"{RAN}\n(())", ", line 2: a constituent without words: ()"),
         (
             f"{RAN}\n\r\n".encode() + b"(NP (NN \xe4))",
@@ -260,7 +250,6 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     [
         ("", "gold: 0 trees instead of one"),
         (RAN + RAN, "gold: 2 trees instead of one"),
-        ("(S (NN a)", "gold, line 1: unbalanced brackets: this tree is not closed"),
         ("(S (NN a) b)", "gold: a word without a tag in '(S (NN a) b)'"),
     ],
 )
@@ -268,11 +257,6 @@ def test_no_tree_or_several_are_refused(text: str, message: str) -> None:
     with pytest.raises(T2TError) as raised:
         parse(text, "gold")
     assert str(raised.value) == message
-
-
-def test_a_bracketing_is_one_line_however_long() -> None:
-    text = f"(S {' '.join(['(NN word)'] * 100)})"
-    assert bracketing(parse(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary import open_vocabulary
@@ -76,7 +76,6 @@ def check_python_and_graph(vocabulary, lines):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_any_text_is_lossless_with_the_same_ids_in_python_and_graph(vocabulary, lines):
     check_python_and_graph(vocabulary, lines)
@@ -87,7 +86,6 @@ def test_odd_lines(vocabulary):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_ids_decode_alike_in_python_and_graph(vocabulary, data):
     ids = st.lists(st.integers(0, vocabulary.size - 1), max_size=20)

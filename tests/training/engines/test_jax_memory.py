@@ -13,7 +13,7 @@ import pytest
 from tests.support.backend_process import run_with_backend
 
 pytest.importorskip("jax")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 ROOT = Path(__file__).parents[3]
 TOKENS = 6000  # of an update
