@@ -134,7 +134,7 @@ CASES = {
         "terms": Case(terms={"dog": "Hund", "cat": "Katze", "3 houses": "drei Häuser"}),
         "targets": Case(
             "token_scores=True,alignments=pharaoh",
-            targets={0: "der Hund sieht 3 Häuser .", 2: "", 3: "日本 é", 4: "die Katze", 8: "Hund\tHund"},
+            targets={0: "der Hund sieht 3 Häuser .", 2: "", 3: "日本 é", 4: "die Katze", 8: "Hund Hund"},
         ),
         "ensemble": Case("return_beams=True", ensemble=True),
         "bfloat16": Case(precision="bfloat16"),

