@@ -40,30 +40,6 @@ def test_what_was_learned_before_an_error_is_saved(shards: list[Path], tmp_path:
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
 
 
-def test_losses_that_are_no_numbers_end_training_and_are_not_saved(
-    shards: list[Path], tmp_path: Path
-) -> None:
-    train(shards, HPARAMS.replace(train_steps=2), VOCAB, RunConfig(tmp_path))
-    events: list = []
-    wild = HPARAMS.replace(train_steps=50, learning_rate_constant=1e30)
-    with pytest.raises(
-        T2TError, match=r"at update \d+: loss is (nan|inf), 4 times in a row; .*step 2\) is intact"
-    ):
-        train(shards, wild, VOCAB, RunConfig(tmp_path, max_nonfinite_steps=4), on_event=events.append)
-    notes = [n.text for n in events if isinstance(n, NoteEvent)]
-    assert len(notes) == 3
-    assert "(3 in a row, 3 in all)" in notes[-1]
-    assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2]
-
-
-def test_a_refused_training_writes_nothing(shards: list[Path], tmp_path: Path) -> None:
-    train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with pytest.raises(T2TError):
-        train(shards, HPARAMS.replace(num_heads=4, train_steps=99), VOCAB, RunConfig(tmp_path))
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-
-
 def damage_last(folder: Path) -> Path:
     path = checkpoints.list_checkpoints(folder)[-1].path
     path.write_bytes(path.read_bytes()[:-100])

@@ -79,13 +79,6 @@ def test_evaluation_saves_reports_and_draws(shards: list[Path], tmp_path: Path) 
     assert any(path.name.startswith("events") for path in (tmp_path / "eval").iterdir())
 
 
-def test_early_stopping(shards: list[Path], tmp_path: Path) -> None:
-    scores = iter([{"bleu": 10.0}, {"bleu": 9.0}, {"bleu": 10.0}, {"bleu": 11.0}])
-    config = RunConfig(tmp_path, eval_frequency=1, patience=2, patience_score="bleu")
-    result = train(shards, HPARAMS, VOCAB, config, lambda model: next(scores))
-    assert (result.step, result.stopped_by) == (3, "early stopping")
-
-
 def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path], tmp_path: Path) -> None:
     config = RunConfig(tmp_path, eval_frequency=1, patience=3)
 
@@ -115,12 +108,6 @@ def test_other_training_data_begins_at_its_first_batch(shards: list[Path], tmp_p
     assert (other.epoch, other.batch) == (0, 0)
     training(4, "b").run()
     assert [trained_on(tmp_path / f"model.ckpt-{step}.npz") for step in (3, 4)] == ["a", "b"]
-
-
-def test_an_unknown_early_stopping_metric_names_the_known(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=1, patience=2, patience_score="blue")
-    with pytest.raises(T2TError, match=r"blue is not measured here: give one of loss, bleu"):
-        train(shards, HPARAMS, VOCAB, config, lambda model: {"loss": 1.0, "bleu": 1.0})
 
 
 def killed_while_evaluating(shards: list[Path], output_dir: Path, step: int, **config: Any) -> None:

@@ -106,23 +106,17 @@ def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> N
     assert float(FusedAdam(learning_rate=0.5).learning_rate_at(9)) == 0.5
 
 
-def test_config_round_trip(tiny_hparams: HParams) -> None:
-    optimizer = make_optimizer(tiny_hparams, accumulate=3)
-    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
-    assert isinstance(again, FusedAdam)
-    assert again.get_config() == optimizer.get_config()
-
-
 @pytest.mark.slow
 def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp_path: Path) -> None:
     model = Transformer(tiny_hparams.replace(num_hidden_layers=1), 11)
-    model.compile(optimizer=make_optimizer(tiny_hparams), loss=TokenCrossEntropy(0.1), jit_compile=False)
+    model.compile(optimizer=make_optimizer(tiny_hparams, 3), loss=TokenCrossEntropy(0.1), jit_compile=False)
     ids = RNG.integers(1, 11, (2, 5)).astype("int32")
-    model.fit({"inputs": ids, "targets": ids}, ids, verbose=0)
+    model.fit({"inputs": ids, "targets": ids}, ids, epochs=3, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert isinstance(loaded.optimizer, FusedAdam)
-    assert isinstance(loaded.loss, TokenCrossEntropy)
+    for found, saved in ((loaded.optimizer, model.optimizer), (loaded.loss, model.loss)):
+        assert type(found) is type(saved)
+        assert found.get_config() == saved.get_config()
     assert int(loaded.optimizer.iterations) == 1
     for a, b in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(np.array(a), np.array(b))

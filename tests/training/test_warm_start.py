@@ -81,15 +81,6 @@ def test_all_differences_of_the_architecture_are_named(tmp_path: Path) -> None:
         start.check("parse_wsj", HPARAMS)
 
 
-@slow
-def test_another_architecture_is_refused_with_the_difference(
-    shards: list[Path], general: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(T2TError, match="its num_heads is 2, here it is 4"):
-        started(shards, tmp_path, WarmStart.open(general), SHORT.replace(num_heads=4))
-    assert not checkpoints.list_checkpoints(tmp_path)
-
-
 def test_what_fits_is_taken_and_the_rest_is_listed(tmp_path: Path) -> None:
     small, wide = (
         build_model(HPARAMS.replace(filter_size=size, num_encoder_layers=layers), VOCAB)
@@ -213,21 +204,6 @@ def separate(*sides: list[str]) -> Vocabularies:
 
 def shared(pieces: list[str]) -> Vocabularies:
     return Vocabularies(*[Named(pieces)] * 2)  # type: ignore[list-item]
-
-
-def test_a_new_piece_starts_as_the_mean_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces = ["<pad>", "</s>", "a", "b", "c"]
-    old, new = (build_model(HPARAMS, size) for size in (5, 7))
-    checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
-    save_run(tmp_path)
-    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: shared(pieces))
-    run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {})
-    start = WarmStart.open(tmp_path).prepared_for(run, shared([*pieces, "ab", "cab"]))
-    assert start.assign_to(new)[0].endswith("(step 1), 2 new pieces")
-    before, after = (np.array(model.target_embedding.embeddings) for model in (old, new))
-    np.testing.assert_array_equal(after[:5], before)
-    np.testing.assert_allclose(after[5], (before[2] + before[3]) / 2, atol=1e-7)
-    np.testing.assert_allclose(after[6], (before[4] + before[2] + before[3]) / 3, atol=1e-7)
 
 
 def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(

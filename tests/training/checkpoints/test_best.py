@@ -153,11 +153,3 @@ def test_a_corrupt_record_says_what_to_do(tmp_path: Path) -> None:
             list_best(tmp_path)
     keep_best(tmp_path, {1: 1.0}, "loss", 1)
     assert steps(tmp_path) == [1]
-
-
-def test_what_a_kill_left_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "best").mkdir()
-    left = tmp_path / "best" / ".model.ckpt-1.npz.tmp"
-    left.write_bytes(b"half")
-    checkpoints.remove_unfinished(tmp_path)
-    assert not left.exists()

@@ -34,6 +34,9 @@ def run(tmp_path: Path) -> Path:
         ("average", "averaged/model.ckpt-2.npz"),
         ("{run}/best", "best/model.ckpt-1.npz"),
         ("{run}/averaged", "averaged/model.ckpt-2.npz"),
+        ("{run}", "model.ckpt-3.npz"),
+        ("{run}/model.ckpt-2", "model.ckpt-2.npz"),
+        ("{run}/model.ckpt-2.npz", "model.ckpt-2.npz"),
     ],
 )
 def test_a_checkpoint_has_a_name(run: Path, name: str | None, expected: str) -> None:
