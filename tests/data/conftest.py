@@ -1,10 +1,40 @@
-"""The corpus of lines that the tests of data generation share."""
+"""Corpora and finished data that the tests of this folder share."""
+
+import functools
 
 import pytest
 
-from tests.support.line_corpus import write_corpus
+from t2t_revival.data import workers
+from tests.support.data_kinds import KINDS, open_problem, write_sources
+from tests.support.line_corpus import snapshot, write_corpus
 
 
 @pytest.fixture
 def corpus(tmp_path):
     return write_corpus(tmp_path / "corpus")
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    """The sources of all kinds of data."""
+    return write_sources(tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="session")
+def whole(sources, tmp_path_factory):
+    """Returns the files of a kind of data that was made at once, by this process alone."""
+    folder = tmp_path_factory.mktemp("whole")
+
+    @functools.cache
+    def files(kind):
+        open_problem(KINDS[kind], sources).generate_data(folder / kind)
+        return snapshot(folder / kind)
+
+    return files
+
+
+@pytest.fixture
+def two_processes(monkeypatch):
+    """Has two processes make shards, which small corpora are not worth."""
+    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
+    monkeypatch.setattr(workers, "cores", lambda: 2)

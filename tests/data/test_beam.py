@@ -1,16 +1,12 @@
 """Shards made by Beam: with its direct runner, and over the job protocol that Flink and Spark speak."""
 
-import dataclasses
 import gzip
 import importlib.util
-import json
 import os
-import random
 import signal
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,113 +15,81 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 from t2t_revival import registry
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
-from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import DataSpec
 from t2t_revival.data.sources import FolderSource, source
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.origins import Origins
+from t2t_revival.problems import Text2TextProblem
+from tests.support.data_kinds import KINDS, open_problem
+from tests.support.line_corpus import snapshot, translation
 
+NIGHTLY = (pytest.mark.slow, pytest.mark.nightly)
 PORTABLE = pytest.param(
-    ("PortableRunner", ["job_endpoint=embed", "environment_type=LOOPBACK"]), marks=pytest.mark.slow
+    ("PortableRunner", ["job_endpoint=embed", "environment_type=LOOPBACK"]), marks=NIGHTLY
 )
+HERE_AND_PORTABLE = pytest.mark.parametrize("runner", [("DirectRunner", []), PORTABLE])
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    draw = random.Random(0)
-    words = ("dog", "cat", "house", "tree", "garden", "river", "child", "teacher", "window", "street")
-    for split, count in (("train", 300), ("dev", 20)):
-        for language in ("en", "de"):
-            lines = (
-                f"{language} {number} {draw.choice(words)} {draw.choice(words)}" for number in range(count)
-            )
-            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    return folder
-
-
-def make_source(name, tmp_dir):
-    return source(name, "en", "de", tmp_dir=tmp_dir)
-
-
-def data_spec(corpus, **changes):
-    made = DataSpec("p", str(corpus), "sample", make_source, 330, lambda _: 330)
-    return dataclasses.replace(made, **changes)
-
-
-def snapshot(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def by_beam(problem, data_dir, runner=("DirectRunner", []), **settings):
+    return problem.generate_data(data_dir, shard_runner=BeamShardRunner(*runner), **settings)
 
 
 @pytest.mark.parametrize(
-    "runner",
+    ("kind", "runner"),
     [
-        ("DirectRunner", []),
-        ("direct", ["direct_num_workers=2", "--direct_running_mode=multi_threading"]),
-        PORTABLE,
+        ("plain", ("DirectRunner", [])),
+        ("aligned", ("direct", ["direct_num_workers=2", "--direct_running_mode=multi_threading"])),
+        pytest.param("cleaned", ("DirectRunner", []), marks=pytest.mark.slow),
+        pytest.param("mixture", ("DirectRunner", []), marks=pytest.mark.slow),
+        pytest.param("plain", *PORTABLE.values, marks=NIGHTLY),
         pytest.param(
+            "plain",
             ("DirectRunner", ["direct_num_workers=2", "direct_running_mode=multi_processing"]),
-            marks=pytest.mark.slow,
+            marks=NIGHTLY,
         ),
     ],
 )
-def test_it_makes_what_this_machines_processes_make(corpus, tmp_path, runner):
-    here = generate(data_spec(corpus), tmp_path / "here", None, None)
+def test_it_makes_what_this_machines_processes_make(sources, whole, tmp_path, monkeypatch, kind, runner):
+    monkeypatch.chdir(tmp_path)  # folders that are named from here are found by workers elsewhere
     calls = []
-    there = generate(
-        data_spec(corpus),
-        tmp_path / "there",
-        None,
-        lambda *call: calls.append(call),
-        BeamShardRunner(*runner),
-    )
-    assert there == here
-    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
-    done = [done for stage, done, _ in calls if stage == "pairs"]
-    assert done == sorted(done)
-    assert (done[0], done[-1]) == (0, 320)
+    by_beam(open_problem(KINDS[kind], sources), "data", runner, progress=lambda *call: calls.append(call))
+    assert snapshot(tmp_path / "data") == whole(kind)
+    if kind == "plain":
+        done = [done for stage, done, _ in calls if stage == "pairs"]
+        assert done == sorted(done)
+        assert (done[0], done[-1]) == (0, 276)
 
 
-def test_compressed_files_and_shards_without_pairs(tmp_path, corpus, monkeypatch):
+def test_compressed_files_and_shards_without_pairs(tmp_path, corpus):
     for file in list(corpus.iterdir()):
         lines = file.read_text().splitlines(keepends=True)
         kept = lines[:4] if file.name.startswith("train") else lines
         file.with_name(f"{file.name}.gz").write_bytes(gzip.compress("".join(kept).encode()))
         file.unlink()
-    monkeypatch.chdir(tmp_path)  # folders that are named from here are found by workers elsewhere
-    asked = data_spec(corpus, vocab_size=0)
-    generate(asked, tmp_path / "here", None, None)
-    generate(asked, Path("there"), Path("unpacked"), None, BeamShardRunner("DirectRunner"))
+    translation(corpus, vocab_size=0).generate_data(tmp_path / "here")
+    by_beam(translation(corpus, vocab_size=0), tmp_path / "there", tmp_dir=tmp_path / "unpacked")
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
     assert not (tmp_path / "unpacked").exists()
 
 
-@pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(b"harmed")])
-def test_a_lost_or_corrupt_shard_is_made_again_and_no_other(corpus, tmp_path, harm):
-    data = tmp_path / "data"
-    generate(data_spec(corpus), data, None, None)
-    before, shard = snapshot(data), data / "p-train-00003-of-00010"
-    harm(shard)
-    kept = {path: path.stat().st_mtime_ns for path in data.iterdir() if path != shard}
-    generate(data_spec(corpus), data, None, None, BeamShardRunner("DirectRunner"))
-    assert snapshot(data) == before
-    assert kept == {path: path.stat().st_mtime_ns for path in kept}
-
-
-def test_a_corrupt_shard_of_an_unfinished_run_is_made_again(corpus, tmp_path, monkeypatch):
-    data = tmp_path / "data"
-    generate(data_spec(corpus), tmp_path / "whole", None, None)
-
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_lost_and_a_corrupt_shard_are_made_again_and_no_other(corpus, tmp_path, finished):
     def interrupt(stage, done, total):
-        if done >= 150:
+        if done >= 150 and not finished:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        generate(data_spec(corpus), data, None, interrupt)
-    (data / "p-train-00003-of-00010").write_bytes(b"harmed")
-    generate(data_spec(corpus), data, None, None, BeamShardRunner("DirectRunner"))
+    data = tmp_path / "data"
+    translation(corpus).generate_data(tmp_path / "whole")
+    if finished:
+        translation(corpus).generate_data(data)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            translation(corpus).generate_data(data, progress=interrupt)
+    harmed = [data / f"translate_ende-train-0000{index}-of-00010" for index in (2, 3)]
+    harmed[0].unlink()
+    harmed[1].write_bytes(b"harmed")
+    kept = {path: path.stat().st_mtime_ns for path in data.glob("*-train-*") if path not in harmed}
+    by_beam(translation(corpus), data)
     assert snapshot(data) == snapshot(tmp_path / "whole")
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
 class Slow(FolderSource):
@@ -142,54 +106,8 @@ class Slow(FolderSource):
         yield from super().pairs(split, start, stop)
 
 
-def _slow(folder, tmp_dir=None):
-    return Slow(folder, "en", "de", tmp_dir)
-
-
-def _wait_until(happened, seconds):
-    deadline = time.monotonic() + seconds
-    while not happened() and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def heard():
-    """Lets Ctrl-C interrupt, also in a background job that ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("runner", [("DirectRunner", []), PORTABLE])
-def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(corpus, tmp_path, monkeypatch, runner):
-    data = tmp_path / "data"
-    generate(data_spec(corpus), tmp_path / "whole", None, None)
-    monkeypatch.setattr(Slow, "began", threading.Event())
-    monkeypatch.setattr(Slow, "go_on", threading.Event())
-    monkeypatch.setattr(workers, "CHUNK", 10)
-
-    work = data / ".p.unfinished"
-
-    def press():
-        Slow.began.wait(30)
-        os.kill(os.getpid(), signal.SIGINT)
-        _wait_until(lambda: not list(work.glob("run-*")), seconds=10)  # the main thread may be slow to see it
-        Slow.go_on.set()
-
-    threading.Thread(target=press).start()
-    slow = data_spec(
-        corpus, make_source=_slow, vocab_file=tmp_path / "whole" / "vocab.p.330.spm", vocab_size=0
-    )
-    with pytest.raises(KeyboardInterrupt):
-        generate(slow, data, None, None, BeamShardRunner(*runner))
-    assert not list(work.glob("run-*"))
-    assert not list(work.glob("attempt-*"))
-    assert not (data / "p.meta.json").exists()
-    assert len(list(data.glob("p-*"))) < 11
-    made = generate(data_spec(corpus), data, None, None, BeamShardRunner(*runner))
-    dataclasses.replace(made, given_vocabularies=Origins()).save(data / "p.meta.json")  # the whole had none
-    assert snapshot(data) == snapshot(tmp_path / "whole")
+def _slow(folder):
+    return Slow(folder, "en", "de")
 
 
 class Broken(FolderSource):
@@ -206,11 +124,69 @@ class Broken(FolderSource):
         yield from super().pairs(split, start, stop)
 
 
-def _broken(folder, tmp_dir=None):
-    return Broken(folder, "en", "de", tmp_dir)
+def _broken(folder):
+    return Broken(folder, "en", "de")
 
 
-@pytest.mark.parametrize("runner", [("DirectRunner", []), PORTABLE])
+def reading(source, vocabulary):
+    """The problem of data that is made of a source object, with the vocabulary of other data."""
+    made = {"make_source": lambda self, data_source, tmp_dir: source, "name": "translate_ende"}
+    problem = type("UsrReading", (Text2TextProblem,), made)(data_source="given", vocab_file=vocabulary)
+    problem.dataset_filename = lambda: "translate_ende"
+    return problem
+
+
+@pytest.fixture
+def whole_corpus(corpus, tmp_path):
+    """The corpus's data, made at once."""
+    translation(corpus).generate_data(tmp_path / "whole")
+    return tmp_path / "whole"
+
+
+@pytest.fixture
+def vocabulary(whole_corpus):
+    return next(whole_corpus.glob("vocab.*"))
+
+
+@pytest.fixture
+def heard():
+    """Lets Ctrl-C interrupt, also in a background job that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
+@HERE_AND_PORTABLE
+def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(
+    corpus, whole_corpus, vocabulary, tmp_path, monkeypatch, runner
+):
+    data = tmp_path / "data"
+    monkeypatch.setattr(Slow, "began", threading.Event())
+    monkeypatch.setattr(Slow, "go_on", threading.Event())
+    monkeypatch.setattr(workers, "CHUNK", 10)
+
+    def press():
+        Slow.began.wait(30)
+        os.kill(os.getpid(), signal.SIGINT)
+        deadline = time.monotonic() + 10  # the main thread may be slow to see it
+        while list(data.glob(".*/run-*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        Slow.go_on.set()
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        by_beam(reading(_slow(str(corpus)), vocabulary), data, runner)
+    assert not list(data.glob(".*/run-*"))
+    assert not list(data.glob(".*/attempt-*"))
+    assert not list(data.glob("*.meta.json"))
+    assert len(list(data.glob("*-train-*"))) < 10
+    by_beam(translation(corpus, vocab_size=0), data, runner)
+    shards = {name: content for name, content in snapshot(data).items() if "meta" not in name}
+    assert shards == {name: content for name, content in snapshot(whole_corpus).items() if "meta" not in name}
+
+
+@HERE_AND_PORTABLE
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -222,33 +198,37 @@ def _broken(folder, tmp_dir=None):
         (RuntimeError("a bug"), "^--runner=.*a bug.*start again to resume$"),
     ],
 )
-def test_a_workers_error_is_one_line_in_the_launcher(corpus, tmp_path, monkeypatch, runner, error, message):
-    vocabulary = generate(data_spec(corpus), tmp_path / "whole", None, None).vocab_file
+def test_a_workers_error_is_one_line_in_the_launcher(
+    corpus, vocabulary, tmp_path, monkeypatch, runner, error, message
+):
     monkeypatch.setattr(Broken, "error", error, raising=False)
-    asked = data_spec(corpus, make_source=_broken, vocab_file=tmp_path / "whole" / vocabulary, vocab_size=0)
     with pytest.raises(T2TError, match=message) as raised:
-        generate(asked, tmp_path / "data", None, None, BeamShardRunner(*runner))
+        by_beam(reading(_broken(str(corpus)), vocabulary), tmp_path / "data", runner)
     assert "\n" not in str(raised.value)
-    assert not (tmp_path / "data" / "p.meta.json").exists()
+    assert not list((tmp_path / "data").glob("*.meta.json"))
 
 
-def worker(tmp_path, corpus, token="one"):
-    data = tmp_path / "data"
-    folders = workers.Folders(data, data / ".p.unfinished")
-    packed = workers.PackedSource.of(make_source(str(corpus), None))
-    return beam.MakeShard(beam.JobFiles(folders, token), packed, [tmp_path / "whole" / "vocab.p.330.spm"])
+TASK = workers.ShardTask("translate_ende", "train", 3, 10, 90, 120)
 
 
-TASK = workers.ShardTask("p", "train", 3, 10, 90, 120)
+@pytest.fixture
+def begun(whole_corpus, tmp_path):
+    """The folders of a generation that makes one shard."""
+    folders = workers.Folders(tmp_path / "data", tmp_path / "data" / ".unfinished")
+    folders.work.mkdir(parents=True)
+    return folders
 
 
-def test_attempts_at_the_same_shard_do_not_disturb_each_other(corpus, tmp_path, monkeypatch):
-    generate(data_spec(corpus), tmp_path / "whole", None, None)
-    (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
-    first, second = worker(tmp_path, corpus), worker(tmp_path, corpus)
-    first._files.begin([TASK])
-    first.setup()
-    second.setup()
+def worker(files, corpus, vocabulary):
+    packed = workers.PackedSource.of(source(str(corpus), "en", "de"))
+    return beam.MakeShard(files, packed, [vocabulary])
+
+
+def test_attempts_at_the_same_shard_do_not_disturb_each_other(
+    corpus, whole_corpus, vocabulary, begun, monkeypatch
+):
+    files = beam.JobFiles(begun, "one")
+    files.begin([TASK])
     make_shard, both = beam.make_shard, threading.Barrier(2, timeout=10)
 
     def together(task, context):
@@ -256,40 +236,42 @@ def test_attempts_at_the_same_shard_do_not_disturb_each_other(corpus, tmp_path, 
         both.wait()
 
     monkeypatch.setattr(beam, "make_shard", together)
-    attempts = [threading.Thread(target=it.process, args=[TASK]) for it in (first, second)]
+    makers = [worker(files, corpus, vocabulary) for _ in range(2)]
+    for maker in makers:
+        maker.setup()
+    attempts = [threading.Thread(target=maker.process, args=[TASK]) for maker in makers]
     for attempt in attempts:
         attempt.start()
     for attempt in attempts:
         attempt.join()
-    assert first._files.finished([TASK]) == [TASK]
-    made = (tmp_path / "data" / TASK.file_name).read_bytes()
-    assert made == (tmp_path / "whole" / TASK.file_name).read_bytes()
-    assert not list((tmp_path / "data" / ".p.unfinished").glob("attempt-*"))
+    assert files.finished([TASK]) == [TASK]
+    assert begun.shard(TASK).read_bytes() == (whole_corpus / TASK.file_name).read_bytes()
+    assert not list(begun.work.glob("attempt-*"))
 
 
-def test_a_worker_that_outlives_its_run_writes_nothing(corpus, tmp_path):
-    generate(data_spec(corpus), tmp_path / "whole", None, None)
-    (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
-    late, other = worker(tmp_path, corpus), worker(tmp_path, corpus, "two")
-    late._files.begin([TASK])
+def test_a_worker_that_outlives_its_run_writes_nothing(corpus, vocabulary, begun):
+    files, others = beam.JobFiles(begun, "one"), beam.JobFiles(begun, "two")
+    late = worker(files, corpus, vocabulary)
+    files.begin([TASK])
     late.setup()
-    late._files.end()
-    other._files.begin([TASK])
+    files.end()
+    others.begin([TASK])
     late.process(TASK)
-    assert not (tmp_path / "data" / TASK.file_name).exists()
-    assert other._files.finished([TASK]) == []
+    assert not begun.shard(TASK).exists()
+    assert others.finished([TASK]) == []
 
 
-def test_a_worker_that_does_not_see_the_folder_says_so(corpus, tmp_path):
-    with pytest.raises(T2TError, match=f"{socket.gethostname()} cannot find .*unfinished: .* must be shared"):
-        worker(tmp_path, corpus).setup()
+def test_a_worker_that_does_not_see_the_folder_says_so(corpus, vocabulary, tmp_path):
+    files = beam.JobFiles(workers.Folders(tmp_path / "data", tmp_path / "none"), "one")
+    with pytest.raises(T2TError, match=f"{socket.gethostname()} cannot find .*none: .* must be shared"):
+        worker(files, corpus, vocabulary).setup()
 
 
 def test_shards_that_are_not_visible_are_an_error(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(beam, "VISIBLE_SECONDS", 0.0)
     monkeypatch.setattr(beam.MakeShard, "process", lambda self, task: None)
     with pytest.raises(T2TError, match="shards that workers made are missing: with --runner, --data_dir and"):
-        generate(data_spec(corpus), tmp_path / "data", None, None, BeamShardRunner("DirectRunner"))
+        by_beam(translation(corpus), tmp_path / "data")
 
 
 def test_a_source_of_a_users_package_is_found_by_workers(corpus, tmp_path):
@@ -329,22 +311,12 @@ def test_dataflow_without_its_packages_is_refused_with_what_to_install():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     options = [f"job_endpoint=localhost:{port}", "job_server_timeout=1", "parallelism=4"]
     with pytest.raises(T2TError, match=r"^--runner=FlinkRunner: .*start again to resume$") as raised:
-        generate(data_spec(corpus), tmp_path / "data", None, None, BeamShardRunner("FlinkRunner", options))
+        by_beam(translation(corpus), tmp_path / "data", ("FlinkRunner", options))
     assert "\n" not in str(raised.value)
-
-
-def test_counts_are_written_after_the_shard(corpus, tmp_path):
-    generate(data_spec(corpus), tmp_path / "whole", None, None)
-    (tmp_path / "data" / ".p.unfinished").mkdir(parents=True)
-    made = worker(tmp_path, corpus)
-    made._files.begin([TASK])
-    made.setup()
-    made.process(TASK)
-    counts = json.loads((tmp_path / "data" / ".p.unfinished" / f"{TASK.file_name}.json").read_text())
-    assert counts["shard_bytes"] == [(tmp_path / "data" / TASK.file_name).stat().st_size]

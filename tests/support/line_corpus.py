@@ -1,10 +1,8 @@
-"""A small corpus of lines, and generations of its data."""
+"""A small corpus of lines, and the problem of its data."""
 
-import dataclasses
 import random
 
-from t2t_revival.data.metadata import DataSpec
-from t2t_revival.data.sources import source
+from t2t_revival import registry
 
 NOUNS = ("dog", "cat", "house", "tree", "garden", "river", "child", "teacher", "window", "street")
 
@@ -25,12 +23,10 @@ def write_corpus(folder, train=300, dev=20, languages=("en", "de")):
     return folder
 
 
-def data_spec(corpus, **changes):
-    def make_source(name, tmp_dir):
-        return source(name, "en", "de", tmp_dir=tmp_dir)
-
-    made = DataSpec("p", str(corpus), "sample", make_source, 330, lambda _: 50_000, lambda _: ())
-    return dataclasses.replace(made, **changes)
+def translation(corpus, **settings):
+    """The problem whose data is made of a corpus, or of that of a data_dir for `None`."""
+    source = None if corpus is None else str(corpus)
+    return registry.problem("translate_ende", data_source=source, **{"vocab_size": 330, **settings})
 
 
 def snapshot(folder):
