@@ -199,17 +199,3 @@ def test_what_is_named_on_our_side_exists(title: str) -> None:
     ours = [span for row in TABLES[title] for span in spans(row.here + row.note)]
     for span in [*ours, *spans(PROSE[title])]:
         check_span(span, title)
-
-
-def test_the_commands_at_the_head_exist() -> None:
-    block = re.search(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-    assert block is not None
-    lines = block[1].splitlines()
-    assert len(lines) == 2
-    for line in lines:
-        check_command(line)
-
-
-@pytest.mark.parametrize("file", ["README.md", "BUILD_NOTES.md"])
-def test_it_is_linked(file: str) -> None:
-    assert "(docs/from_tensor2tensor.md)" in (ROOT / file).read_text(encoding="utf-8")
