@@ -134,29 +134,14 @@ def test_a_folder_that_takes_no_files_is_noticed(tmp_path: Path) -> None:
         check_writable(tmp_path / "file" / "none")
 
 
-@pytest.mark.parametrize("name", ["a[b]", "a\\b", "[v2]/deep", "a[]"])
-def test_paths_that_tensorflow_takes_for_patterns(name: str) -> None:
-    with pytest.raises(
-        T2TError, match=r"TensorFlow loads no model from a path with \[\] or \\ in it: rename it$"
-    ):
-        check_no_pattern(Path("/models", name), "rename it")
-
-
 @pytest.mark.parametrize("name", ["a*", "a?", "a]", "a[", "a[/b]", "a b ", "a,b", "~a", "a{b}", "ä"])
 def test_paths_that_it_takes_as_they_are(name: str) -> None:
     check_no_pattern(Path("/models", name), "rename it")
 
 
-@pytest.mark.parametrize("value", [None, 5, "", ["a"], "gs://bucket/a"])
-def test_what_is_no_path(value: object) -> None:
-    with pytest.raises(
-        T2TError, match=r"^data_dir=.*(: give a string or a Path|; mount it .* and give that path)$"
-    ):
-        path_of(value, "data_dir")
-
-
 def test_paths() -> None:
     assert path_of("a:b//c", "x") == path_of(Path("a:b/c"), "x") == Path("a:b/c")
     assert path_of("~/a", "x") == Path.home() / "a"
-    with pytest.raises(T2TError, match=r"x=file:///data: must be a path, not a URL: give /data$"):
-        path_of("file:///data", "x")
+    for value in (None, 5, "", ["a"]):
+        with pytest.raises(T2TError, match=r"^x=.*: give a string or a Path$"):
+            path_of(value, "x")
