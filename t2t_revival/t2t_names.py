@@ -1,6 +1,6 @@
 """Problems and hparams sets of tensor2tensor that have another name in this project, or none.
 
-`docs/from_tensor2tensor.md` shows the same rows, and a test holds the two equal.
+`python docs/t2t_tables.py` writes the same rows into docs/from_tensor2tensor.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Notes of a resumed training on changes, and its use of curves of earlier versions."""
+"""Curves of earlier versions, forked processes, and paths of a training."""
 
 from pathlib import Path
 
@@ -6,22 +6,11 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
-from t2t_revival.experiment import Experiment, _label_curves, changed_hparams
+from t2t_revival.experiment import Experiment, _label_curves
 from t2t_revival.training.curve_files import DEV, TRAIN, read_segments
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from t2t_revival.utils import forks
-
-
-def test_changed_hparams_are_named_with_both_values() -> None:
-    before = registry.hparams("tiny", "learning_rate_constant=1,train_steps=100,label_smoothing=0.1")
-    now = before.override("learning_rate_constant=0.1,train_steps=200,pos=timing")
-    assert changed_hparams(before, now) == [
-        f"pos: {before.pos} -> timing",
-        "learning_rate_constant: 1 -> 0.1",
-        "train_steps: 100 -> 200",
-    ]
-    assert changed_hparams(before, before) == changed_hparams(None, now) == []
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,16 @@
 import ast
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-import t2t_revival.problems
 from t2t_revival import registry
 from t2t_revival.hints import command_line, datagen_command, remake_command
 from t2t_revival.problems import Text2TextProblem
+from tests.support.source_tree import MODULES, parsed
 
-PACKAGES = [Path(package.__path__[0]) for package in (t2t_revival, t2t_revival.problems)]
 BY_HAND = re.compile(r"\bt2t-[a-z-]+ (--\w+=\S* )*--\w+=$")  # what stands before a value that is filled in
 
 
@@ -32,13 +32,9 @@ def test_the_data_of_a_problem() -> None:
     assert datagen_command(registry.problem("translate_ende"), folder, vocabulary) == (
         f"{start} --vocab_file=v.spm"
     ), "wmt14 is the default"
-
-
-@pytest.mark.parametrize("name", ["parse_wsj", "parse_wsj_semi"])
-def test_a_source_that_must_be_given(name: str) -> None:
-    assert datagen_command(registry.problem(name), Path("d")) == (
-        f"t2t-datagen --problem={name} --data_dir=d --data_source=FOLDER"
-    )
+    assert datagen_command(registry.problem("parse_wsj"), Path("d")) == (
+        "t2t-datagen --problem=parse_wsj --data_dir=d --data_source=FOLDER"
+    ), "there is no default"
 
 
 def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,14 +55,14 @@ def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_no_command_is_put_together_by_hand() -> None:
     """Rejects f-strings with a flag's value, which would not be quoted."""
-    found = []
-    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.JoinedStr):
-                continue
-            for before, value in zip(node.values, node.values[1:], strict=False):
-                filled_in = isinstance(value, ast.FormattedValue) and isinstance(before, ast.Constant)
-                if filled_in and BY_HAND.search(str(before.value)):
-                    found.append(f"{path}, line {node.lineno}")
+    found = [
+        f"{path}, line {node.lineno}"
+        for path in MODULES.values()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.JoinedStr)
+        for before, value in pairwise(node.values)
+        if isinstance(value, ast.FormattedValue) and isinstance(before, ast.Constant)
+        if BY_HAND.search(str(before.value))
+    ]
     assert found == []
     assert BY_HAND.search("next: t2t-x --a=1 --b=")

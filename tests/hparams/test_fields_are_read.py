@@ -3,16 +3,9 @@
 import ast
 import dataclasses
 import inspect
-from pathlib import Path
 
-import pytest
-
-import t2t_revival.problems
 from t2t_revival.hparams import HParams
-
-PACKAGE = Path(t2t_revival.__file__).parent
-FOLDERS = (PACKAGE, Path(t2t_revival.problems.__file__).parent)
-FIELDS = [field.name for field in dataclasses.fields(HParams)]
+from tests.support.source_tree import MODULES, parsed
 
 
 def is_hparams(node: ast.expr) -> bool:
@@ -46,19 +39,12 @@ def read_by_properties() -> dict[str, set[str]]:
     }
 
 
-@pytest.fixture(scope="module")
-def read() -> set[str]:
-    files = [path for folder in FOLDERS for path in folder.rglob("*.py")]
-    attributes = set().union(*(read_in(ast.parse(path.read_bytes(), str(path))) for path in files))
+def test_each_field_is_read() -> None:
+    read = set().union(*(read_in(parsed(path)) for path in MODULES.values()))
     for name, fields in read_by_properties().items():
-        if name in attributes:
-            attributes |= fields
-    return attributes
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_field_is_read(field: str, read: set[str]) -> None:
-    assert field in read
+        if name in read:
+            read |= fields
+    assert {field.name for field in dataclasses.fields(HParams)} <= read
 
 
 def test_what_is_not_read_is_found() -> None:

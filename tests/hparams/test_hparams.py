@@ -67,11 +67,6 @@ def test_override_of_a_set() -> None:
         HParams().override("bach_size=2048")
 
 
-def test_a_set_cannot_be_changed_in_place() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        HParams().hidden_size = 3  # type: ignore[misc]
-
-
 # JSON
 
 SETS = st.builds(
@@ -155,14 +150,9 @@ def test_save_and_load(tmp_path: Path) -> None:
     HParams(num_heads=2).save(folder)
     assert HParams.load(folder) == HParams(num_heads=2)
     assert [path.name for path in folder.iterdir()] == ["hparams.json"]
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{}}", b'{"x": 1}'])
-def test_load_of_a_corrupt_file_names_it(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "hparams.json").write_bytes(content)
-    with pytest.raises(T2TError) as raised:
-        HParams.load(tmp_path)
-    assert str(raised.value).startswith(str(tmp_path / "hparams.json"))
+    (folder / "hparams.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(T2TError, match=f"^{folder / 'hparams.json'}: "):
+        HParams.load(folder)
 
 
 # What cannot be trained
@@ -217,14 +207,11 @@ def test_invalid_sets(changes: dict[str, Any], message: str) -> None:
     assert str(raised.value).startswith(f"hparams: {message}")
 
 
-def test_an_odd_width_is_fine_with_learned_positions() -> None:
-    assert HParams(hidden_size=9, num_heads=3, pos="emb").key_channels == 9
-
-
 def test_derived_values() -> None:
     h = HParams()
     assert (h.encoder_layers, h.decoder_layers, h.key_channels, h.value_channels) == (6, 6, 512, 512)
     assert not h.pre_norm
+    assert h.replace(hidden_size=9, num_heads=3, pos="emb").key_channels == 9, "odd, with learned positions"
     h = h.replace(num_encoder_layers=3, num_decoder_layers=1, attention_key_channels=64, **PRE)
     assert (h.encoder_layers, h.decoder_layers, h.key_channels, h.value_channels) == (3, 1, 64, 512)
     assert h.pre_norm

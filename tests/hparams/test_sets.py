@@ -77,11 +77,6 @@ def test_channels_of_a_head(name: str) -> None:
     assert (h.key_channels // h.num_heads, h.value_channels // h.num_heads) == HEADS[name]
 
 
-def test_small() -> None:
-    h = registry.hparams("small")
-    assert (h.num_hidden_layers, h.hidden_size, h.filter_size, h.num_heads) == (4, 256, 1024, 4)
-
-
 def test_every_set_can_be_made_and_says_what_it_is() -> None:
     known = registry.list_hparams()
     assert {"base", "big", "small", "tiny", *ROWS} <= set(known)
@@ -90,16 +85,15 @@ def test_every_set_can_be_made_and_says_what_it_is() -> None:
         assert summary.endswith("."), name
 
 
-def test_students_have_deep_encoders_and_shallow_decoders() -> None:
-    base, tiny = registry.hparams("student_base"), registry.hparams("student_tiny")
-    assert (base.encoder_layers, base.decoder_layers, base.hidden_size, base.filter_size) == (
-        12,
-        1,
-        512,
-        2048,
-    )
-    assert (tiny.encoder_layers, tiny.decoder_layers, tiny.hidden_size, tiny.filter_size) == (6, 2, 256, 1024)
-    assert (base.num_heads, tiny.num_heads) == (8, 4)
-    for h in (base, tiny):
-        assert h.pre_norm
-        assert (h.layer_prepostprocess_dropout, h.label_smoothing) == (0.1, 0.1)
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("small", (4, 4, 256, 1024, 4)),
+        ("student_base", (12, 1, 512, 2048, 8)),  # deep encoders, shallow decoders
+        ("student_tiny", (6, 2, 256, 1024, 4)),
+    ],
+)
+def test_smaller_sets(name: str, sizes: tuple[int, ...]) -> None:
+    h = registry.hparams(name)
+    assert (h.encoder_layers, h.decoder_layers, h.hidden_size, h.filter_size, h.num_heads) == sizes
+    assert (h.pre_norm, h.layer_prepostprocess_dropout, h.label_smoothing) == (True, 0.1, 0.1)

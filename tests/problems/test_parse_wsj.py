@@ -62,7 +62,7 @@ def test_outputs_are_measured_against_the_treebanks_own_trees(made):
     assert [words for words, _ in found] == [words for words, _ in problem.text("dev", data)]
 
 
-def test_those_trees_are_made_again_where_they_are_missing(made):
+def test_those_trees_are_made_again_where_they_are_missing(made, folder):
     problem, data = made
     path = references_path(data, "parse_wsj", "dev")
     path.unlink()
@@ -70,11 +70,7 @@ def test_those_trees_are_made_again_where_they_are_missing(made):
         list(problem.references("dev", data))
     problem.generate_data(data)
     assert len(list(problem.references("dev", data))) == 2
-
-
-def test_a_treebank_that_has_changed_since_gives_no_such_trees(made, folder):
-    data = made[1]
-    references_path(data, "parse_wsj", "dev").unlink()
+    path.unlink()
     with (folder / "dev.trees").open("a") as file:
         file.write("(NP (NN ant))\n")
     with pytest.raises(T2TError, match="has changed since"):
@@ -90,16 +86,17 @@ def test_a_vocabulary_without_labels_is_refused_before_anything_is_trained(folde
         problem.generate_data(data)
 
 
-def test_the_train_split_cannot_be_measured(made):
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ("train", "only outputs of dev and test have references"),
+        ("test", "has no test split; it has train, dev"),
+    ],
+)
+def test_splits_without_references(made, split, message):
     problem, data = made
-    with pytest.raises(T2TError, match="only outputs of dev and test have references"):
-        list(problem.references("train", data))
-
-
-def test_a_split_that_is_not_there_is_an_error_that_names_those_that_are(made):
-    problem, data = made
-    with pytest.raises(T2TError, match="has no test split; it has train, dev"):
-        list(problem.references("test", data))
+    with pytest.raises(T2TError, match=message):
+        list(problem.references(split, data))
 
 
 @pytest.mark.parametrize(

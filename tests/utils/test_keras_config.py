@@ -27,28 +27,31 @@ def set_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SetFile:
     return lambda text: (tmp_path / "keras.json").write_text(text) and None
 
 
+TENSORFLOW, JAX = {"tensorflow": True, "torch": True}, {"jax": True}
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", "{}", '{"backend": "jax"}', '{"backend": "torch"}', '{"backend": 3}', '{"floatx": "float16"}'],
+    ("text", "installed", "backend"),
+    [
+        *(
+            (text, TENSORFLOW, "tensorflow")
+            for text in ("", "{", "{}", '{"backend": 3}', '{"floatx": "float16"}')
+        ),
+        *(
+            (f'{{"backend": "{name}"}}', TENSORFLOW, "tensorflow") for name in ("jax", "torch")
+        ),  # which must run
+        ('{"backend": "jax"}', TENSORFLOW | JAX, "jax"),
+        (None, TENSORFLOW, "tensorflow"),
+        (None, JAX, "jax"),
+    ],
 )
-def test_a_file_is_read_as_keras_reads_it_and_its_backend_must_run(set_file: SetFile, text: str) -> None:
-    set_file(text)
-    assert keras_config.backend() == "tensorflow"
-
-
-def test_there_need_be_no_file(set_file: SetFile) -> None:
-    assert keras_config.backend() == "tensorflow"
-
-
-def test_the_backend_of_the_file_is_taken(set_file: SetFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_file('{"backend": "jax"}')
-    monkeypatch.setattr(importlib.util, "find_spec", {"tensorflow": True, "jax": True}.get)
-    assert keras_config.backend() == "jax"
-
-
-def test_without_tensorflow_jax_is_taken(set_file: SetFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", {"jax": True}.get)
-    assert keras_config.backend() == "jax"
+def test_a_file_is_read_as_keras_reads_it(
+    set_file: SetFile, monkeypatch: pytest.MonkeyPatch, text: str | None, installed: dict, backend: str
+) -> None:
+    if text is not None:
+        set_file(text)
+    monkeypatch.setattr(importlib.util, "find_spec", installed.get)
+    assert keras_config.backend() == backend
 
 
 @pytest.mark.parametrize(

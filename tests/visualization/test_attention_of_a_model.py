@@ -91,10 +91,19 @@ def tokens(number: int) -> str:
     return " ".join(["the"] * number)
 
 
-@pytest.mark.parametrize("line", ["", " \n"])
-def test_no_input(translator, line: str) -> None:
-    with pytest.raises(T2TError, match="the input is empty"):
-        compute_attention(translator, line)
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (("",), "the input is empty"),
+        ((" \n",), "the input is empty"),
+        (("\ud800",), "lone surrogate"),
+        (("dog", "\udfff"), "lone surrogate"),
+        ((tokens(40), "dog"), "the input has 41 tokens, the limit is 40: give"),
+    ],
+)
+def test_texts_that_cannot_be_drawn(translator, texts, message: str) -> None:
+    with pytest.raises(T2TError, match=message):
+        compute_attention(translator, *texts)
 
 
 def test_a_decoder_without_self_attention(translator) -> None:
@@ -104,17 +113,12 @@ def test_a_decoder_without_self_attention(translator) -> None:
         compute_attention(recurrent, "the dog")
 
 
-def test_what_is_too_long_is_an_error_that_says_how_long_it_may_be(translator, monkeypatch) -> None:
-    with pytest.raises(T2TError, match="the input has 41 tokens, the limit is 40: give"):
-        compute_attention(translator, tokens(40), "dog")
+def test_targets_and_outputs_that_are_too_long(translator, monkeypatch) -> None:
     monkeypatch.setattr(translator, "max_length", 1000)
     with pytest.raises(T2TError, match=f"the target has {MAX_TOKENS + 1} tokens, the limit is {MAX_TOKENS}"):
         compute_attention(translator, "dog", tokens(MAX_TOKENS))
     longest = compute_attention(translator, "dog", tokens(MAX_TOKENS - 1)).kinds[1]
     assert len(longest.queries) == MAX_TOKENS
-
-
-def test_an_output_that_is_too_long(translator, monkeypatch) -> None:
     monkeypatch.setattr(translator, "best_ids", lambda _: [5] * (MAX_TOKENS + 1))
     with pytest.raises(T2TError, match=f"the output has {MAX_TOKENS + 1} tokens"):
         compute_attention(translator, "dog")
@@ -134,12 +138,6 @@ def without_numbers(translator) -> Iterator[None]:
 def test_weights_with_nan(translator, target) -> None:
     with pytest.raises(T2TError, match="contain NaN: use an earlier checkpoint"):
         compute_attention(translator, "the dog", target)
-
-
-def test_a_lone_surrogate_is_refused(translator) -> None:
-    for texts in (("\ud800", None), ("dog", "\udfff")):
-        with pytest.raises(T2TError, match="lone surrogate"):
-            compute_attention(translator, *texts)
 
 
 def test_select(hostile) -> None:

@@ -69,12 +69,6 @@ def test_alternatives_are_those_of_the_word_that_is_asked_for(translator) -> Non
         assert one.prefix.endswith(one.text)
 
 
-@pytest.mark.parametrize("number", [-1, 4])
-def test_alternatives_of_no_word(translator, number) -> None:
-    with pytest.raises(T2TError, match=f"word must be between 0 and 3: {number}"):
-        explain(translator, SOURCE, OUTPUT, number=number)
-
-
 class Pieces(Vocabulary):
     """SentencePiece's marks of spaces, with pieces of a test's own."""
 
@@ -131,11 +125,8 @@ def test_alternatives_of_a_full_stop_and_of_a_first_word(vocabulary_file, monkey
     assert others_of(table, ["▁Hund"], ".", vocabulary_file, monkeypatch) == [("n", "Hund n", 0.025)]
     first = others_of(table, [], ".", vocabulary_file, monkeypatch)
     assert first == [("en", "en", 0.05), ("n", "n", 0.025)]
-
-
-def test_alternatives_where_pieces_are_words(vocabulary_file, monkeypatch) -> None:
-    table = {"": {"日": 0.7, "本": 0.3}}
-    assert others_of(table, ["日"], "日", vocabulary_file, monkeypatch) == [("本", "日本", 0.3)]
+    of_words = others_of({"": {"日": 0.7, "本": 0.3}}, ["日"], "日", vocabulary_file, monkeypatch)
+    assert of_words == [("本", "日本", 0.3)], "pieces may be words"
 
 
 @pytest.mark.parametrize(
@@ -194,6 +185,12 @@ def test_a_beginning_is_kept(translator) -> None:
 def test_what_cannot_be_explained(translator, line, output, message) -> None:
     with pytest.raises(T2TError, match=message):
         explain(translator, line, output)
+
+
+@pytest.mark.parametrize("number", [-1, 4])
+def test_alternatives_of_no_word(translator, number) -> None:
+    with pytest.raises(T2TError, match=f"word must be between 0 and 3: {number}"):
+        explain(translator, SOURCE, OUTPUT, number=number)
 
 
 def test_weights_that_are_no_numbers(translator) -> None:

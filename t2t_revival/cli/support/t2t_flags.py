@@ -1,6 +1,6 @@
 """Flags of tensor2tensor's commands that are gone or have another name, and the answers to them.
 
-`docs/from_tensor2tensor.md` shows the same rows, and a test holds the two equal.
+`python docs/t2t_tables.py` writes the same rows into docs/from_tensor2tensor.md.
 """
 
 from __future__ import annotations

@@ -1,0 +1,108 @@
+"""Pages whose code and commands run as they stand, in their order, at a small scale."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from tests.support.command_lines import last_of_each
+from tests.support.commands import run
+from tests.support.line_corpus import write_corpus
+
+DOCS = Path(__file__).parents[2] / "docs"
+SMALL = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=256"
+FEWER = {  # flags besides those of a page
+    "t2t-datagen": ["--vocab_size=330"],
+    "t2t-trainer": ["--train_steps=4", "--local_eval_frequency=2", "--eval_bleu_sentences=4"],
+    "t2t-eval": ["--eval_bleu_sentences=4"],
+}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def few_pairs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 300, "dev": 8, "test": 8})
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def run_commands(page: str, fewer: dict[str, list[str]]) -> list[subprocess.CompletedProcess]:
+    """Runs the commands of a page; those that train have a smaller model and fewer updates."""
+    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    done = []
+    for command, *flags in map(shlex.split, lines):
+        if not command.startswith("t2t-"):
+            continue
+        if command == "t2t-trainer":
+            hparams = [SMALL, *(flag.partition("=")[2] for flag in flags if flag.startswith("--hparams="))]
+            flags.append(f"--hparams={','.join(hparams)}")
+        done.append(run(command, *last_of_each([*flags, *fewer.get(command, ())])))
+    return done
+
+
+def test_in_keras_alone(tmp_path):
+    keras.utils.set_random_seed(1)
+    code = blocks("guides/in_keras.md", "python")
+    assert len(code) == 7
+    names = {}
+    exec("\n".join(code), names)
+    losses = names["history"].history["loss"]
+    assert losses[-1] < 0.9 * losses[0]
+    assert 1.0 < names["paper"].history["loss"][0] < np.log(12)  # a mean over tokens, as the page says
+    accuracies = names["history"].history["sparse_categorical_accuracy"]
+    assert accuracies[-1] > accuracies[0]
+    assert np.stack(names["outputs"]).shape == (7, 4)
+    assert tuple(names["weights"].encoder_decoder.shape) == (1, 2, 4, 7, 7)
+    assert {path.name for path in tmp_path.iterdir()} == {"reverse.keras", "classifier.keras"}
+
+
+def test_from_python():
+    *code, export = blocks("python.md", "python")
+    names = {}
+    exec("\n".join(code).replace("train_steps=300", f"train_steps=2,{SMALL}"), names)
+    assert "Dackel" in names["outputs"][0][0].text
+    assert names["scores"][0].log_prob < 0
+    run_commands("python.md", {})
+    exec(export, names)
+    assert sorted(names["model"].signatures)[0] == "score"
+
+
+@pytest.mark.nightly
+def test_several_corpora(tmp_path):
+    (listed,) = blocks("guides/mixing.md", "yaml")
+    Path("corpora.yaml").write_text(listed)
+    for name, pairs in (("news", 300), ("talks", 100), ("back", 1200)):
+        write_corpus(tmp_path / name, train=pairs)
+    for path in Path("back").glob("dev.*"):
+        path.unlink()
+    Path("input.txt").write_text("the dog sees a house\n\n")
+    datagen, _, evaluation, tagged, _, _ = run_commands("guides/mixing.md", FEWER)
+    assert re.search(r"train +news +75.0% +300", datagen.stdout)
+    assert re.search(r"train +talks +25.0% +100", datagen.stdout)
+    assert "bleu/news  bleu/talks" in evaluation.stdout
+    assert re.search(r"train +back +25.0% +1,000", tagged.stdout)
+    assert not re.search(r"dev +back", tagged.stdout)
+    outputs = Path("output.txt").read_text().splitlines()
+    assert len(outputs) == 2
+    assert outputs[1] == ""
+
+
+@pytest.mark.nightly
+def test_your_domain_from_a_general_model():
+    (script,) = blocks("your_domain.md", "python")
+    subprocess.run([sys.executable, "-"], input=script, text=True, check=True)
+    done = run_commands("your_domain.md", {"t2t-trainer": FEWER["t2t-trainer"]})
+    assert len(done) == 9
+    progress = "".join(process.stderr for process in done)
+    assert re.search(r"starting with the weights of .*general.* new pieces", progress)
+    assert "bleu/general" in progress
+    assert len(Path("both.de").read_text().splitlines()) == 80
+    assert list(Path("both/export").glob("[0-9]*/saved_model.pb"))
