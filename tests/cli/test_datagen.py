@@ -3,7 +3,6 @@
 import gzip
 import logging
 import re
-import subprocess
 import sys
 
 import pytest
@@ -164,41 +163,6 @@ def test_registry_help_lists_problems_and_sets(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split()[:1] == ["translate_enfr"] and "French" in line for line in lines)
     assert any(line.split()[:1] == ["big"] for line in lines)
-
-
-def test_help_shows_the_flags(capsys):
-    assert run("--help") == 0
-    out = capsys.readouterr().out
-    assert "t2t-datagen --problem=translate_ende" in out
-    assert all(f"{flag}" in out for flag in ("data_source", "vocab_size", "t2t_usr_dir", "registry_help"))
-
-
-def test_a_users_problem_is_found(tmp_path, corpus, capsys):
-    package = tmp_path / "my_own"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "from t2t_revival import registry\n"
-        "from t2t_revival.problems import Text2TextProblem\n"
-        "@registry.register_problem\n"
-        "class TranslateDeen(Text2TextProblem):\n"
-        "    source_lang, target_lang = 'de', 'en'\n"
-    )
-    script = "from t2t_revival.cli.datagen import main; import sys; sys.exit(main())"
-    flags = [
-        "--problem=translate_deen",
-        f"--t2t_usr_dir={package}",
-        f"--data_source={corpus}",
-        "--vocab_size=300",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *flags, f"--data_dir={tmp_path / 'data'}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "(de to en)" in done.stdout
-    assert f"--t2t_usr_dir={package}" in done.stdout.splitlines()[-1]
 
 
 def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
