@@ -141,6 +141,7 @@ def test_what_an_interruption_cut_short_is_made_up_for(shards: list[Path], tmp_p
         train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=0))
 
 
+@pytest.mark.nightly
 def test_an_interruption_ends_the_waiting(shards: list[Path], tmp_path: Path) -> None:
     config = RunConfig(tmp_path, eval_async=True, eval_frequency=8)
     result = train(shards, HPARAMS, VOCAB, config, LateEvaluator(delay=1, interrupted=True))

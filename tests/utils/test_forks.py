@@ -47,7 +47,7 @@ def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
 @pytest.mark.parametrize(
     ("before", "said"),
     [
-        ("tf.config.list_physical_devices()", "can"),
+        pytest.param("tf.config.list_physical_devices()", "can", marks=pytest.mark.nightly),
         (
             "tf.constant(1) + 1",
             "this process was forked from one that used TensorFlow or JAX, and would hang: ",
