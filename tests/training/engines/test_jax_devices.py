@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("jax")
-
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines import jax_devices
-from t2t_revival.training.engines.jax_engine import JaxEngine
+
+if find_spec("jax"):
+    from t2t_revival.training.engines import jax_devices
+    from t2t_revival.training.engines.jax_engine import JaxEngine
+
+pytestmark = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
 
 
 @pytest.mark.parametrize(

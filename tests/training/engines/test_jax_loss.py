@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("jax")
+if find_spec("jax"):
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import Mesh
 
-import jax
-import jax.numpy as jnp
-from jax.sharding import Mesh
+    from t2t_revival.training.engines.jax_loss import in_blocks
 
-from t2t_revival.training.engines.jax_loss import in_blocks
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")]
 
 VOCAB, HIDDEN = 11, 4
 
