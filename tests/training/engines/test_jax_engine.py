@@ -51,7 +51,7 @@ class Jobs:
         self._jobs: list[dict[str, Any]] = []
 
     def add(self, name: str, hparams: dict[str, Any], begun: Path | None = None, **job: Any) -> Path:
-        """Adds a training, which goes on where `begun` stopped; returns its output_dir. `job`: other fields."""
+        """Adds a training, which goes on where `begun` stopped; `job` has other fields."""
         out, config = self.folder / name, {"strategy": "mirrored", **job.pop("config", {})}
         own: dict[str, Any] = {"output_dir": str(out), "shards": self._shards, "devices": 1, "config": config}
         steps = {}
