@@ -23,20 +23,22 @@ from t2t_revival.training.evaluator import Scored
 from t2t_revival.training.events import NoteEvent
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Seen
+from tests.contract.trainings import HPARAMS, SUBTOKENS, write_corpora
 
 pytestmark = pytest.mark.slow
 
-SENTENCES, SEEN, SECONDS = 20, Seen(target_tokens=5), 600.0
+SENTENCES, SEEN, SECONDS = 12, Seen(target_tokens=5), 600.0
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training of 4 updates whose dev scores another process measured."""
     folder = tmp_path_factory.mktemp("run")
-    problem = registry.problem("translate_ende", data_source="sample", vocab_size=400)
+    write_corpora(folder)
+    vocabulary = folder / SUBTOKENS
+    problem = registry.problem("translate_ende", data_source=str(folder / "news"), vocab_file=vocabulary)
     problem.generate_data(folder / "data")
-    sizes = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64"
-    hparams = registry.hparams("tiny", f"{sizes},train_steps=4")
+    hparams = registry.hparams("tiny").replace(**HPARAMS, train_steps=4)
     config = RunConfig(folder / "out", eval_frequency=2, eval_async=True)
     Experiment(problem, hparams, "tiny", folder / "data", config, SENTENCES).run()
     return folder
@@ -70,6 +72,16 @@ def wait(found: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return result
+
+
+def kill(evaluator: BackgroundEvaluator, *signals: signal.Signals) -> Any:
+    """Sends signals to the process that measures; returns it."""
+    process = evaluator._process
+    assert process
+    assert process.pid
+    for number in signals:
+        os.kill(process.pid, number)
+    return process
 
 
 def test_scores_are_those_of_the_checkpoints(run: Path) -> None:
@@ -109,9 +121,7 @@ def test_a_killed_process_is_said_and_replaced(
 ) -> None:
     path = list_checkpoints(run / "out")[-1].path
     ask(evaluator, path, 4)
-    assert evaluator._process
-    assert evaluator._process.pid
-    os.kill(evaluator._process.pid, signal.SIGKILL)
+    kill(evaluator, signal.SIGKILL)
     wait(evaluator.has_news)
     assert evaluator.take() == []
     (note,) = notes
@@ -127,14 +137,11 @@ def test_a_process_that_dies_while_it_is_idle_is_replaced(run: Path, evaluator: 
     path = list_checkpoints(run / "out")[-1].path
     ask(evaluator, path, 3)
     wait(evaluator.take)
-    assert evaluator._process
-    assert evaluator._process.pid
-    os.kill(evaluator._process.pid, signal.SIGTERM)  # as to all processes of a training
-    os.kill(evaluator._process.pid, signal.SIGINT)
-    evaluator._process.join(1)
-    assert evaluator._process.is_alive()
-    os.kill(evaluator._process.pid, signal.SIGKILL)
-    evaluator._process.join()
+    process = kill(evaluator, signal.SIGTERM, signal.SIGINT)  # as to all processes of a training
+    process.join(1)
+    assert process.is_alive()
+    kill(evaluator, signal.SIGKILL)
+    process.join()
     assert not evaluator.has_news()
     assert evaluator.take() == []
     ask(evaluator, path, 4)

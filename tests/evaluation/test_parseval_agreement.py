@@ -123,7 +123,6 @@ def pyevalb_by_rules(gold: Tree, predicted: Tree, rules: Collection[str]) -> Cou
     return found[0] - 1, found[1] - 1, found[2] - 1, found[3]
 
 
-@pytest.mark.slow
 def test_pyevalb(pairs: list[Pair], request: pytest.FixtureRequest) -> None:
     pytest.importorskip("PYEVALB")
     scored = [(gold, predicted, score(gold, untagged(predicted))) for gold, predicted in pairs]

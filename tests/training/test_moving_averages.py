@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,11 @@ from t2t_revival.training.compile import build_model
 from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train
-from tests.training import test_warm_start
 
-slow = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 DECAY = 0.75
-general = test_warm_start.general  # a fixture
 
 
-@slow
 @pytest.mark.parametrize(
     ("effective_batch_size", "precision"), [(0, "float32"), (512, "float32"), (0, "mixed_float16")]
 )
@@ -49,7 +45,6 @@ def test_averages_are_numpys_and_are_what_is_loaded(
         np.testing.assert_array_equal(weight, each[-1][EMA + weight.path])
 
 
-@slow
 def test_averages_are_evaluated_and_do_not_change_the_training(shards: list[Path], tmp_path: Path) -> None:
     seen: list[dict[str, np.ndarray]] = []
 
@@ -68,13 +63,11 @@ def test_averages_are_evaluated_and_do_not_change_the_training(shards: list[Path
         np.testing.assert_array_equal(values, averaged[EMA + path])
 
 
-@slow
-def test_averages_begin_with_the_weights_where_a_run_had_none(
-    shards: list[Path], general: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(general, tmp_path / "run")
-    train(shards, HPARAMS.replace(train_steps=4, ema_decay=DECAY), VOCAB, RunConfig(tmp_path / "run"))
-    before, after = final_arrays(general), final_arrays(tmp_path / "run")
+def test_averages_begin_with_the_weights_where_a_run_had_none(shards: list[Path], tmp_path: Path) -> None:
+    train(shards, HPARAMS.replace(train_steps=3), VOCAB, RunConfig(tmp_path))
+    before = final_arrays(tmp_path)
+    train(shards, HPARAMS.replace(train_steps=4, ema_decay=DECAY), VOCAB, RunConfig(tmp_path))
+    after = final_arrays(tmp_path)
     averages = [name for name in after if name.startswith(EMA)]
     assert averages
     for name in averages:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import pytest
 
-pytest.importorskip("jax")
-
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines import jax_devices
-from t2t_revival.training.engines.jax_engine import JaxEngine
+
+pytestmark = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
+
+
+@pytest.fixture
+def jax_devices() -> ModuleType:
+    return import_module("t2t_revival.training.engines.jax_devices")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,7 @@ from t2t_revival.training.engines.jax_engine import JaxEngine
     ],
 )
 def test_processes_that_do_not_meet(
-    variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+    jax_devices: ModuleType, variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jax_devices, "CONNECT_SECONDS", 0.1)
     for name, value in {jax_devices.TIMEOUT: "0", **variables}.items():
@@ -38,7 +44,9 @@ def test_processes_that_do_not_meet(
         jax_devices.join_processes()
 
 
-def test_the_first_process_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_process_does_not_wait_for_ever(
+    jax_devices: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """JAX itself would end the process, with a trace, when its own time is over."""
     came = threading.Event()
     monkeypatch.setattr(jax_devices.jax.distributed, "initialize", lambda **_: came.wait())
@@ -50,7 +58,7 @@ def test_the_first_process_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatc
     came.set()
 
 
-def test_any_error_of_jax_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_error_of_jax_is_one(jax_devices: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def initialize(**_: object) -> None:
         raise OSError("no route to host")
 
@@ -61,9 +69,10 @@ def test_any_error_of_jax_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_device_whose_memory_is_full_is_said(several: bool) -> None:
+def test_a_device_whose_memory_is_full_is_said(jax_devices: ModuleType, several: bool) -> None:
     """In each process: the others lose the one that ends."""
-    engine = object.__new__(JaxEngine)  # without devices
+    engine_class = import_module("t2t_revival.training.engines.jax_engine").JaxEngine
+    engine = object.__new__(engine_class)  # without devices
     engine.several = several
     full = jax_devices.jax.errors.JaxRuntimeError(
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate"

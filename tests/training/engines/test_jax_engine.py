@@ -30,12 +30,7 @@ STEPS = 20
 EXAMPLES = 48  # all of them in each update, so that only the way they are shared differs
 TOKENS = 9 * EXAMPLES
 PLAIN = {"layer_prepostprocess_dropout": 0.0, "max_length": 9, "min_length_bucket": 9, "batch_size": TOKENS}
-DROPOUT = {
-    "batch_size": 9 * 12,
-    "layer_prepostprocess_dropout": 0.1,
-    "train_steps": 8,
-    "ema_decay": 0.9,
-}
+DROPOUT = {"batch_size": 9 * 12, "layer_prepostprocess_dropout": 0.1, "train_steps": 8, "ema_decay": 0.9}
 SHARED = (
     "2 devices",
     "8 devices",
@@ -48,19 +43,23 @@ Outcome = dict[str, Any]
 
 
 class Jobs:
-    """Trainings for a process under JAX, in which each may have up to 8 devices."""
+    """Trainings on one corpus for a process under JAX, in which each may have up to 8 devices."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shards: list[Path]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.folder, self._shards = folder, [str(shard) for shard in shards]
         self._jobs: list[dict[str, Any]] = []
 
-    def add(self, name: str, shards: list[Path], hparams: dict[str, Any], **job: Any) -> Path:
-        """Adds a training, and returns its output_dir; `job` has other fields."""
-        config = {"strategy": "mirrored", **job.pop("config", {})}
-        own = {"output_dir": str(self.folder / name), "shards": [str(shard) for shard in shards]}
-        self._jobs.append({"devices": 1, **own, "hparams": hparams, "config": config, **job})
-        return self.folder / name
+    def add(self, name: str, hparams: dict[str, Any], begun: Path | None = None, **job: Any) -> Path:
+        """Adds a training, which goes on where `begun` stopped; `job` has other fields."""
+        out, config = self.folder / name, {"strategy": "mirrored", **job.pop("config", {})}
+        own: dict[str, Any] = {"output_dir": str(out), "shards": self._shards, "devices": 1, "config": config}
+        steps = {}
+        if begun:
+            shutil.copytree(begun, out)
+            steps = {"train_steps": 3 + STEPS}
+        self._jobs.append({**own, "hparams": {**PLAIN, **steps, **hparams}, **job})
+        return out
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
         """Starts the process."""
@@ -112,34 +111,18 @@ def tensorflow(copies: list[Path], folder: Path) -> tuple[Path, list[float]]:
     return first, losses
 
 
-class Begun(Jobs):
-    """Trainings that begin where TensorFlow's is after 3 updates, and others, of one corpus."""
-
-    def __init__(self, folder: Path, copies: list[Path], begun: Path) -> None:
-        super().__init__(folder)
-        self._copies, self._begun = copies, begun
-
-    def resume(self, name: str, tokens: int = TOKENS, **job: Any) -> None:
-        """Adds a training with batches of so many tokens, which has begun."""
-        hparams = {**PLAIN, "train_steps": 3 + STEPS, "batch_size": tokens, **job.pop("hparams", {})}
-        shutil.copytree(self._begun, self.add(name, self._copies, hparams, **job))
-
-    def begin(self, name: str, hparams: dict[str, Any], **job: Any) -> None:
-        """Adds a training from the first update on."""
-        self.add(name, self._copies, {**PLAIN, **hparams}, **job)
-
-
 @pytest.fixture(scope="module")
 def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]]) -> dict[str, Outcome]:
     """Trainings that one process makes."""
-    jobs = Begun(folder / "jobs", copies, tensorflow[0])
-    jobs.resume("1 devices")
-    jobs.resume("4 devices", TOKENS // 4, devices=4)
-    jobs.begin("dropout", DROPOUT)
-    jobs.begin("dropout, in parts", {**DROPOUT, "train_steps": 3})
-    jobs.begin("dropout, in parts", DROPOUT)
+    jobs, begun = Jobs(folder / "jobs", copies), tensorflow[0]
+    jobs.add("1 devices", {}, begun)
+    quarter = {"batch_size": TOKENS // 4}
+    jobs.add("4 devices", quarter, begun, devices=4)
+    jobs.add("dropout", DROPOUT)
+    jobs.add("dropout, in parts", {**DROPOUT, "train_steps": 3})
+    jobs.add("dropout, in parts", DROPOUT)
     bad = {"weights": {"2": float("nan"), "4": float("inf"), "5": 1e25}}
-    jobs.begin("bad batches", {"train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
+    jobs.add("bad batches", {"train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
     return jobs.run()
 
 
@@ -151,23 +134,25 @@ def more_outcomes(
     outcomes: dict[str, Outcome],
 ) -> dict[str, Outcome]:
     """These trainings, and those that a pull request need not run."""
-    jobs = Begun(folder / "more jobs", copies, tensorflow[0])
+    jobs, begun = Jobs(folder / "more jobs", copies), tensorflow[0]
     for count in (2, 8):
-        jobs.resume(f"{count} devices", TOKENS // count, devices=count)
-    parts = {"effective_batch_size": TOKENS}
-    jobs.resume("2 devices, 2 micro-batches", TOKENS // 4, hparams=parts, devices=2)
-    jobs.resume("4 devices, sharded", TOKENS // 4, devices=4, config={"shard_optimizer": True})
+        jobs.add(f"{count} devices", {"batch_size": TOKENS // count}, begun, devices=count)
+    quarter = {"batch_size": TOKENS // 4}
+    parts = {**quarter, "effective_batch_size": TOKENS}
+    jobs.add("2 devices, 2 micro-batches", parts, begun, devices=2)
+    jobs.add("4 devices, sharded", quarter, begun, devices=4, config={"shard_optimizer": True})
     for count in (1, 4):
-        jobs.resume(f"{count} devices, blocks", TOKENS // count, devices=count, block=20)
-    jobs.begin("dropout, 4 devices", {**DROPOUT, "batch_size": 9 * 12 // 4}, devices=4)
+        own = {"batch_size": TOKENS // count}
+        jobs.add(f"{count} devices, blocks", own, begun, devices=count, block=20)
+    jobs.add("dropout, 4 devices", {**DROPOUT, "batch_size": 9 * 12 // 4}, devices=4)
     half = {"precision": "mixed_float16"}
-    jobs.begin("float16", {"train_steps": 6}, config=half)
+    jobs.add("float16", {"train_steps": 6}, config=half)
     small = {str(number): 1e-7 for number in range(1, 21)}  # as of updates of many tokens
     for name, config in {"float32": {}, "float16": half}.items():
-        jobs.begin(f"{name}, small weights", {"train_steps": 20}, config=config, weights=small)
-    jobs.begin("float16, overflow", {"train_steps": 2}, config=half, weights={"2": 3e4})
+        jobs.add(f"{name}, small weights", {"train_steps": 20}, config=config, weights=small)
+    jobs.add("float16, overflow", {"train_steps": 2}, config=half, weights={"2": 3e4})
     buckets = {"min_length_bucket": 4, "length_bucket_step": 1.5, "batch_size": 36, "train_steps": 30}
-    jobs.begin("buckets", buckets, config={"log_steps": 10})
+    jobs.add("buckets", buckets, config={"log_steps": 10})
     return outcomes | jobs.run()
 
 
@@ -265,21 +250,22 @@ def test_each_bucket_is_compiled_once(more_outcomes: dict[str, Outcome]) -> None
 
 @pytest.mark.nightly
 def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path: Path) -> None:
-    hparams = {**PLAIN, "batch_size": 90, "layer_prepostprocess_dropout": 0.1, "train_steps": 30}
-    jobs = Jobs(tmp_path / "whole")
-    whole = jobs.add("out", copies, hparams, config={"eval_frequency": 7})
+    hparams = {"batch_size": 90, "layer_prepostprocess_dropout": 0.1, "train_steps": 30}
+    job = {"hparams": hparams, "config": {"eval_frequency": 7}}
+    jobs = Jobs(tmp_path / "whole", copies)
+    whole = jobs.add("out", **job)
     jobs.run()
     for step in (9, 19):
-        halting = Jobs(tmp_path / "killed")
-        halting.add("out", copies, hparams, config={"eval_frequency": 7}, halt=step)
+        halting = Jobs(tmp_path / "killed", copies)
+        halting.add("out", **job, halt=step)
         process = halting.start()
         assert process.stdout
         while (line := process.stdout.readline()) != f"step {step}\n":
             assert line, process.communicate()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    again = Jobs(tmp_path / "killed")
-    killed = again.add("out", copies, hparams, config={"eval_frequency": 7})
+    again = Jobs(tmp_path / "killed", copies)
+    killed = again.add("out", **job)
     again.run()
     expected, found = final_arrays(whole), final_arrays(killed)
     for name, array in expected.items():
@@ -290,11 +276,9 @@ def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path:
 def test_two_processes_are_one(
     copies: list[Path], folder: Path, outcomes: dict[str, Outcome], tmp_path: Path
 ) -> None:
-    jobs = Jobs(tmp_path)
-    hparams = {**PLAIN, "batch_size": TOKENS // 2, "train_steps": 3 + STEPS}
-    job = {"config": {"strategy": "multi_worker"}, "devices": None}
-    out = jobs.add("out", copies, hparams, **job)
-    shutil.copytree(folder / "tensorflow", out)
+    jobs = Jobs(tmp_path, copies)
+    job: dict[str, Any] = {"config": {"strategy": "multi_worker"}, "devices": None}
+    out = jobs.add("out", {"batch_size": TOKENS // 2}, folder / "tensorflow", **job)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-from jax.sharding import Mesh
-
-from t2t_revival.training.engines.jax_loss import in_blocks
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")]
 
 VOCAB, HIDDEN = 11, 4
 
 
 def loss_sums(x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     """Cross-entropy, and how often the label has the largest score."""
+    import jax
+    import jax.numpy as jnp
+
     logits = x @ embeddings.T
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
     return -jnp.sum(picked * weights), jnp.sum((jnp.argmax(logits, axis=1) == labels) * weights)
@@ -27,6 +25,11 @@ def loss_sums(x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, 
 
 @pytest.mark.parametrize("tokens", [3, 4, 5, 8, 13])
 def test_blocks_add_up_to_the_whole(tokens: int) -> None:
+    import jax
+    from jax.sharding import Mesh
+
+    from t2t_revival.training.engines.jax_loss import in_blocks
+
     random = np.random.default_rng(tokens)
     x, embeddings = (random.standard_normal((rows, HIDDEN)).astype("float32") for rows in (tokens, VOCAB))
     labels, weights = random.integers(0, VOCAB, tokens), random.random(tokens).astype("float32")
@@ -42,6 +45,11 @@ def test_blocks_add_up_to_the_whole(tokens: int) -> None:
 
 def test_logits_of_one_block_are_in_memory() -> None:
     """XLA's own estimate of temporary memory, with a vocabulary next to which all else is small."""
+    import jax
+    from jax.sharding import Mesh
+
+    from t2t_revival.training.engines.jax_loss import in_blocks
+
     tokens, vocab, size = 512, 4096, 64
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
     shapes = [
