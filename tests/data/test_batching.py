@@ -1,325 +1,296 @@
-"""Batches: sizes and order, exact resumption, weights per token of an update, corrupt shards."""
+"""Batches: sizes and order, exact resumption, weights per token of an update, and those of an evaluation."""
 
 import dataclasses
 import itertools
 import json
 import subprocess
 import sys
-import weakref
-from pathlib import Path
+import tracemalloc
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data import batching, examples
-from t2t_revival.data.batching import (
-    ExampleCounts,
-    IteratorState,
-    TrainingBatches,
-)
+from t2t_revival.data.batching import ExampleCounts, IteratorState
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+from t2t_revival.data.evaluation_batches import evaluation_batches
+from t2t_revival.data.records import Shards
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
+from tests.support.shard_files import write_shards
 
 HPARAMS = HParams(batch_size=64, max_length=24, min_length_bucket=4, length_bucket_step=1.5)
-EXAMPLES, SHARDS = 200, 5
 EOS = 1
 
 
-def example(inputs: list[int], targets: list[int]) -> bytes:
-    lists = {
-        name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
-        for name, ids in (("inputs", inputs), ("targets", targets))
-        if ids
-    }
-    return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
-
-
-def write(shard: Path, records: list[bytes]) -> Path:
-    with tf.io.TFRecordWriter(str(shard)) as writer:
-        for record in records:
-            writer.write(record)
-    return shard
-
-
-def pair(number: int, source: int, target: int) -> tuple[list[int], list[int]]:
+def pair(number, source, target):
     """Returns a pair of the given lengths, EOS included, with ids of its own."""
     return [2 + number] * (source - 1) + [EOS], [1002 + number] * (target - 1) + [EOS]
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[tuple[list[int], list[int]]]]:
+def corpus(tmp_path_factory):
     """Five shards of 200 pairs with 2 to 30 tokens, some of which are longer than max_length."""
-    generator = np.random.default_rng(1)
-    pairs = [pair(i, *generator.integers(2, 31, 2)) for i in range(EXAMPLES)]
-    folder = tmp_path_factory.mktemp("shards")
-    shards = [
-        write(folder / f"x-train-{k:05d}-of-{SHARDS:05d}", [example(*p) for p in pairs[k::SHARDS]])
-        for k in range(SHARDS)
+    lengths = np.random.default_rng(1).integers(2, 31, (200, 2))
+    pairs = [pair(number, *both) for number, both in enumerate(lengths.tolist())]
+    return write_shards(tmp_path_factory.mktemp("shards"), pairs, 5), pairs
+
+
+def epoch(batches):
+    """Returns the batches of the first epoch."""
+    elements = enumerate(batches.elements(), start=1)
+    return [
+        batch for _, batch in itertools.takewhile(lambda made: not batches.position(made[0]).epoch, elements)
     ]
-    return shards, pairs
 
 
-def numpy(batches: tf.data.Dataset, count: int) -> list[tuple]:
-    return list(itertools.islice(batches.as_numpy_iterator(), count))
-
-
-def take(batches: TrainingBatches, count: int) -> list[tuple]:
-    return numpy(batches.dataset(), count)
-
-
-def pairs_of(batches: list[tuple]) -> list[tuple[list[int], list[int]]]:
-    rows = (
-        ([i for i in source if i], [i for i in target if i])
-        for features, _, _ in batches
-        for source, target in zip(features["inputs"].tolist(), features["targets"].tolist(), strict=True)
-    )
-    return [row for row in rows if row != ([], [])]
-
-
-def epoch(batches: TrainingBatches, number: int = 0) -> list[tuple]:
-    """Returns the batches of an epoch, found by their positions."""
-    taken = take(batches, 200)
-    return [b for k, b in enumerate(taken, 1) if batches.position(k).epoch == number]
-
-
-def assert_same(ours: list[tuple], theirs: list[tuple]) -> None:
+def assert_same(ours, theirs):
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
-        tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+        for part, other_part in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part, other_part)
 
 
 @pytest.mark.slow
-class TestTraining:
-    @pytest.mark.parametrize("chunk", [40, 1000])
-    def test_every_short_enough_example_once_per_epoch(self, corpus: tuple, chunk: int) -> None:
-        shards, pairs = corpus
-        short = sorted(p for p in pairs if max(map(len, p)) <= HPARAMS.max_length)
-        assert 0 < len(short) < len(pairs)
-        for number in (0, 1):
-            assert sorted(pairs_of(epoch(TrainingBatches(shards, HPARAMS, chunk=chunk), number))) == short
+@settings(max_examples=20, deadline=None)
+@given(chunk=st.integers(5, 300), replicas=st.integers(1, 3), padded=st.booleans())
+def test_every_short_enough_example_once_per_epoch(corpus, chunk, replicas, padded):
+    shards, pairs = corpus
+    short = sorted(p for p in pairs if max(map(len, p)) <= HPARAMS.max_length)
+    assert 0 < len(short) < len(pairs)
+    how = {"chunk": chunk, "replicas": replicas, "pad_to_bucket": padded}
+    first, second = read_epochs(open_batches(shards, HPARAMS, **how), 2)
+    assert sorted(first) == sorted(second) == short
+    assert first != second or chunk < 40
 
-    def test_elements(self, corpus: tuple) -> None:
-        for features, labels, weights in take(TrainingBatches(corpus[0], HPARAMS), 20):
-            assert features["inputs"].dtype == features["targets"].dtype == labels.dtype == np.int32
-            assert weights.dtype == np.float32
-            np.testing.assert_array_equal(labels, features["targets"])
-            np.testing.assert_array_equal(weights > 0, labels != 0)
 
+def test_tensorflows_batches_are_the_same(corpus):
+    batches = open_batches(corpus[0], HPARAMS, accumulate=3)
+    expected = first_batches(open_batches(corpus[0], HPARAMS, accumulate=3), 20)
+    for element, (inputs, targets, weight) in zip(batches.dataset().take(20), expected, strict=True):
+        features, labels, weights = (
+            {name: side.numpy() for name, side in element[0].items()},
+            element[1].numpy(),
+            element[2].numpy(),
+        )
+        np.testing.assert_array_equal(features["inputs"], inputs)
+        np.testing.assert_array_equal(features["targets"], targets)
+        np.testing.assert_array_equal(labels, targets)
+        np.testing.assert_array_equal(weights, np.where(targets != 0, weight[:, None], 0))
+        assert features["inputs"].dtype == features["targets"].dtype == labels.dtype == np.int32
+        assert weights.dtype == np.float32
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_batches_are_within_batch_size_and_divisible(corpus, replicas):
+    sizes = []
+    for inputs, targets, _ in epoch(open_batches(corpus[0], HPARAMS, replicas=replicas, chunk=1000)):
+        rows, width = len(targets), max(targets.shape[1], inputs.shape[1])
+        assert rows % replicas == 0
+        assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
+        sizes.append(rows * width)
+    assert np.mean(sizes) > 0.7 * replicas * HPARAMS.batch_size
+    assert sizes != sorted(sizes)
+
+
+def test_only_one_batch_of_a_chunk_has_rows_of_padding_alone(corpus):
+    batches = epoch(open_batches(corpus[0], HPARAMS, replicas=7, chunk=1000))
+    (padded,) = [targets for _, targets, _ in batches if not targets.any(axis=1).all()]
+    assert 0 < (~padded.any(axis=1)).sum() < 7
+
+
+def test_pad_to_bucket_has_as_many_shapes_as_buckets(corpus):
+    bounds = bucket_boundaries(24, 4, 1.5)
+    sizes = bucket_batch_sizes(bounds, HPARAMS.batch_size)
+    allowed = {(2 * size, bound) for size, bound in zip(sizes, bounds, strict=True)}
+    batches = epoch(open_batches(corpus[0], HPARAMS, replicas=2, pad_to_bucket=True))
+    shapes = {side.shape for batch in batches for side in batch[:2]}
+    assert shapes <= allowed
+    assert len(shapes) > 2
+
+
+def test_order_is_a_function_of_seed_and_not_that_of_paths_or_lengths(corpus):
+    first = first_batches(open_batches(corpus[0], HPARAMS, seed=5, chunk=60), 60)
+    assert_same(first_batches(open_batches(corpus[0][::-1], HPARAMS, seed=5, chunk=60), 60), first)
+    other = first_batches(open_batches(corpus[0], HPARAMS, seed=-6, chunk=60), 60)
+    assert list(map(pairs_of, first)) != list(map(pairs_of, other))
+    widths = [targets.shape[1] for _, targets, _ in epoch(open_batches(corpus[0], HPARAMS))]
+    assert abs(np.corrcoef(widths, range(len(widths)))[0, 1]) < 0.3
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None)
+@given(groups=st.integers(0, 60), accumulate=st.integers(1, 3), replicas=st.integers(1, 2))
+def test_a_resumed_training_continues_at_the_exact_batch(corpus, groups, accumulate, replicas):
+    def batches(start):
+        how = {"replicas": replicas, "accumulate": accumulate, "seed": 3, "chunk": 50}
+        return open_batches(corpus[0], HPARAMS, start=start, **how)
+
+    consumed = groups * accumulate
+    whole = batches(IteratorState())
+    expected = first_batches(whole, consumed + 12)[consumed:]
+    start = json.loads(json.dumps(dataclasses.asdict(whole.position(consumed))))
+    for known in (start, {name: value for name, value in start.items() if name != "cut"}):
+        resumed = batches(IteratorState(**known))
+        assert resumed.note is None
+        assert_same(first_batches(resumed, 12), expected)
+
+
+@pytest.mark.parametrize(
+    ("other", "change"),
+    [
+        ({"hparams": HPARAMS.replace(batch_size=32)}, "batch_size=32 instead of 64"),
+        ({"hparams": HPARAMS.replace(length_bucket_step=2.0)}, "length_bucket_step=2.0 instead of 1.5"),
+        ({"replicas": 2}, "replicas=2 instead of 1"),
+        ({"seed": 4}, "seed=4 instead of 3"),
+        ({"chunk": 90}, "chunk=90 instead of 100"),
+    ],
+)
+def test_batches_made_with_other_settings_leave_no_example_out(corpus, other, change):
+    """The order of examples is another with another seed or chunk, so that the epoch begins again."""
+
+    def batches(**changes):
+        return open_batches(corpus[0], **{"hparams": HPARAMS, "seed": 3, "chunk": 100, **changes})
+
+    whole = batches()
+    first_batches(whole, 100)
+    (expected,) = read_epochs(batches(), 1)
+    second_chunk = [whole.position(number).chunk for number in range(100)].index(1)
+    resumed = batches(start=whole.position(second_chunk + 3), **other)
+    assert f"batching has changed ({change})" in resumed.note
+    of_epoch = "seed" in other or "chunk" in other
+    seen = [] if of_epoch else first_batches(batches(), second_chunk)
+    (rest,) = read_epochs(resumed, 1)
+    assert sorted([*itertools.chain.from_iterable(map(pairs_of, seen)), *rest]) == sorted(expected)
+    after = "" if of_epoch else " after its first 100"
+    assert resumed.note.endswith(f"examples of this epoch{after} are repeated")
+
+
+def test_after_the_last_batch_of_an_epoch_or_chunk_no_example_is_repeated(corpus):
+    whole = open_batches(corpus[0], HPARAMS, chunk=100)
+    last = len(epoch(whole))
+    chunk = [whole.position(number).chunk for number in range(last)].index(1)
+    other = HPARAMS.replace(batch_size=32)
+    for place, expected in ((chunk, 0), (last, 1)):
+        resumed = open_batches(corpus[0], other, chunk=100, start=whole.position(place))
+        assert resumed.note is None
+        first_batches(resumed, 1)
+        assert (whole.position(place).epoch, resumed.position(1).epoch) == (0, expected)
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_weights_of_an_update_sum_to_its_micro_batches(corpus, accumulate):
+    batches = first_batches(open_batches(corpus[0], HPARAMS, accumulate=accumulate), 120)
+    for begin in range(0, 120, accumulate):
+        group = batches[begin : begin + accumulate]
+        tokens = sum((targets != 0).sum() for _, targets, _ in group)
+        assert {weight.item() for *_, weight in group} == {np.float32(accumulate / tokens)}
+
+
+def test_tokens_counts_what_was_consumed(corpus):
+    batches = open_batches(corpus[0], HPARAMS, replicas=3)
+    assert batches.tokens(0) == ExampleCounts(0, 0, 0)
+    taken = first_batches(batches, 90)
+    sources, targets = (sum((batch[side] > 0).sum() for batch in taken) for side in (0, 1))
+    assert batches.tokens(90) == ExampleCounts(targets, sources, sum(len(pairs_of(batch)) for batch in taken))
+    json.dumps(batches.tokens(90))
+
+
+def test_positions_out_of_reach_are_refused(corpus):
+    start = IteratorState(epoch=1, chunk=2)
+    batches = open_batches(corpus[0], HPARAMS, accumulate=2, start=start)
+    assert dataclasses.replace(batches.position(0), cut="") == start
+    first_batches(batches, 4)
+    with pytest.raises(ValueError, match="within a group of 2"):
+        batches.position(3)
+    with pytest.raises(ValueError, match="not yet produced"):
+        batches.tokens(100_000)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_reversed_targets_have_the_tokens_before_eos_reversed_and_nothing_else(corpus, swapped):
+    def both(hparams):
+        shards = Shards(corpus[0], swapped)
+        evaluated = [(x["inputs"], y, weights) for x, y, weights in evaluation_batches(shards, hparams)]
+        return [*first_batches(open_batches(shards, hparams, pad_to_bucket=True), 20), *evaluated]
+
+    mixed = write_shards(corpus[0][0].parent / "mixed", [([2, 3, 1], [5, 6, 7, 1]), ([4, 1], [1])], 1)
+    corpus = ([*corpus[0], *mixed], ())
+    plain, backwards = both(HPARAMS), both(HPARAMS.replace(reverse_target=True))
+    for (inputs, targets, weights), (same_inputs, reversed_targets, same_weights) in zip(
+        plain, backwards, strict=True
+    ):
+        np.testing.assert_array_equal(inputs, same_inputs)
+        np.testing.assert_array_equal(weights, same_weights)
+        for row, other in zip(targets.tolist(), reversed_targets.tolist(), strict=True):
+            end = row.index(EOS) if EOS in row else 0
+            assert other == row[:end][::-1] + row[end:]
+
+
+@pytest.mark.slow
+def test_a_process_ends_while_batches_are_made_ahead(corpus):
+    program = (
+        "import sys; from pathlib import Path; from t2t_revival.data.batching import TrainingBatches\n"
+        "from t2t_revival.hparams import HParams\n"
+        "batches = TrainingBatches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
+        "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
+    )
+    command = [sys.executable, "-c", program, *map(str, corpus[0])]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 3
+
+
+@pytest.mark.slow
+def test_a_chunk_is_freed_before_the_next_is_read(tmp_path):
+    shards = write_shards(tmp_path, [pair(number % 500, 60, 60) for number in range(8000)], 2)
+
+    def peak(chunks):
+        batches = open_batches(shards, HParams(batch_size=60_000, max_length=64), chunk=2000)
+        tracemalloc.start()
+        for number, _ in enumerate(batches.elements(), start=1):
+            if batches.position(number).chunk == chunks:
+                break
+        try:
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(3) < 1.3 * peak(1)
+
+
+class TestEvaluation:
+    @pytest.mark.parametrize("fixed_shapes", [False, True])
     @pytest.mark.parametrize("replicas", [1, 3])
-    def test_batches_are_within_batch_size_and_divisible(self, corpus: tuple, replicas: int) -> None:
-        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=replicas, chunk=1000))
-        sizes = []
-        for features, labels, _ in batches:
+    def test_every_example_once_whole(self, corpus, replicas, fixed_shapes):
+        shards, pairs = corpus
+        batches = evaluation_batches(shards, HPARAMS, replicas=replicas, fixed_shapes=fixed_shapes)
+        found = [pair for features, labels, _ in batches for pair in pairs_of((features["inputs"], labels))]
+        assert sorted(found) == sorted(pairs)
+        for features, labels, weights in batches:
             rows, width = labels.shape[0], max(labels.shape[1], features["inputs"].shape[1])
             assert rows % replicas == 0
             assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
-            sizes.append(rows * width)
-        assert np.mean(sizes) > 0.7 * replicas * HPARAMS.batch_size
+            np.testing.assert_array_equal(features["targets"], labels)
+            np.testing.assert_array_equal(weights, (labels != 0).astype(np.float32))
+            assert (labels.dtype, weights.dtype) == (np.int32, np.float32)
+        longest = [max(labels.shape[1], features["inputs"].shape[1]) for features, labels, _ in batches]
+        assert longest == sorted(longest, reverse=True)
 
-    def test_only_one_batch_of_a_chunk_has_rows_of_padding_alone(self, corpus: tuple) -> None:
-        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=7, chunk=1000))
-        padded = [labels for _, labels, _ in batches if not labels.any(axis=1).all()]
-        assert len(padded) == 1
-        assert 0 < (padded[0].any(axis=1) == 0).sum() < 7
-
-    def test_pad_to_bucket_has_as_many_shapes_as_buckets(self, corpus: tuple) -> None:
-        bounds = bucket_boundaries(24, 4, 1.5)
-        allowed = {
-            (2 * n, b) for n, b in zip(bucket_batch_sizes(bounds, HPARAMS.batch_size), bounds, strict=True)
-        }
-        batches = epoch(TrainingBatches(corpus[0], HPARAMS, replicas=2, pad_to_bucket=True))
-        shapes = {side.shape for features, _, _ in batches for side in features.values()}
-        assert shapes <= allowed
-        assert len(shapes) > 2
-
-    def test_order_is_a_function_of_seed_and_epoch(self, corpus: tuple) -> None:
-        first = take(TrainingBatches(corpus[0], HPARAMS, seed=5, chunk=60), 60)
-        assert_same(take(TrainingBatches(corpus[0][::-1], HPARAMS, seed=5, chunk=60), 60), first)
-        batches = TrainingBatches(corpus[0], HPARAMS, seed=5, chunk=60)
-        assert pairs_of(epoch(batches, 0)) != pairs_of(epoch(batches, 1))
-        other = TrainingBatches(corpus[0], HPARAMS, seed=-6, chunk=60)
-        assert pairs_of(epoch(batches, 0)) != pairs_of(epoch(other, 0))
-
-    def test_order_of_batches_is_not_that_of_lengths(self, corpus: tuple) -> None:
-        widths = [labels.shape[1] for _, labels, _ in epoch(TrainingBatches(corpus[0], HPARAMS))]
-        assert widths not in (sorted(widths), sorted(widths, reverse=True))
-
-    @settings(max_examples=12, deadline=None)
-    @given(groups=st.integers(0, 60), accumulate=st.integers(1, 3), replicas=st.integers(1, 2))
-    def test_a_resumed_training_continues_at_the_exact_batch(
-        self, corpus: tuple, groups: int, accumulate: int, replicas: int
-    ) -> None:
-        def batches(start: IteratorState) -> TrainingBatches:
-            return TrainingBatches(
-                corpus[0], HPARAMS, replicas=replicas, accumulate=accumulate, seed=3, start=start, chunk=50
-            )
-
-        consumed = groups * accumulate
-        whole = batches(IteratorState())
-        expected = take(whole, consumed + 12)[consumed:]
-        start = IteratorState(**json.loads(json.dumps(dataclasses.asdict(whole.position(consumed)))))
-        assert_same(take(batches(start), 12), expected)
-
-    @pytest.mark.parametrize(
-        ("other", "change"),
-        [
-            ({"hparams": dataclasses.replace(HPARAMS, batch_size=32)}, "batch_size=32 instead of 64"),
-            (
-                {"hparams": dataclasses.replace(HPARAMS, length_bucket_step=2.0)},
-                "length_bucket_step=2.0 instead of 1.5",
-            ),
-            ({"replicas": 2}, "replicas=2 instead of 1"),
-            ({"seed": 4}, "seed=4 instead of 3"),
-        ],
-    )
-    def test_batches_made_with_other_settings_leave_no_example_out(
-        self, corpus: tuple, other: dict, change: str
-    ) -> None:
-        def batches(**changes: object) -> TrainingBatches:
-            return TrainingBatches(corpus[0], **{"hparams": HPARAMS, "seed": 3, "chunk": 100, **changes})
-
-        whole = batches()
-        expected = sorted(pairs_of(epoch(whole)))
-        second_chunk = [whole.position(n).chunk for n in range(100)].index(1)
-        stop = second_chunk + 3
-        resumed = batches(start=whole.position(stop), **other)
-        assert resumed.note is not None
-        assert change in resumed.note
-        known = 0 if "seed" in other else second_chunk
-        seen = pairs_of(take(batches(), known))
-        assert sorted(seen + pairs_of(epoch(resumed))) == expected
-        assert resumed.note.endswith(
-            "examples of this epoch are repeated" if "seed" in other else "after its first 100 are repeated"
-        )
-
-    def test_after_the_last_batch_of_an_epoch_no_example_is_repeated(self, corpus: tuple) -> None:
-        whole = TrainingBatches(corpus[0], HPARAMS)
-        last = len(epoch(whole))
-        other = dataclasses.replace(HPARAMS, batch_size=32)
-        resumed = TrainingBatches(corpus[0], other, start=whole.position(last))
-        assert resumed.note is None
-        take(resumed, 1)
-        assert (whole.position(last).epoch, resumed.position(1).epoch) == (0, 1)
-
-    def test_a_position_without_settings_is_used_unchanged(self, corpus: tuple) -> None:
-        whole = TrainingBatches(corpus[0], HPARAMS, chunk=50)
-        expected = take(whole, 10)[5:]
-        old = {"epoch": 0, "chunk": whole.position(5).chunk, "batch": whole.position(5).batch}
-        resumed = TrainingBatches(corpus[0], HPARAMS, chunk=50, start=IteratorState(**old))
-        assert resumed.note is None
-        assert_same(take(resumed, 5), expected)
-
-    @pytest.mark.parametrize("accumulate", [1, 4])
-    def test_weights_of_an_update_sum_to_its_micro_batches(self, corpus: tuple, accumulate: int) -> None:
-        weights = [w for _, _, w in take(TrainingBatches(corpus[0], HPARAMS, accumulate=accumulate), 120)]
-        for begin in range(0, len(weights), accumulate):
-            group = weights[begin : begin + accumulate]
-            assert sum(w.sum(dtype=np.float64) for w in group) == pytest.approx(accumulate, rel=1e-5)
-            assert len(np.unique(np.concatenate([w[w > 0] for w in group]))) == 1
-
-    def test_tokens_counts_what_was_consumed(self, corpus: tuple) -> None:
-        batches = TrainingBatches(corpus[0], HPARAMS, replicas=3)
-        assert batches.tokens(0) == ExampleCounts(0, 0, 0)
-        taken = take(batches, 90)
-        targets = sum((labels > 0).sum() for _, labels, _ in taken)
-        sources = sum((features["inputs"] > 0).sum() for features, _, _ in taken)
-        rows = sum(labels.any(axis=1).sum() for _, labels, _ in taken)
-        assert batches.tokens(90) == ExampleCounts(targets, sources, rows)
-        json.dumps(batches.tokens(90))
-
-    def test_positions_out_of_reach_are_refused(self, corpus: tuple) -> None:
-        start = IteratorState(epoch=1, chunk=2)
-        batches = TrainingBatches(corpus[0], HPARAMS, accumulate=2, start=start)
-        assert dataclasses.replace(batches.position(0), cut="") == start
-        take(batches, 4)
-        with pytest.raises(ValueError, match="within a group of 2"):
-            batches.position(3)
-        with pytest.raises(ValueError, match="not yet produced"):
-            batches.tokens(100_000)
-
-    @pytest.mark.slow
-    def test_a_process_ends_while_batches_are_made_ahead(self, corpus: tuple) -> None:
-        program = (
-            "import sys; from pathlib import Path; from t2t_revival.data.batching import TrainingBatches\n"
-            "from t2t_revival.hparams import HParams\n"
-            "batches = TrainingBatches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
-            "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
-        )
-        command = [sys.executable, "-c", program, *map(str, corpus[0])]
-        assert subprocess.run(command, timeout=60, check=False).returncode == 3
+    def test_fixed_shapes_are_few(self, corpus):
+        batches = evaluation_batches(corpus[0], HPARAMS, fixed_shapes=True)
+        shapes = {(features["inputs"].shape, labels.shape) for features, labels, _ in batches}
+        assert shapes == {((rows, width), (rows, width)) for rows, width in ((2, 32), (4, 16))}
 
 
-# Ids from 2 on; those of even numbers are of two characters, which come first.
-
-
-class TestBadShards:
-    def error_of(self, shards: list[Path], hparams: HParams = HPARAMS) -> str:
-        batches = TrainingBatches(shards, hparams)
-        with pytest.raises(tf.errors.OpError):
-            take(batches, 1000)
-        assert isinstance(batches.error, T2TError)
-        assert "\n" not in str(batches.error)
-        return str(batches.error)
-
-    @pytest.mark.parametrize("kept", [5, 12, 40])
-    def test_truncated_shard_names_file_and_byte(self, corpus: tuple, tmp_path: Path, kept: int) -> None:
-        records = [example(*p) for p in corpus[1][:10]]
-        whole = write(tmp_path / "whole", records[:9]).stat().st_size
-        cut = write(tmp_path / "cut", records)
-        cut.write_bytes(cut.read_bytes()[: whole + kept])
-        message = self.error_of([*corpus[0], cut])
-        assert str(cut) in message
-        assert f"byte {whole};" in message
-
-    def test_flipped_bit_names_file_and_byte(self, corpus: tuple, tmp_path: Path) -> None:
-        records = [example(*p) for p in corpus[1][:10]]
-        begin = write(tmp_path / "begin", records[:3]).stat().st_size
-        flipped = write(tmp_path / "flipped", records)
-        content = bytearray(flipped.read_bytes())
-        content[begin + 15] ^= 4
-        flipped.write_bytes(content)
-        assert f"{flipped}: truncated or corrupt at byte {begin};" in self.error_of([flipped])
-
-    def test_no_shard_is_short_enough(self, tmp_path: Path) -> None:
-        shard = write(tmp_path / "long", [example(*pair(0, 30, 5)), example(*pair(1, 5, 30))])
-        assert "max_length=24" in self.error_of([shard])
-
-    def test_missing_shard(self, tmp_path: Path) -> None:
-        assert str(tmp_path / "none") in self.error_of([tmp_path / "none"])
-
-    def test_no_shards(self) -> None:
+def test_without_shards_the_command_is_named():
+    for read in (open_batches, evaluation_batches):
         with pytest.raises(T2TError, match="t2t-datagen"):
-            TrainingBatches([], HPARAMS)
-
-    @pytest.mark.parametrize(
-        ("record", "said"),
-        [(b"no example", "not a shard of examples"), (example([5, EOS], []), "has no targets")],
-    )
-    def test_records_of_another_kind(self, tmp_path: Path, record: bytes, said: str) -> None:
-        shard = write(tmp_path / "other", [example(*pair(0, 3, 3)), record])
-        message = self.error_of([shard])
-        assert str(shard) in message
-        assert said in message
+            read([], HPARAMS)
 
 
-def test_a_chunk_is_freed_before_the_next_is_read(corpus, monkeypatch) -> None:
-    held: list[weakref.ref] = []
-
-    def watched(records: list) -> examples.Pairs:
-        assert all(ids() is None for ids in held), "ids of the chunk before"
-        pairs = examples.parse(records)
-        held.append(weakref.ref(pairs.inputs.ids))
-        read.append(records)
-        return pairs
-
-    read: list[list] = []
-    monkeypatch.setattr(batching, "parse", watched)
-    batches = TrainingBatches(corpus[0], HPARAMS, chunk=50).elements()
-    while len(held) < 6:
-        next(batches)
-    assert not any(read[:-1]), "records of the chunks before"
-    assert not read[-1], "records of what is in arrays by now"
+def test_without_a_short_enough_example_the_hparam_is_named(tmp_path):
+    batches = open_batches(write_shards(tmp_path, [pair(0, 30, 5), pair(1, 5, 30)], 1), HPARAMS)
+    with pytest.raises(T2TError, match="max_length=24"):
+        first_batches(batches, 1)
+    assert isinstance(batches.error, T2TError)

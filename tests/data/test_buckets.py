@@ -1,14 +1,37 @@
-"""Length buckets: their bounds and the sizes of their batches."""
+"""Buckets of lengths beside tensor2tensor's (`data_reader.batching_scheme`)."""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries, fixed_width
+from t2t_revival import registry
+from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+
+SCHEMES = json.loads((Path(__file__).parents[1] / "reference" / "batching_scheme.json").read_text())
+# Examples that T2T gathers before it cuts them into batches: a highly composite number, at most three of the
+# largest batches.
+WINDOWS = {1024: 360, 2048: 720, 4096: 1260}
 
 
-def test_boundaries_are_t2ts() -> None:
-    # x -> max(x + 1, int(1.1 x)) from 8, worked out by hand.
-    by_hand = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39, 42, 46]
-    assert bucket_boundaries(50, 8, 1.1) == [*by_hand, 50]
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: f"{s['batch_size']}-{s['max_length']}")
+def test_bounds_and_sizes(scheme: dict[str, Any]) -> None:
+    """Compares bounds, which are equal, and sizes, which T2T rounds down to a divisor of its window."""
+    bounds = bucket_boundaries(scheme["max_length"], 8, 1.1)
+    assert bounds == [*scheme["boundaries"], scheme["max_length"]]
+    window = WINDOWS[scheme["batch_size"]]
+    rounded = [
+        max(divisor for divisor in range(1, size + 1) if window % divisor == 0)
+        for size in bucket_batch_sizes(bounds, scheme["batch_size"])
+    ]
+    assert rounded == scheme["batch_sizes"]
+
+
+def test_every_set_is_covered() -> None:
+    sets = [registry.hparams(name) for name in registry.list_hparams() if name.startswith("transformer_")]
+    cut = {(h.batch_size, h.max_length, h.min_length_bucket, h.length_bucket_step) for h in sets}
+    assert cut == {(scheme["batch_size"], scheme["max_length"], 8, 1.1) for scheme in SCHEMES}
 
 
 @pytest.mark.parametrize(
@@ -21,8 +44,3 @@ def test_max_length_is_the_last_bound(max_length: int, minimum: int, step: float
 
 def test_batch_sizes_hold_batch_size_tokens_or_one_example() -> None:
     assert bucket_batch_sizes([4, 8, 30, 64, 100], 64) == [16, 8, 2, 1, 1]
-
-
-@pytest.mark.parametrize(("length", "width"), [(1, 16), (16, 16), (17, 32), (32, 32), (33, 64), (300, 512)])
-def test_fixed_widths_are_powers_of_two(length: int, width: int) -> None:
-    assert fixed_width(length) == width

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.metadata import Metadata, dropped
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 from tests.support.data_kinds import write_lines
@@ -49,6 +49,8 @@ def test_files_and_counts(corpus, tmp_path):
     assert (train.source_tokens, train.target_tokens) == tuple(map(sum, zip(*tokens, strict=True)))
     longest = [max(pair) for pair in tokens]
     assert train.lengths == {length: longest.count(length) for length in longest}
+    for max_length in (1, longest[0] - 1, longest[0], max(longest)):
+        assert dropped(train, max_length) == sum(length > max_length for length in longest)
 
 
 @pytest.mark.slow

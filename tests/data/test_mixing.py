@@ -1,97 +1,94 @@
-"""Chunks of mixtures: shares of the corpora, every example once in a pass, and the same from any place on."""
+"""Batches of mixtures: shares of the corpora, every example once in a pass, the same from any place on."""
 
 from collections import Counter
-from pathlib import Path
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data.mixing import Mixing
-from t2t_revival.data.records import CorpusShards, write_shard
+from tests.support.data_kinds import first_batches, training_batches, write_lines
+from tests.support.line_corpus import translation
 
-SHARDS = 3
+SIZES = {"a": 7, "b": 22, "c": 10}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("shards")
+def read(tmp_path_factory, subwords_file):
+    """Returns the first texts of mixtures of the corpora a, b and c, and the batches that they come from."""
+    folder = tmp_path_factory.mktemp("corpora")
+    for name, size in SIZES.items():
+        pairs = [(f"{name} {number}", "b") for number in range(size)]
+        write_lines(folder / name, {"train": pairs, "dev": pairs[:1]})
+
+    def problem(weights, **settings):
+        listed = ",".join(f"{name}={folder / name}{weight}" for name, weight in weights.items())
+        return translation(listed, vocab_size=0, **settings)
+
+    problem(dict.fromkeys(SIZES, ":1"), vocab_file=subwords_file).generate_data(folder / "data")
+    vocabulary = translation(None, vocab_size=0).vocabulary(folder / "data")
+
+    def texts(weights, count, chunk=1, **settings):
+        made = problem({name: f":{weight}" if weight is not None else "" for name, weight in weights.items()})
+        batches = training_batches(made, folder / "data", chunk=chunk, **settings)
+        read = first_batches(batches, count)
+        return [[vocabulary.decode(row) for row in inputs] for inputs, *_ in read], batches
+
+    return texts
 
 
-def corpus(folder: Path, name: str, examples: int, weight: float) -> CorpusShards:
-    """Writes a corpus whose records are NAME NUMBER."""
-    records = [f"{name} {number}".encode() for number in range(examples)]
-    paths = []
-    for shard in range(SHARDS):
-        path = folder / f"{name}-{examples}-{shard}"
-        write_shard(path, records[shard::SHARDS])
-        paths.append(path)
-    return CorpusShards(name, paths, examples, weight)
+def one_by_one(read, weights, count):
+    """The order of the examples: a batch has at most one of each corpus."""
+    batches, _ = read(weights, count, seed=1)
+    return list(chain.from_iterable(batches))[:count]
 
 
-def texts(mixing: Mixing, epoch: int, first: int = 0) -> list[list[str]]:
-    return [
-        [record.decode() for block in blocks for record in block.records]
-        for blocks in mixing.chunks(epoch, first)
-    ]
+def test_shares_follow_the_weights_and_no_example_comes_again_before_all_have(read):
+    texts = one_by_one(read, {"c": 3, "b": 1}, 200)
+    for count in range(8, 201, 8):
+        assert Counter(text[0] for text in texts[:count])["c"] == pytest.approx(0.75 * count, abs=1)
+    of_c = [text for text in texts if text[0] == "c"]
+    passes = [of_c[start : start + 10] for start in range(0, 150, 10)]
+    assert all(sorted(texts) == sorted(passes[0]) and len(set(texts)) == 10 for texts in passes)
+    assert len({tuple(texts) for texts in passes}) > 1
 
 
-def test_shares_follow_the_weights_and_no_example_comes_again_before_all_have(folder):
-    small, large = corpus(folder, "small", 10, 3.0), corpus(folder, "large", 40, 1.0)
-    epochs = [
-        text for epoch in range(4) for chunk in texts(Mixing([small, large], 1, 8), epoch) for text in chunk
-    ]
-    assert len(epochs) == 200
-    assert Counter(text.split()[0] for text in epochs) == {"small": 150, "large": 50}
-    from_small = [text for text in epochs if text.startswith("small")]
-    passes = [from_small[start : start + 10] for start in range(0, 150, 10)]
-    assert all(sorted(each) == sorted(passes[0]) for each in passes)
-    assert len({tuple(each) for each in passes}) > 1
+def test_without_weights_each_epoch_has_every_example_once(read):
+    batches, opened = read({"a": None, "b": None}, 60, chunk=6)
+    epochs = [opened.position(number).epoch for number in range(1, 61)]
+    for epoch in (0, 1):
+        start, stop = epochs.index(epoch), epochs.index(epoch + 1)
+        found = sorted(chain.from_iterable(batches[start:stop]))
+        assert found == sorted([f"a {n}" for n in range(7)] + [f"b {n}" for n in range(22)])
 
 
-def test_without_weights_each_epoch_has_every_example_once(folder):
-    corpora = [corpus(folder, "a", 7, 7), corpus(folder, "b", 22, 22)]
-    mixing = Mixing(corpora, 1, 6)
-    for epoch in range(3):
-        found = [text for chunk in texts(mixing, epoch) for text in chunk]
-        assert sorted(found) == sorted([f"a {n}" for n in range(7)] + [f"b {n}" for n in range(22)])
+def test_another_corpus_does_not_change_the_order_of_one(read):
+    alone = one_by_one(read, {"b": 1}, 40)
+    mixed = one_by_one(read, {"b": 1, "c": 1}, 80)
+    assert [text for text in mixed if text[0] == "b"] == alone
 
 
-@settings(deadline=None, max_examples=30)
+def test_a_corpus_of_weight_0_is_not_read(read):
+    assert {text[0] for text in one_by_one(read, {"a": 1, "b": 0}, 60)} == {"a"}
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=15)
 @given(
-    st.lists(st.tuples(st.integers(1, 30), st.floats(0.01, 9)), min_size=1, max_size=3),
-    st.integers(1, 20),
-    st.integers(0, 5),
-    st.data(),
+    st.dictionaries(st.sampled_from("abc"), st.floats(0.01, 9), min_size=1),
+    st.integers(1, 50),
+    st.integers(0, 60),
 )
-def test_any_place_is_reached_directly(folder, sizes, chunk, epoch, data):
-    corpora = [corpus(folder, "abc"[number], *size) for number, size in enumerate(sizes)]
-    through = Mixing(corpora, 5, chunk)
-    for earlier in range(epoch):
-        texts(through, earlier)
-    expected = texts(through, epoch)
-    first = data.draw(st.integers(0, len(expected)))
-    assert texts(Mixing(corpora, 5, chunk), epoch, first) == expected[first:]
+def test_any_place_is_reached_directly(read, weights, chunk, place):
+    """Also where the last chunk of an epoch rounds to no example."""
+    expected, batches = read(weights, place + 10, chunk, seed=5)
+    resumed, other = read(weights, 10, chunk, seed=5, start=batches.position(place))
+    assert other.note is None
+    assert resumed == expected[place:]
 
 
-def test_blocks_know_how_often_their_corpus_was_read(folder):
-    mixing = Mixing([corpus(folder, "a", 4, 1)], 1, 4)
-    assert {block.epoch for epoch in range(3) for blocks in mixing.chunks(epoch, 0) for block in blocks} == {
-        0,
-        1,
-        2,
-    }
-
-
-def test_another_corpus_does_not_change_the_order_of_one(folder):
-    one, other = corpus(folder, "a", 20, 1), corpus(folder, "b", 20, 1)
-    alone = [text for epoch in range(2) for chunk in texts(Mixing([one], 1, 10), epoch) for text in chunk]
-    mixed = [
-        text for epoch in range(2) for chunk in texts(Mixing([one, other], 1, 10), epoch) for text in chunk
-    ]
-    assert [text for text in mixed if text[0] == "a"] == alone
-
-
-def test_a_corpus_of_weight_0_is_not_read(folder):
-    corpora = [corpus(folder, "a", 5, 1), corpus(folder, "b", 5, 0)]
-    assert {text[0] for chunk in texts(Mixing(corpora, 1, 5), 0) for text in chunk} == {"a"}
+def test_other_weights_begin_the_epoch_again_and_say_so(read):
+    _, batches = read({"a": 1, "b": 3}, 25, chunk=5)
+    _, other = read({"a": 1, "b": 1}, 0, chunk=5, start=batches.position(25))
+    assert "(mixture=a:1,b:1 instead of a:1,b:3)" in other.note
+    assert (other.position(0).chunk, other.position(0).batch) == (0, 0)

@@ -5,57 +5,44 @@ import gzip
 import numpy as np
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from tests.support.line_corpus import write_corpus
-
-HPARAMS = HParams(batch_size=256, max_length=64)
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    return write_corpus(tmp_path / "corpus")
+from tests.support.data_kinds import first_batches, training_batches
+from tests.support.line_corpus import translation, write_corpus
 
 
 def weigh(corpus, weights):
     (corpus / "train.weights").write_text("".join(f"{weight}\n" for weight in weights))
 
 
-def shards(corpus, data_dir, **arguments):
-    problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=330, **arguments)
+def rows(corpus, data_dir, **settings):
+    """Makes data; yields for rows of training batches the text, the weight, and the batch's target tokens."""
+    problem = translation(corpus, **settings)
     problem.generate_data(data_dir)
-    return problem.shards("train", data_dir), problem.vocabulary(data_dir)
+    vocabulary = problem.vocabulary(data_dir)
+    for inputs, targets, weights in first_batches(training_batches(problem, data_dir, chunk=100), 60):
+        tokens = (targets != 0).sum()
+        for ids, weight in zip(inputs, np.broadcast_to(weights, len(inputs)), strict=True):
+            yield vocabulary.decode(ids), weight, tokens
 
 
-def rows(shards, count=30):
-    """Yields the ids of the inputs of each row, its token's weight, and the number of target tokens."""
-    for inputs, targets, weights in TrainingBatches(shards, HPARAMS, chunk=100).dataset().take(count):
-        tokens = (targets.numpy() != 0).sum()
-        for ids, row in zip(inputs["inputs"].numpy(), weights.numpy(), strict=True):
-            yield ids[ids != 0].tolist(), row[0], tokens
+def number(text):
+    """The number of a line in the corpus, which is a word of it."""
+    return int(text.split("number ")[1].split()[0])
 
 
 def test_a_weight_multiplies_the_loss_of_its_pair(corpus, tmp_path):
-    """The pairs of the corpus have numbers in them, by which weights are told."""
-    weigh(corpus, [number / 4 for number in range(300)])
-    made, vocabulary = shards(corpus, tmp_path / "data")
-    assert made.weighted
+    weigh(corpus, [line / 4 for line in range(300)])
     seen = set()
-    for ids, weight, tokens in rows(made):
-        number = int(vocabulary.decode(ids).split("number ")[1].split()[0])
-        np.testing.assert_allclose(weight, number / 4 / tokens, rtol=1e-6)
-        seen.add(number)
+    for text, weight, tokens in rows(corpus, tmp_path / "data"):
+        np.testing.assert_allclose(weight, number(text) / 4 / tokens, rtol=1e-6)
+        seen.add(number(text))
     assert len(seen) > 100
 
 
 def test_equal_weights_of_1_are_as_none(corpus, tmp_path):
-    plain, _ = shards(corpus, tmp_path / "plain")
-    assert not plain.weighted
+    plain = list(rows(corpus, tmp_path / "plain"))
     weigh(corpus, [1] * 300)
-    weighted, _ = shards(corpus, tmp_path / "data")
-    assert list(rows(plain)) == list(rows(weighted))
+    assert plain == list(rows(corpus, tmp_path / "data"))
 
 
 def test_weights_follow_their_pairs_through_cleaning_and_packed_files(corpus, tmp_path):
@@ -64,20 +51,17 @@ def test_weights_follow_their_pairs_through_cleaning_and_packed_files(corpus, tm
     lines[5] = ""
     (corpus / "train.en").write_text("\n".join([*lines, ""]))
     with gzip.open(corpus / "train.weights.gz", "wt") as file:
-        file.write("".join(f"{number}\n" for number in range(300)))
-    made, vocabulary = shards(corpus, tmp_path / "data", clean=True)
-    for ids, weight, tokens in rows(made):
-        number = int(vocabulary.decode(ids).split("number ")[1].split()[0])
-        assert number not in (3, 5)
-        np.testing.assert_allclose(weight, number / tokens, rtol=1e-6)
+        file.write("".join(f"{line}\n" for line in range(300)))
+    for text, weight, tokens in rows(corpus, tmp_path / "data", clean=True):
+        assert number(text) not in (3, 5)
+        np.testing.assert_allclose(weight, number(text) / tokens, rtol=1e-6)
 
 
 def test_in_a_mixture_corpora_without_weights_have_1(corpus, tmp_path):
     weigh(corpus, [3] * 300)
     other = write_corpus(tmp_path / "other", train=40)
-    made, _ = shards(f"a={corpus}:1,b={other}:1", tmp_path / "data")
-    assert made.weighted
-    assert {round(float(weight * tokens)) for _, weight, tokens in rows(made)} == {1, 3}
+    made = rows(f"a={corpus}:1,b={other}:1", tmp_path / "data")
+    assert {round(float(weight * tokens)) for _, weight, tokens in made} == {1, 3}
 
 
 @pytest.mark.parametrize(
@@ -94,5 +78,5 @@ def test_in_a_mixture_corpora_without_weights_have_1(corpus, tmp_path):
 def test_faulty_weights_are_found_before_anything_is_made(corpus, tmp_path, weights, fault):
     weigh(corpus, weights)
     with pytest.raises(T2TError, match=fault):
-        shards(corpus, tmp_path / "data")
+        translation(corpus).generate_data(tmp_path / "data")
     assert not (tmp_path / "data").exists()

@@ -149,12 +149,34 @@ def training_batches(
 ) -> TrainingBatches:
     """Opens the batches that a training reads from a data_dir."""
     splits = problem.vocabularies(data_dir).splits() if hparams.subword_dropout else None
-    return TrainingBatches(problem.shards("train", data_dir), hparams, splits=splits, **settings)
+    return open_batches(problem.shards("train", data_dir), hparams, splits=splits, **settings)
+
+
+def open_batches(shards: list[Path], hparams: HParams = HPARAMS, **settings: Any) -> TrainingBatches:
+    """Opens the batches of shards."""
+    return TrainingBatches(shards, hparams, **settings)
 
 
 def first_batches(batches: TrainingBatches, count: int) -> list[tuple[np.ndarray, ...]]:
     """Returns the first batches: inputs, targets, weights of rows or of all, and word alignments if any."""
     return list(islice(batches.elements(), count))
+
+
+def read_epochs(batches: TrainingBatches, count: int) -> list[list[tuple[list[int], list[int]]]]:
+    """Returns the pairs of ids of the first epochs, without padding, in the order of the batches."""
+    epochs: list[list[tuple[list[int], list[int]]]] = [[] for _ in range(count + 1)]
+    for number, batch in enumerate(batches.elements(), start=1):
+        epoch = batches.position(number).epoch
+        epochs[epoch] += pairs_of(batch)
+        if epoch == count:
+            return epochs[:-1]
+    raise AssertionError("batches end")
+
+
+def pairs_of(batch: tuple[np.ndarray, ...]) -> list[tuple[list[int], list[int]]]:
+    """Returns the pairs of ids of a batch, without padding and rows of padding alone."""
+    sides = ([[token for token in row if token] for row in side.tolist()] for side in batch[:2])
+    return [pair for pair in zip(*sides, strict=True) if any(pair)]
 
 
 def dev_batches(problem: Text2TextProblem, data_dir: Path, **settings: Any) -> list[tuple[np.ndarray, ...]]:
