@@ -1,9 +1,7 @@
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.batching import MIN_BATCH_SIZE, MIN_TOKENS, make_batches, map_batches
-from t2t_revival.decoding.preprocessor import pad
+from t2t_revival.decoding.batching import make_batches, map_batches
 
 
 @settings(max_examples=100, deadline=None)
@@ -12,26 +10,8 @@ def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, ba
     found = list(make_batches(lengths, batch_size))
     assert sorted(index for batch in found for index in batch) == list(range(len(lengths)))
     for batch in found:
-        width = max(max(lengths[index] for index in batch), MIN_TOKENS)
+        width = max(lengths[index] for index in batch)
         assert len(batch) == 1 or len(batch) * width <= batch_size
-
-
-def test_each_result_is_that_of_its_input_whatever_the_streams():
-    lengths = [20 + index % 7 for index in range(300)]
-    for num_parallel_batches in (1, 3):
-        seen = []
-        found = map_batches(
-            lambda batch: [-index for index in batch], lengths, 400, num_parallel_batches, seen.append
-        )
-        assert found == {index: -index for index in range(300)}
-        assert (seen[-1].done, seen[-1].total, seen[-1].share) == (300, 300, 1.0)
-        assert len(seen) > 10
-
-
-def test_all_streams_get_a_batch_where_there_is_enough_for_them():
-    sizes = []
-    list(map_batches(lambda batch: sizes.append(len(batch)) or batch, [16] * 64, 10**6, 4))
-    assert sizes == [MIN_BATCH_SIZE // 16] * 4
 
 
 def test_batches_follow_the_input_order_in_windows():
@@ -63,7 +43,3 @@ def test_known_results_leave_the_other_batches_as_they_are():
     assert found == results
     assert again == every[:3] + every[6:9]
     assert [sorted(ready) for ready in seen] == [sorted(batch) for batch in again]
-
-
-def test_rows_are_padded_to_the_longest():
-    np.testing.assert_array_equal(pad([[5, 1], [], [7]]), [[5, 1], [0, 0], [7, 0]])

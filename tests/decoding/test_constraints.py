@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.parsing.token_flags import token_flags
@@ -116,8 +115,6 @@ def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(engine, beams)
 def test_what_is_refused():
     with pytest.raises(T2TError, match="constrained=True is for parsing"):
         search(tiny(6), [[3, 1]], trees=("<pad>", "</s>", "<unk>", "a", "▁b", "XX▁"))
-    with pytest.raises(T2TError, match="extra_length=1 must be at least 2"):
-        DecodeHParams(constrained=True, extra_length=1)
     with pytest.raises(T2TError, match="prefixes are for outputs that are text"):
         search(parser(0, {}), [[A, EOS]], trees=PIECES, prefixes=[[4]])
 

@@ -1,11 +1,11 @@
-"""CTranslate2 computes the model's probability of each token."""
+"""Models in the format of CTranslate2; test_scoring.py compares their probabilities."""
 
 import keras
 import numpy as np
 import pytest
 
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
@@ -39,37 +39,6 @@ def write(ours, folder, quantize="none", heads=None):
     write_ctranslate2(ours.model, ours.vocabularies, positions, folder, quantize, mapped, heads)
 
 
-def log_probs(model, source, target):
-    """Log-probabilities of target tokens and EOS without PAD, [target + 1]."""
-    targets = [*target, EOS]
-    ids = {"inputs": np.array([[*source, EOS]]), "targets": np.array([targets])}
-    logits = np.asarray(model(ids), np.float64)[0]
-    logits[:, PAD] = -np.inf
-    logits -= logits.max(axis=1, keepdims=True)
-    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return logits[range(len(targets)), targets]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        PRE_NORM,
-        {"pos": "timing", "num_encoder_layers": 1},
-        {"pos": "emb", "shared_embedding_and_softmax_weights": False},
-        {"attention_key_channels": 8, "attention_value_channels": 8, "norm_epsilon": 0.1},
-    ],
-)
-def test_probabilities(vocabulary, tmp_path, changes):
-    ours = translator(vocabulary, **changes)
-    write(ours, tmp_path / "model")
-    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
-    pieces = vocabulary.pieces
-    (found,) = theirs.score_batch([[pieces[i] for i in SOURCE]], [[pieces[i] for i in TARGET]])
-    np.testing.assert_allclose(found.log_probs, log_probs(ours.model, SOURCE, TARGET), atol=2e-4)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("layer", "heads"), [(1, (2,)), (2, (2, 1)), (2, (1,))])
 def test_the_attention_is_that_of_the_alignment_heads(vocabulary, tmp_path, layer, heads):
@@ -87,27 +56,6 @@ def test_the_attention_is_that_of_the_alignment_heads(vocabulary, tmp_path, laye
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_outputs(vocabulary, tmp_path, beam_size):
-    """Compares without a length penalty, since CTranslate2's differs."""
-    ours = translator(vocabulary, **PRE_NORM)
-    ours.model.target_embedding.embeddings.assign(ours.model.target_embedding.embeddings * 3)
-    write(ours, tmp_path / "model")
-    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
-    for source in (SOURCE, TARGET, [299]):
-        rows = np.array([[*source, EOS]])
-        ids, _ = ours._search(rows, beam_size, 0.0, 5)
-        expected = [vocabulary.pieces[i] for i in ids.numpy()[0, 0] if i not in (EOS, PAD)]
-        (found,) = theirs.translate_batch(
-            [[vocabulary.pieces[i] for i in source]],
-            beam_size=beam_size,
-            length_penalty=0,
-            max_decoding_length=len(source) + 1 + 5,
-        )
-        assert found.hypotheses[0] == expected
-
-
 @pytest.mark.parametrize(("quantize", "most"), [("bfloat16", 0.7), ("int8", 0.75)])  # positions stay
 def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
     if quantize == "bfloat16":
@@ -118,18 +66,6 @@ def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
         write(ours, tmp_path / scheme, scheme)
         sizes[scheme] = (tmp_path / scheme / "model.bin").stat().st_size
     assert sizes[quantize] < sizes["none"] * most
-
-
-def test_long_inputs_have_positions(vocabulary, tmp_path):
-    """Learned positions too: those beyond the last share its vector."""
-    ours = translator(vocabulary, pos="emb")
-    write(ours, tmp_path / "model")
-    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
-    source = [280 + i % 20 for i in range(40)]
-    (found,) = theirs.score_batch(
-        [[vocabulary.pieces[i] for i in source]], [[vocabulary.pieces[i] for i in TARGET]]
-    )
-    np.testing.assert_allclose(found.log_probs, log_probs(ours.model, source, TARGET), atol=2e-4)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.ctranslate2_engine import check_usable
 from t2t_revival.decoding.json_outputs import json_line
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
@@ -197,28 +196,3 @@ def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
             table[piece, other] = 1.0 if word != its_word else 0.1
     (found,) = lexical_alignments(translator, [texts], csr_array(table))
     assert found.sure == {(0, 1), (1, 0)}
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ("alignments=giza", "alignments=giza must be pharaoh"),
-        ("alternatives=101", "alternatives=101 must be between 0 and 100"),
-        ("alternatives=-1", "alternatives=-1 must be between 0 and 100"),
-        (
-            "token_scores=True,constrained=True",
-            "token_scores is for text: leave it out with constrained=True",
-        ),
-        ("alternatives=2,split_sentences=True", "split_sentences cannot be combined with alternatives"),
-    ],
-)
-def test_invalid_options(options, fault):
-    with pytest.raises(T2TError, match=fault):
-        DecodeHParams.parse(options)
-
-
-def test_other_engines_refuse():
-    with pytest.raises(T2TError, match="CTranslate2 does not support alternatives: use --engine=tensorflow"):
-        check_usable(TINY, DecodeHParams(alternatives=1), "float32")
-    with pytest.raises(T2TError, match="alignments is for t2t-decoder"):
-        DecodeHParams(alignments="pharaoh").check_served()

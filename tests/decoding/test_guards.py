@@ -5,8 +5,6 @@ import functools
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
 from tests.support import tiny_models
 from tests.support.searches import Samples, engines, search, trimmed
 from tests.support.tiny_models import EOS, PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of
@@ -124,21 +122,3 @@ def test_samples_have_guards_too(engine):
         for output in outputs:
             assert not repeats(output.ids, 1)
             assert len(output.ids) - 1 >= length
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
-        ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
-        ("repetition_penalty=nan", "repetition_penalty=nan must be between"),
-        (
-            "min_length_ratio=2,max_length_ratio=1",
-            "min_length_ratio=2.0 must be at most max_length_ratio=1.0",
-        ),
-        ("constrained=True,no_repeat_ngram_size=3", "no_repeat_ngram_size is for text: leave it out"),
-    ],
-)
-def test_wrong_settings(text, message):
-    with pytest.raises(T2TError, match=message):
-        DecodeHParams.parse(text)

@@ -11,7 +11,6 @@ from sacrebleu.metrics import CHRF as SacreChrf
 from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
 from t2t_revival.decoding.options import BLEU, CHRF, DecodeHParams
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
@@ -86,22 +85,3 @@ def test_outputs_are_ranked_among_all_candidates(vocabulary, how):
             [output.score for output in outputs], sorted(-utilities)[:3] * np.array(-1)
         )
         assert outputs[0].text == all_of_them[int(utilities.argmax())].text
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("mbr=bert", "mbr=bert must be chrf or bleu"),
-        ("candidates=8", "candidates has no effect without mbr"),
-        ("mbr=chrf,candidates=3", "candidates=3 must be between 4 and 100, and at least beam_size=4"),
-        ("mbr=chrf,constrained=True", "mbr is for text"),
-    ],
-)
-def test_wrong_settings(asked, message):
-    with pytest.raises(T2TError, match=message):
-        DecodeHParams.parse(asked)
-
-
-def test_exports_have_none():
-    with pytest.raises(T2TError, match="mbr is for t2t-decoder"):
-        DecodeHParams(mbr="chrf").check_served()

@@ -1,7 +1,9 @@
 import pytest
 
+from t2t_revival.decoding.ctranslate2_engine import check_usable
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 
 
 def test_defaults_are_the_papers():
@@ -51,6 +53,37 @@ def test_overrides_stand_above_the_problems_defaults():
         ("shortlist=yes", "must be one of off, on, by_line"),
         ("shortlist=on,constrained=True", "shortlist=on cannot be combined with constrained=True"),
         ("shortlist=on,sampling_method=random", "cannot be combined with sampling_method=random"),
+        ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
+        ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
+        ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
+        ("repetition_penalty=nan", "repetition_penalty=nan must be between"),
+        ("min_length_ratio=2,max_length_ratio=1", "=2.0 must be at most max_length_ratio=1.0"),
+        ("constrained=True,no_repeat_ngram_size=3", "no_repeat_ngram_size is for text: leave it out"),
+        ("coverage_penalty=-1", "coverage_penalty=-1.0 must be between 0 and 100"),
+        ("coverage_penalty=nan", "coverage_penalty=nan must be between 0 and 100"),
+        ("coverage_penalty=1,beam_size=1", "coverage_penalty needs a beam"),
+        ("coverage_penalty=1,mbr=chrf", "coverage_penalty cannot be combined with mbr"),
+        ("coverage_penalty=1,constrained=True", "coverage_penalty cannot be combined with constrained=True"),
+        ("coverage_penalty=1,sampling_method=random", "cannot be combined with sampling_method=random"),
+        ("mbr=bert", "mbr=bert must be chrf or bleu"),
+        ("candidates=8", "candidates has no effect without mbr"),
+        ("mbr=chrf,candidates=3", "candidates=3 must be between 4 and 100, and at least beam_size=4"),
+        ("mbr=chrf,constrained=True", "mbr is for text"),
+        ("alignments=giza", "alignments=giza must be pharaoh"),
+        ("alternatives=101", "alternatives=101 must be between 0 and 100"),
+        ("alternatives=-1", "alternatives=-1 must be between 0 and 100"),
+        (
+            "token_scores=True,constrained=True",
+            "token_scores is for text: leave it out with constrained=True",
+        ),
+        ("alternatives=2,split_sentences=True", "split_sentences cannot be combined with alternatives"),
+        ("split_sentences=True,constrained=True", "split_sentences cannot be combined with constrained=True"),
+        ("split_sentences=True,return_beams=True", "cannot be combined with return_beams=True"),
+        ("split_sentences=True,sampling_method=random", "cannot be combined with sampling_method=random"),
+        ("markup=xml", r"markup=xml must be one of html, html\+numbers, placeholders"),
+        ("markup=html,constrained=True", "markup cannot be combined with constrained=True"),
+        ("markup=html,return_beams=True", "markup cannot be combined with return_beams=True"),
+        ("tag=<2 de>", "tag='<2 de>' must not have spaces"),
     ],
 )
 def test_wrong_ones_are_refused_in_one_line(text, message):
@@ -83,6 +116,43 @@ def test_sampling_is_t2ts_and_no_setting_of_an_export():
     with pytest.raises(T2TError, match="sampling_method=random is for requests"):
         h.check_served()
     DecodeHParams().check_served()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mbr=chrf", "mbr is for t2t-decoder"),
+        ("markup=html", "markup is for t2t-decoder"),
+        ("alignments=pharaoh", "alignments is for t2t-decoder"),
+        ("coverage_penalty=0.2", "coverage_penalty is for t2t-decoder"),
+    ],
+)
+def test_what_exports_do_not_have(text, message):
+    with pytest.raises(T2TError, match=message):
+        DecodeHParams.parse(text).check_served()
+
+
+def test_litert_has_no_tags():
+    with pytest.raises(T2TError, match="LiteRT's format has no tag"):
+        DecodeHParams(tag="<2de>").check_litert()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sampling_method=random", "sampling_method=random: use --engine=tensorflow"),
+        ("constrained=True", "constrained=True, for trees"),
+        ("min_length_ratio=0.5", "min_length_ratio"),
+        ("alternatives=1", "alternatives"),
+        ("coverage_penalty=0.2", "coverage_penalty"),
+        ("markup=html", "markup"),
+        ("shortlist=by_line", "shortlist=by_line: use shortlist=on, or --engine=tensorflow"),
+    ],
+)
+def test_what_ctranslate2_does_not_have(text, message):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(T2TError, match=f"CTranslate2 does not support {message}"):
+        check_usable(HParams(), DecodeHParams.parse(text), "float32")
 
 
 @pytest.mark.parametrize("value", ["4", 4.0, None, True])

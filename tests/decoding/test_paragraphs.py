@@ -163,9 +163,6 @@ def test_faults_have_the_number_of_their_line(vocabulary):
         translator(vocabulary).nbest(["a. b."], n=2)
     with pytest.raises(T2TError, match="split_sentences has no forced beginnings"):
         translator(vocabulary).nbest(["a. b."], prefixes=["x"])
-    for asked in ("constrained=True", "return_beams=True", "sampling_method=random"):
-        with pytest.raises(T2TError, match=f"split_sentences cannot be combined with {asked}"):
-            DecodeHParams.parse(f"split_sentences=True,{asked}")
 
 
 def test_a_parser_has_no_paragraphs(vocabulary):

@@ -142,8 +142,6 @@ def test_clients_write_the_tag_before_their_lines(monkeypatch):
 def test_a_tag_that_the_vocabulary_lacks(model, vocabulary):
     with pytest.raises(T2TError, match="tag=<2xx> is none of the model's tags: <2de>, <2fr>"):
         translator(model, vocabulary, tag="<2xx>")
-    with pytest.raises(T2TError, match="tag='<2 de>' must not have spaces"):
-        DecodeHParams(tag="<2 de>")
 
 
 def test_a_tag_is_not_for_lines_of_a_split(model, vocabulary):
@@ -159,8 +157,3 @@ def test_many_languages_need_a_tag_before_each_line(model, vocabulary):
         with pytest.raises(T2TError, match=r"the dog' begins with none of the model's tags, <2de>, <2fr>: "):
             many.translate(["<2de> the cat", line])
     assert len(many.translate(["<2de> the cat", ""])) == 2
-
-
-def test_litert_has_no_tags():
-    with pytest.raises(T2TError, match="LiteRT's format has no tag"):
-        DecodeHParams(tag="<2de>").check_litert()

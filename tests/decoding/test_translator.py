@@ -102,12 +102,13 @@ def test_the_one_who_calls_translate_may_be_told_of_cuts(translator, recwarn):
 
 
 def test_too_little_memory_is_said_in_one_line(translator, monkeypatch):
-    def search(*_):
+    def fail(*_):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[...]")
 
-    monkeypatch.setattr(translator, "_search", search)
+    monkeypatch.setattr(Transformer, "start_decoding", fail)
+    other = Translator(translator.model, translator.vocabulary, OPTIONS)
     with pytest.raises(T2TError, match=r"out of memory: lower batch_size .* or beam_size"):
-        translator.translate("cat")
+        other.translate("cat")
 
 
 def test_a_line_of_just_max_length_is_whole(translator):

@@ -1,16 +1,8 @@
 """t2t-decoder, called by tests in their own process."""
 
-import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest import mock
-
-from t2t_revival import model
 from t2t_revival.cli import decoder
-from t2t_revival.decoding import tensorflow_engine
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.model import Transformer
 from tests.support.command_lines import last_of_each
+from tests.support.searches import shared_search as shared_search  # for the tests that import this
 
 DECODE = "beam_size=2,extra_length=3"
 
@@ -21,22 +13,6 @@ def run(*arguments):
 
 def decode(out, *arguments):
     return run(f"--output_dir={out}", f"--decode_hparams={DECODE}", *arguments)
-
-
-@contextmanager
-def shared_search() -> Iterator[None]:
-    """Lends one model and its search to all decoders in the block, each of which loads its weights into it.
-
-    The search, which takes a second to compile, reads the weights at each call.
-    """
-
-    @functools.cache
-    def search(model, constant_weights, *how):
-        return BeamSearch(model, False, *how)
-
-    shared_model = mock.patch.object(model, "Transformer", functools.cache(Transformer))
-    with shared_model, mock.patch.object(tensorflow_engine, "BeamSearch", search):
-        yield
 
 
 def refused(capsys, status, *parts):

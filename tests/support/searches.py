@@ -441,6 +441,25 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     return np.where(asked[:, :, None], ids, PAD), scores
 
 
+@contextmanager
+def shared_search() -> Iterator[None]:
+    """Lends one model and its search to all translators in the block, which load their weights into it.
+
+    The search, which takes a second to compile, reads the weights at each call.
+    """
+    import t2t_revival.model
+    from t2t_revival.decoding import tensorflow_engine
+    from t2t_revival.decoding.beam_search import BeamSearch
+
+    @functools.cache
+    def beam_search(model: Any, constant_weights: bool, *how: Any) -> Any:
+        return BeamSearch(model, False, *how)
+
+    shared_model = mock.patch.object(t2t_revival.model, "Transformer", functools.cache(Transformer))
+    with shared_model, mock.patch.object(tensorflow_engine, "BeamSearch", beam_search):
+        yield
+
+
 # Shapes that do not change
 
 

@@ -57,20 +57,23 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def log_probs_of(model, source, outputs, is_restricted=False):
+def log_probs_of(model, source, outputs, without_pad=False, not_empty=False):
     """Log-probability of each token of `outputs` [n, length] by the whole model, in NumPy.
 
-    Where it `is_restricted`, it is that among tokens which may come: not PAD, and not EOS at once.
+    It may be that among all tokens but PAD, and, at the first place, EOS.
     """
     logits = logits_of(model, np.repeat([source], len(outputs), axis=0), outputs)
-    if is_restricted:
-        logits[:, :, PAD] = logits[:, 0, EOS] = -1e4
+    if without_pad:
+        logits[:, :, PAD] = -1e4
+    if not_empty:
+        logits[:, 0, EOS] = -1e4
     return np.take_along_axis(log_softmax(logits), np.asarray(outputs)[:, :, None], axis=2)[:, :, 0]
 
 
 def scores_of(model, source, outputs, alpha, is_restricted=False):
-    log_probs = log_probs_of(model, source, outputs, is_restricted) * (np.asarray(outputs) != PAD)
-    return log_probs.sum(1) / length_penalty((np.asarray(outputs) != PAD).sum(1), alpha)
+    is_token = np.asarray(outputs) != PAD
+    log_probs = log_probs_of(model, source, outputs, is_restricted, is_restricted) * is_token
+    return log_probs.sum(1) / length_penalty(is_token.sum(1), alpha)
 
 
 def length_penalty(length, alpha):

@@ -129,10 +129,3 @@ def test_refusals(vocabulary):
     parser.problem = registry.problem("parse_wsj")
     with pytest.raises(T2TError, match="here outputs are trees"):
         parser.nbest(["One."])
-    for asked in ("constrained=True", "return_beams=True"):
-        with pytest.raises(T2TError, match=f"markup cannot be combined with {asked}"):
-            DecodeHParams.parse(f"markup=html,{asked}")
-    with pytest.raises(T2TError, match=r"markup=xml must be one of html, html\+numbers, placeholders"):
-        DecodeHParams.parse("markup=xml")
-    with pytest.raises(T2TError, match="markup is for t2t-decoder"):
-        DecodeHParams.parse("markup=html").check_served()
