@@ -1,5 +1,6 @@
 """Names of problems and hparams sets, and a user's own package."""
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -9,21 +10,14 @@ import pytest
 from t2t_revival import registry
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from tests.support.tables import table
+
+TABLES = Path(__file__).with_name("registry.txt")
 
 
-@pytest.mark.parametrize(
-    ("name", "snake"),
-    [
-        ("TranslateEnde", "translate_ende"),
-        ("TranslateEnde32k", "translate_ende32k"),
-        ("ParseWSJ", "parse_wsj"),
-        ("WSJParse", "wsj_parse"),
-        ("Wmt14Task", "wmt14_task"),
-        ("base", "base"),
-    ],
-)
-def test_snake_case(name: str, snake: str) -> None:
-    assert registry.snake_case(name) == snake
+def test_snake_case() -> None:
+    for name, snake in table(TABLES, "snake case"):
+        assert registry.snake_case(name) == snake
 
 
 def test_known_names() -> None:
@@ -34,37 +28,10 @@ def test_known_names() -> None:
     assert list(registry.list_hparams()) == sorted(registry.list_hparams())
 
 
-@pytest.mark.parametrize(
-    ("look_up", "name", "message"),
-    [
-        (
-            registry.problem,
-            "translate_endee",
-            "unknown problem 'translate_endee'; did you mean translate_ende",
-        ),
-        (
-            registry.problem,
-            "translate_fren",
-            "unknown problem 'translate_fren'; did you mean translate_enfr_rev?",
-        ),
-        (
-            registry.problem,
-            "translate_fr_en",
-            "unknown problem 'translate_fr_en'; did you mean translate_enfr_rev",
-        ),
-        (
-            registry.problem,
-            "translate_deen_rev",
-            "unknown problem 'translate_deen_rev'; did you mean translate_ende?",
-        ),
-        (registry.hparams, "table3_c_n3", "unknown hparams set 'table3_c_n3'; did you mean table3_c_n"),
-        (registry.hparams, "qqqqqqq", "unknown hparams set 'qqqqqqq'; known: base, big, parsing"),
-    ],
-)
-def test_unknown_names(look_up, name: str, message: str) -> None:
-    with pytest.raises(T2TError) as raised:
-        look_up(name)
-    assert str(raised.value).startswith(message)
+@pytest.mark.parametrize(("kind", "name", "message"), table(TABLES, "unknown names"))
+def test_unknown_names(kind: str, name: str, message: str) -> None:
+    with pytest.raises(T2TError, match=f"^{re.escape(message)}"):
+        getattr(registry, kind)(name)
 
 
 def test_registering_a_name_twice() -> None:
@@ -119,32 +86,10 @@ def test_a_users_package(tmp_path: Path) -> None:
     assert registry.list_problems()["usr_problem"] == "My text."
 
 
-@pytest.mark.parametrize(
-    ("code", "line", "message"),
-    [
-        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
-        ("\ndef (", 2, "SyntaxError: invalid syntax"),
-        ("import usr_nowhere", 1, "ModuleNotFoundError: No module named 'usr_nowhere'"),
-        (
-            "from t2t_revival.hparams import HParams\nHParams(num_heads=3)",
-            2,
-            "hparams: attention_key_channels=512",
-        ),
-        (
-            "from t2t_revival.hparams import HParams\nHParams().replace(num_head=3)",
-            2,
-            "unknown hparam 'num_head'",
-        ),
-        (
-            "from t2t_revival import registry\n@registry.register_problem('x')\nclass X: pass",
-            2,
-            "register_problem",
-        ),
-        ("from t2t_revival import registry\n\n@registry.register_hparams()\ndef x(): pass", 3, "TypeError: "),
-    ],
-)
+@pytest.mark.parametrize(("code", "line", "message"), table(TABLES, "faults of packages"))
 @pytest.mark.parametrize("inner", [True, False])
-def test_a_users_package_that_fails(code: str, line: int, message: str, inner: bool, tmp_path: Path) -> None:
+def test_a_users_package_that_fails(code: str, line: str, message: str, inner: bool, tmp_path: Path) -> None:
+    code = ast.literal_eval(code)
     folder = package(tmp_path / "usr_broken", "from . import inner" if inner else code)
     file = Path(folder) / ("inner.py" if inner else "__init__.py")
     file.write_text(code)

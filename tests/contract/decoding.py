@@ -60,7 +60,7 @@ LINES_OF = {PIECES: LINES, SUBWORDS: LINES, TREES: TREE_LINES}
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked of a model.
+    """A question to a model.
 
     Attributes:
         options: `--decode_hparams`.

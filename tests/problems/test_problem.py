@@ -1,5 +1,4 @@
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -8,6 +7,7 @@ from t2t_revival.data import workers
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems import Text2TextProblem
+from tests.support.line_corpus import write_pairs
 
 PAIRS = {
     "train": [(f"a dog sees {n} cats", f"ein Hund sieht {n} Katzen") for n in range(100)],
@@ -21,12 +21,7 @@ class TranslateEnxx(Text2TextProblem):
 
 @pytest.fixture
 def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for split, pairs in PAIRS.items():
-        for side, language in enumerate(("en", "xx")):
-            (folder / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs))
-    return folder
+    return write_pairs(tmp_path / "corpus", PAIRS)
 
 
 @pytest.fixture
@@ -74,13 +69,6 @@ def test_both_features_share_one_vocabulary(made):
     assert encoders["inputs"].size == 300
 
 
-def test_without_a_source_the_data_that_is_there_is_used(made):
-    _, data = made
-    problem = TranslateEnxx()
-    assert problem.generate_data(data).vocab_size == 300
-    assert problem.vocabulary(data).size == 300
-
-
 def test_data_of_another_source_is_refused(made, tmp_path):
     _, data = made
     with pytest.raises(T2TError, match=r"made from .*corpus, not from sample; give another --data_dir"):
@@ -108,49 +96,6 @@ def test_a_split_that_does_not_exist_is_an_error_only_when_asked_for(made):
     problem, data = made
     with pytest.raises(T2TError, match="has no test split; it has train, dev"):
         problem.dataset("test", data)
-
-
-def test_the_vocabulary_of_other_data_is_refused(made, corpus, tmp_path):
-    problem, data = made
-    (corpus / "train.xx").write_text("x\n" * 100)
-    other = TranslateEnxx(data_source=str(corpus), vocab_size=300)
-    other.generate_data(tmp_path / "other")
-    name = problem.metadata(data).vocab_file
-    (data / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(
-        T2TError, match="not the vocabulary that the shards of translate_enxx there were made with"
-    ):
-        problem.dataset("train", data)
-
-
-def cut(shard):
-    shard.write_bytes(shard.read_bytes()[:-1])
-
-
-def flip_a_bit(shard):
-    content = bytearray(shard.read_bytes())
-    content[-10] ^= 4
-    shard.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (Path.unlink, "shard translate_enxx-train-00003-of-00010 is missing"),
-        (cut, r"train-00003-of-00010: \d+ bytes instead of \d+"),
-        (flip_a_bit, r"train-00003-of-00010: truncated or corrupt at byte \d+; to make .* run t2t-datagen"),
-    ],
-)
-def test_a_damaged_shard_is_named_before_training_and_can_be_made_again(made, damage, message):
-    problem, data = made
-    shard = problem.shards("train", data)[3]
-    content = shard.read_bytes()
-    damage(shard)
-    with pytest.raises(T2TError, match=message):
-        list(problem.dataset("train", data) and problem.text("train", data))
-    shard.unlink(missing_ok=True)
-    problem.generate_data(data)
-    assert shard.read_bytes() == content
 
 
 class Pretended:

@@ -1,7 +1,5 @@
 """Problems whose inputs and targets have a vocabulary each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
 from t2t_revival.problems.reversed import ReversedProblem
 from t2t_revival.problems.text_problems import Text2TextProblem
+from tests.support.line_corpus import write_pairs
 
 ENGLISH, CHINESE = "a dog sees {} cats", "狗看见{}只猫"
 TRAIN = [(ENGLISH.format(n), CHINESE.format(n)) for n in range(100)]
@@ -28,25 +27,19 @@ class TwoScripts(TranslateEnxx):
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> str:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for split, pairs in (("train", TRAIN), ("dev", DEV)):
-        for side, language in enumerate(("en", "xx")):
-            text = "".join(f"{pair[side]}\n" for pair in pairs)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    return str(folder)
+def corpus(tmp_path):
+    return str(write_pairs(tmp_path / "corpus", {"train": TRAIN, "dev": DEV}))
 
 
 @pytest.fixture
-def made(corpus: str, tmp_path: Path) -> tuple[TranslateEnxx, Path]:
+def made(corpus, tmp_path):
     """A problem with two vocabularies, and its data_dir."""
     problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, **SIZES)
     problem.generate_data(tmp_path / "data")
     return problem, tmp_path / "data"
 
 
-def test_each_side_learns_from_its_own_text(made: tuple[TranslateEnxx, Path]) -> None:
+def test_each_side_learns_from_its_own_text(made):
     problem, data = made
     metadata = problem.metadata(data)
     assert metadata.vocab_file == "vocab.translate_enxx.en.290.spm"
@@ -63,7 +56,7 @@ def test_each_side_learns_from_its_own_text(made: tuple[TranslateEnxx, Path]) ->
     )
 
 
-def test_shards_have_the_ids_of_each_side_s_vocabulary(made: tuple[TranslateEnxx, Path]) -> None:
+def test_shards_have_the_ids_of_each_side_s_vocabulary(made):
     problem, data = made
     inputs, targets = problem.vocabularies(data)
     first = next(problem.dataset("dev", data).as_numpy_iterator())
@@ -73,7 +66,7 @@ def test_shards_have_the_ids_of_each_side_s_vocabulary(made: tuple[TranslateEnxx
     assert sorted(problem.text("train", data)) == sorted(TRAIN)
 
 
-def test_in_the_other_direction_they_are_swapped(made: tuple[TranslateEnxx, Path]) -> None:
+def test_in_the_other_direction_they_are_swapped(made):
     problem, data = made
     reverse = ReversedProblem(problem)
     forward, backward = problem.vocabularies(data), reverse.vocabularies(data)
@@ -83,40 +76,27 @@ def test_in_the_other_direction_they_are_swapped(made: tuple[TranslateEnxx, Path
     assert list(reverse.text("dev", data)) == [pair[::-1] for pair in DEV]
 
 
-def test_existing_data_is_taken_as_it_is_unless_the_other_is_asked_for(
-    made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path
-) -> None:
+def test_existing_data_is_taken_as_it_is_unless_the_other_is_asked_for(made):
     problem, data = made
     assert TranslateEnxx().generate_data(data) == problem.metadata(data)
     with pytest.raises(T2TError, match="made with two vocabularies, not with one; give another --data_dir"):
         TranslateEnxx(separate_vocabularies=False).metadata(data)
     with pytest.raises(T2TError, match="--vocab_size=290, not 300"):
         TranslateEnxx(vocab_size=300).metadata(data)
-    TranslateEnxx(data_source=corpus, **SIZES).generate_data(tmp_path / "shared")
-    with pytest.raises(T2TError, match="made with one vocabulary, not with two"):
-        TranslateEnxx(separate_vocabularies=True).generate_data(tmp_path / "shared")
 
 
-@pytest.mark.parametrize("lost", ["vocab.translate_enxx.en.290.spm", "vocab.translate_enxx.xx.290.spm"])
-def test_a_lost_vocabulary_is_made_again(made: tuple[TranslateEnxx, Path], lost: str) -> None:
-    problem, data = made
-    before = {path.name: path.read_bytes() for path in data.iterdir() if path.is_file()}
-    (data / lost).unlink()
-    with pytest.raises(T2TError, match=f"{lost}: no such vocabulary"):
-        problem.vocabularies(data)
-    problem.generate_data(data)
-    assert {path.name: path.read_bytes() for path in data.iterdir() if path.is_file()} == before
-
-
-def test_another_target_vocabulary_is_refused(made: tuple[TranslateEnxx, Path]) -> None:
+def test_another_target_vocabulary_or_none_is_refused(made):
     problem, data = made
     metadata = problem.metadata(data)
     (data / metadata.target_vocab_file).write_bytes((data / metadata.vocab_file).read_bytes())
     with pytest.raises(T2TError, match=r"\.xx\.290\.spm: not the vocabulary that the shards"):
         problem.vocabularies(data)
+    (data / metadata.target_vocab_file).unlink()
+    with pytest.raises(T2TError, match=f"{metadata.target_vocab_file}: no such vocabulary"):
+        problem.vocabularies(data)
 
 
-def test_given_vocabularies_are_copied(made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path) -> None:
+def test_given_vocabularies_are_copied(made, corpus, tmp_path):
     """Takes two files as separate vocabularies, without another flag."""
     problem, data = made
     files = [data / each.name for each in problem.metadata(data).vocabularies]
@@ -130,9 +110,7 @@ def test_given_vocabularies_are_copied(made: tuple[TranslateEnxx, Path], corpus:
         TranslateEnxx(vocab_file=files[::-1]).metadata(tmp_path / "other")
 
 
-def test_both_grow_by_the_text_of_their_side(
-    made: tuple[TranslateEnxx, Path], corpus: str, tmp_path: Path
-) -> None:
+def test_both_grow_by_the_text_of_their_side(made, corpus, tmp_path):
     problem, data = made
     files = [data / each.name for each in problem.metadata(data).vocabularies]
     Path(corpus, "train.en").write_text("the birds fly north ω\n" * 100, encoding="utf-8")
@@ -156,12 +134,12 @@ def test_both_grow_by_the_text_of_their_side(
         ({"vocab_file": "a,b", "vocab_size": 300}, "--vocab_size=300 and --vocab_file=a,b: give one of them"),
     ],
 )
-def test_files_that_do_not_fit(settings: dict, message: str) -> None:
+def test_files_that_do_not_fit(settings, message):
     with pytest.raises(T2TError, match=message):
         TranslateEnxx(**settings)
 
 
-def test_a_size_that_one_side_does_not_reach_names_that_side(corpus: str, tmp_path: Path) -> None:
+def test_a_size_that_one_side_does_not_reach_names_that_side(corpus, tmp_path):
     problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, vocab_size=9000)
     with pytest.raises(T2TError, match=r"^en: --vocab_size=9000: the text yields at most"):
         problem.generate_data(tmp_path / "data")
@@ -169,7 +147,7 @@ def test_a_size_that_one_side_does_not_reach_names_that_side(corpus: str, tmp_pa
     assert chosen.vocab_size != chosen.target_vocab_size, "each as large as its text allows"
 
 
-def test_trees_share_their_words(tmp_path: Path) -> None:
+def test_trees_share_their_words(tmp_path):
     problem = registry.problem("parse_wsj", data_source="sample", separate_vocabularies=True)
     with pytest.raises(
         T2TError, match="--separate_vocabularies: inputs and targets of parse_wsj share words"
@@ -178,7 +156,7 @@ def test_trees_share_their_words(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_messages_ask_for_two() -> None:
+def test_messages_ask_for_two():
     start = "t2t-datagen --problem=two_scripts --data_dir=d --data_source=FOLDER"
     assert datagen_command(TwoScripts(), Path("d")) == f"{start} --separate_vocabularies"
     files = [Path("a.spm"), Path("b.spm")]

@@ -15,11 +15,16 @@ def sentences(count, seed=0):
 
 
 def write_corpus(folder, train=300, dev=20, languages=("en", "de")):
+    pairs = {split: list(sentences(count, seed=split)) for split, count in (("train", train), ("dev", dev))}
+    return write_pairs(folder, pairs, languages)
+
+
+def write_pairs(folder, pairs, languages=("en", "xx")):
     folder.mkdir(exist_ok=True)
-    for split, count in (("train", train), ("dev", dev)):
+    for split, lines in pairs.items():
         for side, language in enumerate(languages):
-            lines = "".join(pair[side] + "\n" for pair in sentences(count, seed=split))
-            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+            text = "".join(f"{pair[side]}\n" for pair in lines)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
     return folder
 
 
