@@ -1,6 +1,7 @@
 """`t2t-server`: a trained model behind HTTP, and what it says when it cannot serve."""
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -198,9 +199,8 @@ def test_ctranslate2_serves_an_output_dir(trained):
 
 
 @pytest.mark.slow
-def test_a_new_version_takes_over_without_a_failed_request(out, write_checkpoint):
-    export = ["t2t-exporter", f"--output_dir={out}"]
-    assert exporter.main(export) == 0
+def test_a_new_version_takes_over_without_a_failed_request(out, export_dir, write_checkpoint):
+    shutil.copytree(export_dir, out / "export")
     (first,) = (path for path in (out / "export").iterdir() if path.name.isdecimal())
     running = Server(f"--saved_model={out / 'export'}")
     url, faults, versions, stop = f"{running.address}/translate", [], set(), threading.Event()
@@ -221,7 +221,7 @@ def test_a_new_version_takes_over_without_a_failed_request(out, write_checkpoint
         (damaged / "saved_model.pb").write_bytes(b"no model")
         running.wait_for(lambda: any("is refused" in line for line in running.said))
         write_checkpoint(out, 9)
-        assert exporter.main(export) == 0
+        assert exporter.main(["t2t-exporter", f"--output_dir={out}"]) == 0
         running.wait_for(lambda: len(versions) > 1)
         running.wait_for(lambda: any("no longer served" in line for line in running.said))
     finally:
@@ -253,11 +253,10 @@ def test_requests_are_answered_before_the_server_ends(trained):
 
 
 @pytest.mark.slow
-def test_a_log_whose_disk_is_full(out):
-    assert exporter.main(["t2t-exporter", f"--output_dir={out}"]) == 0
+def test_a_log_whose_disk_is_full(export_dir):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "t2t_revival.cli.server", f"--saved_model={out / 'export'}"]
+    command = [sys.executable, "-m", "t2t_revival.cli.server", f"--saved_model={export_dir}"]
     with open("/dev/full", "w") as full:
         process = subprocess.Popen([*command, f"--port={port}", "--access_log"], stderr=full, stdout=full)
     try:
