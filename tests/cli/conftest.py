@@ -31,7 +31,7 @@ def write_checkpoint():
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """A data_dir and an output_dir of a model with random weights, for all tests, which write nothing there."""
+    """A data_dir and an output_dir of a model with random weights, which no test writes to."""
     root = tmp_path_factory.mktemp("trained")
     corpus, data = root / "corpus", root / "data"
     corpus.mkdir()
@@ -58,7 +58,7 @@ def _contents(folder):
 
 @pytest.fixture(scope="session")
 def export_dir(trained, tmp_path_factory):
-    """An export of `trained`, for all tests, which write nothing there."""
+    """An export of `trained`, which no test writes to."""
     folder = tmp_path_factory.mktemp("export")
     assert exporter.main(["t2t-exporter", f"--output_dir={trained / 'out'}", f"--export_dir={folder}"]) == 0
     return folder
