@@ -9,19 +9,12 @@ import tensorflow as tf
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import uniform_in_graph
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.serving.export import export
-from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from t2t_revival.serving.signatures import WITH_SAMPLING, option_inputs
 
 LINE = "the cat"
 SAMPLES = 100
-
-
-@pytest.fixture(scope="module")
-def translator(make_translator):
-    return make_translator(DecodeHParams(extra_length=5), max_length=30)
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +110,12 @@ def test_options_out_of_bounds_are_invalid_arguments(module, changes, message):
 
 
 @pytest.mark.slow
-def test_an_exported_model_samples(translator, module, tmp_path):
-    loaded = FolderModel(export(translator, tmp_path, "m"))
+def test_an_exported_model_samples(served, module):
     options = DecodeHParams(
         beam_size=3, extra_length=2, return_beams=True, sampling_method="random", random_seed=4
     )
-    found = loaded.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1)})
+    found = served.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1)})
     assert found["outputs"] == draw(module, [LINE], 3, seed=4)[0]
     asked = "sampling_method=random,random_seed=4,beam_size=3,return_beams=True,extra_length=2"
-    (outputs,) = ServedTranslator(loaded, ServedOptions.parse(asked, None)).nbest([LINE])
+    (outputs,) = ServedTranslator(served, ServedOptions.parse(asked, None)).nbest([LINE])
     assert [output.text.encode() for output in outputs] == found["outputs"][0]

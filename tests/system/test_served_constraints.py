@@ -106,7 +106,7 @@ def test_lines_without_constraints_are_those_of_the_default_signature(exported: 
     assert free["outputs"] == exported.predict(DEFAULT, {"inputs": TEXTS})["outputs"]
 
 
-def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) -> None:
+def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path, tmp_path: Path) -> None:
     model, lines = tmp_path / "model", [*TEXTS, "The dog sees the cat.", "The cat sees the dog."]
     shutil.copytree(place / "model", model)
     (tmp_path / "in").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
@@ -125,7 +125,7 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) ->
     with pytest.warns(UserWarning, match="^nobody checks"):
         Translator.load(model).nbest(lines[:1], constraints=constraints[:1])
 
-    run("t2t-align", f"--output_dir={model}", f"--data_dir={place / 'data'}", "--choose_heads")
+    run("t2t-align", f"--output_dir={model}", f"--data_dir={sample_data}", "--choose_heads")
     checked, aligned = (
         run("t2t-decoder", *with_terms, *more) for more in ([], ["--decode_hparams=alignments=pharaoh"])
     )
