@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import requests
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
@@ -100,9 +102,18 @@ def test_any_text_is_answered(translator, model):
 
 
 @pytest.mark.slow
+@settings(deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_random_text_is_answered(translator, served, text):
+    assert texts(client.query(served, [text])) == texts(translator.nbest([text]))
+
+
+@pytest.mark.slow
 def test_no_lines(model):
-    answer = model.predict(DEFAULT, {"inputs": []})
-    assert answer == {"outputs": [], "scores": [], "truncated": []}
+    nothing = {"outputs": [], "scores": [], "truncated": []}
+    assert model.predict(DEFAULT, {"inputs": []}) == nothing
+    none = {name: [] for name in COLUMNS}
+    assert model.predict(WITH_OPTIONS, {"inputs": [], **none}) == nothing
 
 
 @pytest.mark.slow
@@ -114,15 +125,33 @@ def test_bytes_that_are_no_text(translator, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["grpc", "rest", "folder"], indirect=True)
-def test_options_that_the_model_rejects(model):
+@pytest.mark.parametrize("model", ["grpc", "rest"], indirect=True)
+def test_options_that_a_server_rejects(model):
     options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
     with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
         model.predict(WITH_OPTIONS, {"inputs": ["a"], **options})
-    options = {**options, "n": [1, 1, 1]}
-    with pytest.raises(T2TError, match=r": n must be a scalar, or have one value for each line; .* is: 3$"):
-        model.predict(WITH_OPTIONS, {"inputs": ["a", "b"], **options})
     assert len(client.query(model, ["a"])) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_size": [4, 4]}, "beam_size must be a scalar, or have one value for each line; .* is: 2$"),
+        ({"alpha": [[0.6, 0.6, 0.6]]}, "alpha must be a scalar, or have one value for .* is: 1 3$"),
+        ({"n": []}, "n must be a scalar, or have one value for each line; .* is: 0$"),
+        ({"beam_size": 0}, "beam_size must be between 1 and"),
+        ({"beam_size": [0]}, "beam_size must be between 1 and"),
+        ({"extra_length": [-1]}, "extra_length must be between 0 and"),
+        ({"alpha": [float("nan")]}, "alpha must be between"),
+        ({"n": [5]}, "n must be between 1 and beam_size"),
+        ({"n": [0]}, "n must be between 1 and beam_size"),
+    ],
+)
+def test_options_that_do_not_fit(served, changes, message):
+    options = {"beam_size": [4], "alpha": [0.6], "extra_length": [5], "n": [1], **changes}
+    with pytest.raises(T2TError, match=f": {message}"):
+        served.predict(WITH_OPTIONS, {"inputs": LINES[:3], **options})
 
 
 @pytest.mark.slow
