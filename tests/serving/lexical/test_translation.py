@@ -72,10 +72,9 @@ def check(found, expected):
 
 @pytest.mark.slow
 def test_random_phrases(translator, module):
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        given = [LineConstraints(tuple(rng.choice(WORDS, rng.integers(0, 4)).tolist())) for _ in LINES]
-        check(call(module, LINES, given), translator.nbest(LINES, constraints=given))
+    rng, lines = np.random.default_rng(1), LINES * 5
+    given = [LineConstraints(tuple(rng.choice(WORDS, rng.integers(0, 4)).tolist())) for _ in lines]
+    check(call(module, lines, given), translator.nbest(lines, constraints=given))
 
 
 @pytest.mark.slow
