@@ -155,3 +155,11 @@ def vocabulary_file(tmp_path_factory):
 def vocabulary(vocabulary_file):
     """A vocabulary per module, since a new random seed makes TensorFlow lose SentencePiece's resources."""
     return Vocabulary(vocabulary_file)
+
+
+@pytest.fixture(scope="session")
+def exported_version(vocabulary_file, tmp_path_factory):
+    """The only version in an export_dir, which no test writes to; see tests/support/exported.py."""
+    from tests.support.exported import export_tiny
+
+    return export_tiny(vocabulary_file, tmp_path_factory.mktemp("export"))

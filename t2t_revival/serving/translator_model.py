@@ -60,7 +60,7 @@ class TranslatorModel:
             found |= zip(rows, outputs, strict=True)
             for number in cut:
                 truncated[rows[number - 1]] = True
-        width = max(n for _, n in calls)
+        width = max((n for _, n in calls), default=0)
         padded = [[*found[row], *[(b"", NO_OUTPUT)] * width][:width] for row in range(len(calls))]
         return {
             "outputs": [[text for text, _ in row] for row in padded],

@@ -6,6 +6,7 @@ import keras
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.cli import exporter
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
@@ -28,9 +29,9 @@ def write_checkpoint():
     return _write_checkpoint
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """A data_dir and an output_dir of a model with random weights."""
+    """A data_dir and an output_dir of a model with random weights, which no test writes to."""
     root = tmp_path_factory.mktemp("trained")
     corpus, data = root / "corpus", root / "data"
     corpus.mkdir()
@@ -46,7 +47,21 @@ def trained(tmp_path_factory):
     save_run(root / "out", run, SMALL, vocabulary.path)
     assert vocabulary.size == VOCAB
     _write_checkpoint(root / "out", 7)
-    return root
+    made = _contents(root)
+    yield root
+    assert _contents(root) == made, "a test has written there: it should take the copy, `out`"
+
+
+def _contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="session")
+def export_dir(trained, tmp_path_factory):
+    """An export of `trained`, which no test writes to."""
+    folder = tmp_path_factory.mktemp("export")
+    assert exporter.main(["t2t-exporter", f"--output_dir={trained / 'out'}", f"--export_dir={folder}"]) == 0
+    return folder
 
 
 @pytest.fixture

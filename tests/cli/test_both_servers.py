@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 import requests
 
-from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
 
 HOST = "127.0.0.1"
@@ -30,13 +30,6 @@ SERVERS = [
     ),
 ]
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def export_dir(trained, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export")
-    assert exporter.main(["t2t-exporter", f"--output_dir={trained / 'out'}", f"--export_dir={folder}"]) == 0
-    return folder
 
 
 @pytest.fixture(scope="module", params=SERVERS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.cli import decoder, query_server
 from tests.support.command_lines import last_of_each
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 from tests.support.signals import INTERRUPTIBLE, beginning_with
@@ -191,15 +191,14 @@ def test_ctrl_c_in_mid_call(server, protocol):
 
 
 @pytest.mark.slow
-def test_a_folder_is_answered_as_the_decoder_does(out, tmp_path, capsys):
+def test_a_folder_is_answered_as_the_decoder_does(out, export_dir, tmp_path, capsys):
     (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\n", encoding="utf-8")
     options = "--decode_hparams=beam_size=3,extra_length=3,return_beams=True,write_beam_scores=True"
     flags = [options, f"--decode_from_file={tmp_path / 'in'}"]
     decoder.main(["t2t-decoder", f"--output_dir={out}", *flags, f"--decode_to_file={tmp_path / 'decoded'}"])
-    exporter.main(["t2t-exporter", f"--output_dir={out}"])
     command = [sys.executable, "-c", WITHOUT, "t2t_revival.model,t2t_revival.serving.module,keras_hub"]
     done = subprocess.run(
-        [*command, f"--saved_model={out / 'export'}", *flags],
+        [*command, f"--saved_model={export_dir}", *flags],
         capture_output=True,
         text=True,
         check=False,

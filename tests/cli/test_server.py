@@ -1,5 +1,6 @@
 """`t2t-server`: a trained model behind HTTP, and what it says when it cannot serve."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,10 +37,9 @@ def serve(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def export(out):
-    """The folder of an exported model."""
-    assert exporter.main(["t2t-exporter", f"--output_dir={out}"]) == 0
-    return out / "export"
+def export(out, export_dir):
+    """The folder of an exported model, which a test may change."""
+    return shutil.copytree(export_dir, out / "export")
 
 
 @contextmanager

@@ -28,8 +28,8 @@ def registered() -> None:
     registry.import_usr_dir(str(PACKAGE))
 
 
-def run_readme() -> str:
-    """Runs the README's commands here, where TensorFlow is imported; returns their standard output."""
+def run_readme(*training: str) -> str:
+    """Runs the README's commands here, with more flags for the training; returns their standard output."""
     blocks = re.findall(r"```sh\n(.*?)```", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 5, "data, training, decoding, scores, export"
     variables: dict[str, str] = {}
@@ -44,25 +44,31 @@ def run_readme() -> str:
             subprocess.run(["bash", "-c", command], check=True)
             continue
         typed = subprocess.check_output(["bash", "-c", before], text=True) if pipe else ""
-        said += run(*shlex.split(command), stdin=typed).stdout
+        more = training if command.startswith("t2t-trainer") else ()
+        said += run(*shlex.split(command), *more, stdin=typed).stdout
     return said
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("updates", [60, pytest.param(400, marks=pytest.mark.nightly)])
+def test_the_commands_of_the_readme(updates: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains for a few updates, and nightly for as many as the problem's hparams have."""
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    said = run_readme()
-    outputs = (tmp_path / "dates/test.outputs").read_text(encoding="utf-8").splitlines()
-    targets = (tmp_path / "dates/test.targets").read_text(encoding="utf-8").splitlines()
-    right = sum(output == target for output, target in zip(outputs, targets, strict=True))
+    said = run_readme(f"--train_steps={updates}")
+    outputs, targets = (
+        (tmp_path / f"dates/test.{kind}").read_text(encoding="utf-8").splitlines()
+        for kind in ("outputs", "targets")
+    )
     assert len(outputs) == 600
-    assert right / len(outputs) > 0.8, "dates that were not seen in training"
-    assert "\nthe fourteenth of July eighteen eighty-nine\n" in said, "decoded"
-    assert said.endswith("\nthe fourth of May twenty thirty-one\n"), "by the exported model"
-    assert re.search(r"^BLEU_cased *= *\d\d", said, re.MULTILINE)
+    assert re.search(r"^BLEU_cased *= *\d", said, re.MULTILINE)
     assert re.search(r"^    step        loss    accuracy        bleu        chrf$", said, re.MULTILINE)
+    if updates == 400:
+        right = sum(output == target for output, target in zip(outputs, targets, strict=True))
+        assert right / len(outputs) > 0.8, "dates that were not seen in training"
+        assert "\nthe fourteenth of July eighteen eighty-nine\n" in said, "decoded"
+        assert said.endswith("\nthe fourth of May twenty thirty-one\n"), "by the exported model"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SHOW = (
     "import t2t_revival, t2t_revival.problems, t2t_revival.hparams\n"
@@ -38,21 +39,18 @@ def run_python(code: str, path: Path, *flags: str) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.slow
 def test_a_second_checkout_has_its_own_problems_and_hparams(second: Path) -> None:
     done = run_python(SHOW, second)
     files = [second / name / "__init__.py" for name in ("t2t_revival", "problems", "hparams")]
     assert done.stdout.splitlines() == [*map(str, files), "of the second"], done.stderr
 
 
-@pytest.mark.slow
 def test_only_problems_and_hparams_of_a_checkout_belong_to_the_package(second: Path) -> None:
     (second / "data").mkdir()
     (second / "data" / "__init__.py").write_text("raise SystemExit('hides t2t_revival.data')")
     assert run_python("import t2t_revival.data", second).returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["problems", "hparams"])
 def test_a_package_without_them_is_an_error_beside_an_installed_one(second: Path, missing: str) -> None:
     shutil.rmtree(second / missing)

@@ -12,6 +12,7 @@ import pytest
 
 import t2t_revival
 
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # a job of its own runs it in CI
 ROOT = Path(__file__).parents[2]
 NOT_IN_SDIST = ("tests", "docs", "benchmarks", "build", ".demo")
 
@@ -54,8 +55,6 @@ def installed(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-@pytest.mark.slow
-@pytest.mark.nightly
 def test_the_sdist_has_the_package_and_no_more(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -65,8 +64,6 @@ def test_the_sdist_has_the_package_and_no_more(sdist: Path) -> None:
         assert {str(file.relative_to(ROOT)) for file in files} <= names
 
 
-@pytest.mark.slow
-@pytest.mark.nightly
 def test_the_commands_of_the_demo(installed: Path, tmp_path: Path) -> None:
     paths = {"PYTHONPATH": str(installed), "HOME": str(tmp_path)}
     here = run(sys.executable, "-c", "import t2t_revival; print(t2t_revival.__file__)", cwd=tmp_path, **paths)

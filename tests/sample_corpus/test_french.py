@@ -11,7 +11,7 @@ NOUN = {noun.name: noun for noun in NOUNS}
 ADJECTIVE = {adjective.name: adjective for adjective in ADJECTIVES}
 VERB = {verb.name: verb for verb in VERBS}
 LINK = {link.english: link for link in LINKS}
-NEG_INF = next(adverb for adverb in FREQUENCIES if adverb.negative)
+NEVER = next(adverb for adverb in FREQUENCIES if adverb.negative)
 
 
 def phrase(name, determiner="the", plural=False, *adjectives, **rest):
@@ -21,122 +21,59 @@ def phrase(name, determiner="the", plural=False, *adjectives, **rest):
 @pytest.mark.parametrize(
     ("meaning", "expected"),
     [
-        (phrase("tree"), "l'arbre"),
         (phrase("hedgehog"), "le hérisson"),
         (phrase("man", "this"), "cet homme"),
         (phrase("orange", "my"), "mon orange"),
         (phrase("orange", "my", False, "small"), "ma petite orange"),
         (phrase("tree", "a", False, "old"), "un vieil arbre"),
-        (phrase("hotel", "the", False, "new"), "le nouvel hôtel"),
         (phrase("bird", "the", False, "beautiful"), "le bel oiseau"),
         (phrase("car", "the", False, "old", "red"), "la vieille voiture rouge"),
         (phrase("house", "", True, "big"), "de grandes maisons"),
         (phrase("apple", "", True, "red"), "des pommes rouges"),
-        (phrase("apple", "many", True), "beaucoup de pommes"),
         (phrase("orange", "many", True), "beaucoup d'oranges"),
         (phrase("bread", ""), "du pain"),
-        (phrase("soup", ""), "de la soupe"),
         (phrase("water", ""), "de l'eau"),
-        (phrase("dog", owner=phrase("teacher")), "le chien du professeur"),
         (phrase("dog", owner=phrase("teacher", plural=True)), "le chien des professeurs"),
         (phrase("dog", owner=phrase("child")), "le chien de l'enfant"),
-        (phrase("dog", owner=Name("Anna", "f")), "le chien d'Anna"),
-        (phrase("man", garment=phrase("hat", "the", False, "red")), "l'homme au chapeau rouge"),
         (phrase("man", garment=phrase("shoe", "the", True, "black")), "l'homme aux chaussures noires"),
     ],
 )
 def test_noun_phrases(meaning, expected):
-    sentence = french.sentence(Sentence(Clause(meaning, VERB["sleep"])))
     verb = " dorment." if meaning.plural else " dort."
-    assert sentence == expected[0].upper() + expected[1:] + verb
+    assert french.sentence(Sentence(Clause(meaning, VERB["sleep"]))) == expected.capitalize() + verb
 
 
 WOMAN, DOG, CAR = phrase("woman"), phrase("dog"), phrase("car")
 SEE, SLEEP, EAT = VERB["see"], VERB["sleep"], VERB["eat"]
+EATEN = phrase("apple", relative=Clause(phrase("man"), EAT, "past", object=Gap(phrase("apple"))))
 
 
 @pytest.mark.parametrize(
     ("meaning", "expected"),
     [
-        (Clause(WOMAN, SEE, object=Pronoun("she")), "La femme la voit."),
         (Clause(WOMAN, SEE, "past", object=Pronoun("she")), "La femme l'a vue."),
         (Clause(WOMAN, SEE, "past", object=Pronoun("they"), negated=True), "La femme ne les a pas vus."),
         (Clause(WOMAN, SEE, "past", "want", object=Pronoun("he")), "La femme voulait le voir."),
-        (Clause(Pronoun("I"), VERB["love"], object=Pronoun("they")), "Je les aime."),
         (Clause(Pronoun("I"), VERB["love"], object=DOG), "J'aime le chien."),
         (Clause(Pronoun("she"), VERB["go to"], "past", object=phrase("park")), "Elle est allée au parc."),
-        (Clause(Pronoun("they"), VERB["come back"], "future"), "Ils reviendront."),
         (Clause(Pronoun("we"), VERB["get up"], "past", negated=True), "Nous ne nous sommes pas levés."),
-        (
-            Clause(Both(WOMAN, phrase("nurse")), VERB["arrive"], "past"),
-            "La femme et l'infirmière sont arrivées.",
-        ),
+        (Clause(Both(WOMAN, CAR), VERB["arrive"], "past"), "La femme et la voiture sont arrivées."),
         (Clause(DOG, EAT, object=phrase("orange", "a"), negated=True), "Le chien ne mange pas d'orange."),
-        (
-            Clause(DOG, EAT, "past", object=phrase("apple"), frequency=NEG_INF),
-            "Le chien n'a jamais mangé la pomme.",
-        ),
-        (
-            Clause(WOMAN, VERB["give"], "past", object=CAR, recipient=phrase("child", plural=True)),
-            "La femme a donné la voiture aux enfants.",
-        ),
-        (
-            Clause(WOMAN, VERB["give"], object=CAR, recipient=Pronoun("they")),
-            "La femme leur donne la voiture.",
-        ),
+        (Clause(DOG, EAT, "past", object=CAR, frequency=NEVER), "Le chien n'a jamais mangé la voiture."),
+        (Clause(DOG, VERB["give"], object=CAR, recipient=Pronoun("they")), "Le chien leur donne la voiture."),
         (Clause(WOMAN, VERB["think of"], object=Pronoun("they")), "La femme pense à eux."),
-        (Clause(WOMAN, VERB["answer"], object=Pronoun("he")), "La femme lui répond."),
-        (Clause(WOMAN, VERB["talk about"], object=phrase("film")), "La femme parle du film."),
         (Clause(DOG, SLEEP, modifier=(NEAR, phrase("castle"))), "Le chien dort près du château."),
-        (
-            Clause(
-                phrase("apple", relative=Clause(phrase("man"), EAT, "past", object=Gap(phrase("apple")))),
-                BE,
-                quality=ADJECTIVE["red"],
-            ),
-            "La pomme que l'homme a mangée est rouge.",
-        ),
-        (
-            Clause(phrase("house", plural=True), BE, quality=ADJECTIVE["old"], than=phrase("church")),
-            "Les maisons sont plus vieilles que l'église.",
-        ),
-        (Clause(WOMAN, VERB["say"], content=Clause(Pronoun("he"), SLEEP)), "La femme dit qu'il dort."),
-    ],
-)
-def test_clauses(meaning, expected):
-    assert french.sentence(Sentence(meaning)) == expected
-
-
-@pytest.mark.parametrize(
-    ("meaning", "expected"),
-    [
-        (
-            Sentence(
-                Clause(WOMAN, SLEEP),
-                link=LINK["if"],
-                linked=Clause(Pronoun("he"), EAT, object=CAR),
-                link_first=True,
-            ),
-            "S'il mange la voiture, la femme dort.",
-        ),
-        (
-            Sentence(
-                Clause(WOMAN, SLEEP),
-                link=LINK["although"],
-                linked=Clause(Pronoun("he"), VERB["go to"], object=CAR),
-            ),
-            "La femme dort bien qu'il aille à la voiture.",
-        ),
-        (
-            Sentence(
-                Clause(WOMAN, SLEEP), link=LINK["although"], linked=Clause(DOG, EAT, "past", object=CAR)
-            ),
-            "La femme dort bien que le chien ait mangé la voiture.",
-        ),
+        (Clause(EATEN, BE, quality=ADJECTIVE["red"]), "La pomme que l'homme a mangée est rouge."),
+        (Clause(WOMAN, BE, quality=ADJECTIVE["old"], than=DOG), "La femme est plus vieille que le chien."),
+        (Clause(WOMAN, VERB["say"], content=Clause(Name("Anna", "f"), SLEEP)), "La femme dit qu'Anna dort."),
+        (Sentence(Clause(WOMAN, SLEEP), link=LINK["if"], linked=Clause(Pronoun("he"), EAT, object=CAR),
+                  link_first=True), "S'il mange la voiture, la femme dort."),
+        (Sentence(Clause(WOMAN, SLEEP), link=LINK["although"], linked=Clause(DOG, EAT, "past", object=CAR)),
+         "La femme dort bien que le chien ait mangé la voiture."),
         (Sentence(Clause(Pronoun("he"), SLEEP), "whether"), "Est-ce qu'il dort ?"),
         (Sentence(Clause(phrase("man"), SEE, object=Gap()), "what"), "Qu'est-ce que l'homme voit ?"),
         (Sentence(Clause(Gap(), SEE, "past", object=DOG), "who"), "Qui a vu le chien ?"),
     ],
-)
+)  # fmt: skip
 def test_sentences(meaning, expected):
-    assert french.sentence(meaning) == expected
+    assert french.sentence(meaning if isinstance(meaning, Sentence) else Sentence(meaning)) == expected

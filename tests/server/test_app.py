@@ -203,11 +203,6 @@ def test_any_content_type_is_json(client):
         assert response.json()["translations"][0]["text"] == "A"
 
 
-def test_bodies_that_are_no_json(client):
-    assert error_of(client.post("/translate", content=b"{"), 400).startswith("JSON Parse error: Expecting")
-    assert "JSON" in error_of(client.post(PREDICT, content=b"\xff"), 400)
-
-
 def test_tags_are_an_option_of_models_that_have_them(make_client, tmp_path):
     tagged = ServedModel("tagged", tmp_path)
     tagged.versions = {1: Version(1, CapitalLetters(tags=True), AVAILABLE)}

@@ -4,8 +4,6 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from t2t_revival.server.predict import Call, RequestError, format_predict, parse_predict
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS
@@ -111,27 +109,6 @@ def test_wrong_requests(request_, message):
 def test_bodies_that_are_no_json(body):
     with pytest.raises(RequestError, match="JSON Parse error"):
         parse_predict(body, PLAIN)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda children: (
-        st.lists(children, max_size=3)
-        | st.dictionaries(st.sampled_from([*ROW, "b64", "x"]), children, max_size=6)
-    ),
-    max_leaves=12,
-)
-
-
-@given(VALUES, st.sampled_from(["instances", "inputs"]), st.sampled_from([DEFAULT, WITH_OPTIONS]))
-def test_any_json_is_a_request_or_an_error(value, key, signature):
-    try:
-        call = parse({key: value, "signature_name": signature}, TAGGED)
-    except RequestError:
-        pass
-    else:
-        assert {len(values) for values in call.columns.values()} == {len(call.columns["inputs"])}
-        "".join(call.columns["inputs"]).encode()
 
 
 def test_answers_have_the_form_of_their_requests():

@@ -2,23 +2,21 @@
 
 import asyncio
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.model import Transformer
 from t2t_revival.server.batching import Batcher, BatchLimits
 from t2t_revival.server.metrics import Metrics
-from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.signatures import DTYPES, NO_OUTPUT, SCORE, WITH_OPTIONS
-from tests.support.tiny_models import TINY
+from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    NO_OUTPUT,
+    SCORE,
+    WITH_CONSTRAINTS,
+    WITH_OPTIONS,
+    WITH_SAMPLING,
+)
 
-HEADS = AlignmentHeads(1, (2,), shifted=True, share=0.6, null=True)
 LINES = [
     "the dog sees the house",
     "",
@@ -32,28 +30,22 @@ SAMPLING = {"sampling_temp": 0.9, "sampling_keep_top_k": -1, "random_seed": 7}
 
 
 class Joined:
-    """A model whose batches hold as many lines as come; it counts them."""
+    """An exported model whose batches hold as many lines as come; it counts them."""
 
-    where = "module"
-
-    def __init__(self, module):
-        self._functions, self.batches = module.signatures, []
-        self.signature_defs = dict.fromkeys(self._functions)
+    def __init__(self, model):
+        self._model, self.batches = model, []
+        self.where, self.signature_defs = model.where, model.signature_defs
 
     def predict(self, signature, inputs):
         self.batches.append(len(inputs["inputs"]))
-        given = {name: tf.constant(value, DTYPES[name]) for name, value in inputs.items()}
-        found = self._functions[signature](**given)
-        return {name: value.numpy().tolist() for name, value in found.items()}
+        return self._model.predict(signature, inputs)
 
 
 @pytest.fixture(scope="module")
-def model(subwords_file):
-    keras.utils.set_random_seed(5)
-    vocabulary = SubwordVocabulary(subwords_file)
-    options = DecodeHParams(beam_size=2, extra_length=3, return_beams=True)
-    translator = Translator(Transformer(TINY, vocabulary.size), vocabulary, options, max_length=30)
-    return Joined(ServingModule(translator, heads=HEADS))
+def model(exported_version):
+    model = FolderModel(exported_version)
+    yield Joined(model)
+    model.close()
 
 
 def requests(signature):
@@ -72,21 +64,12 @@ def requests(signature):
         if "sampling" in signature:
             usual = {"alpha": 0.6, "extra_length": 3, **SAMPLING}
             given |= {name: [value] * len(lines) for name, value in usual.items()}
-        yield columns if signature == "serving_default" else columns | given
+        yield columns if signature == DEFAULT else columns | given
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [64, 2])
-@pytest.mark.parametrize(
-    "signature",
-    [
-        "serving_default",
-        *(
-            pytest.param(name, marks=pytest.mark.nightly)
-            for name in (WITH_OPTIONS, "translate_with_sampling", "translate_with_constraints", SCORE)
-        ),
-    ],
-)
+@pytest.mark.parametrize("signature", [DEFAULT, WITH_OPTIONS, WITH_SAMPLING, WITH_CONSTRAINTS, SCORE])
 def test_a_request_gets_what_it_would_get_alone(model, signature, most):
     asked = [*requests(signature)]
     alone = [model.predict(signature, columns) for columns in asked]

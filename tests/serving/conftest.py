@@ -1,24 +1,28 @@
-"""One tiny translator for all tests of serving."""
+"""One tiny translator, and its export, for all tests of serving."""
 
-from unittest import mock
+from functools import partial
 
-import keras
 import pytest
 
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival.serving.folder_model import FolderModel
+from tests.support import exported
 
 
 @pytest.fixture(scope="module")
 def make_translator(vocabulary):
-    """Makes translators with the same random weights: (options, max_length, translations, hparams)."""
+    """Makes translators with the same weights: (options, max_length, translations, changes of hparams)."""
+    return partial(exported.make_translator, vocabulary)
 
-    def make(options, max_length=None, translations=None, **changes):
-        with mock.patch("tensorflow.random.set_seed"):  # which takes SentencePiece from other graphs
-            keras.utils.set_random_seed(3)
-        hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, **changes)
-        model = Transformer(hparams, vocabulary.size)
-        return Translator(model, vocabulary, options, max_length, translations=translations)
 
-    return make
+@pytest.fixture(scope="module")
+def translator(make_translator):
+    """The translator that is exported."""
+    return make_translator()
+
+
+@pytest.fixture(scope="module")
+def served(exported_version):
+    """The export in this process."""
+    model = FolderModel(exported_version)
+    yield model
+    model.close()

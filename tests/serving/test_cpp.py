@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 import t2t_revival.serving
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.serving.export import export
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,16 +28,6 @@ LINES = [
     *(f"the cat sees {number} houses" for number in range(60)),
     "",
 ]
-
-
-@pytest.fixture(scope="module")
-def translator(make_translator):
-    return make_translator(DecodeHParams(extra_length=5))
-
-
-@pytest.fixture(scope="module")
-def version(translator, tmp_path_factory):
-    return export(translator, tmp_path_factory.mktemp("export"), "tiny")
 
 
 @pytest.fixture(scope="module")
@@ -76,44 +64,36 @@ def check_error(done, message):
     assert not done.stdout
 
 
-def test_all_lines_as_the_translator_has_them(program, text_ops, version, translator):
-    done = run(program, text_ops, version, text="\n".join([*LINES, ""]))
+def test_all_lines_as_the_translator_has_them(program, text_ops, exported_version, translator):
+    done = run(program, text_ops, exported_version, text="\n".join([*LINES, ""]))
     assert done.returncode == 0, done.stderr.decode()
     expected = translator.translate(LINES)
     assert any(expected)
     assert done.stdout.decode().split("\n") == [*expected, ""]
 
 
-def test_a_last_line_without_its_end(program, text_ops, version, translator):
-    done = run(program, text_ops, version, text=LINES[0])
+def test_a_last_line_without_its_end(program, text_ops, exported_version, translator):
+    done = run(program, text_ops, exported_version, text=LINES[0])
     assert done.stdout.decode() == translator.translate(LINES[0]) + "\n"
-    assert run(program, text_ops, version).stdout == b""
+    assert run(program, text_ops, exported_version).stdout == b""
 
 
-def test_wrong_usage(program, text_ops, version):
-    for arguments in (), (text_ops,), (text_ops, version, "lines"):
+def test_wrong_usage_and_files(program, text_ops, exported_version, tmp_path):
+    for arguments in (), (text_ops,), (text_ops, exported_version, "lines"):
         check_error(run(program, *arguments), "usage: translate TEXT_OPS_LIBRARY SAVED_MODEL_DIR")
-
-
-def test_a_missing_library(program, text_ops, version, tmp_path):
-    check_error(run(program, tmp_path / "none.so", version), "none.so")
+    check_error(run(program, tmp_path / "none.so", exported_version), "none.so")
     other = text_ops.with_name("_whitespace_tokenizer.so")
-    check_error(run(program, other, version), "Sentencepiece")
-
-
-def test_a_missing_model(program, text_ops, version, tmp_path):
-    for folder in tmp_path / "nowhere", version.parent:
+    check_error(run(program, other, exported_version), "Sentencepiece")
+    for folder in tmp_path / "nowhere", exported_version.parent:
         check_error(run(program, text_ops, folder), f"{folder}: no saved_model.pb there")
+    corrupt = shutil.copytree(exported_version, tmp_path / "corrupt")
+    (corrupt / "saved_model.pb").write_bytes(b"no graph")
+    check_error(run(program, text_ops, corrupt), str(corrupt))
 
 
-def test_a_corrupt_model(program, text_ops, version, tmp_path):
-    folder = shutil.copytree(version, tmp_path / "corrupt")
-    (folder / "saved_model.pb").write_bytes(b"no graph")
-    check_error(run(program, text_ops, folder), str(folder))
-
-
-def test_a_full_disk(program, text_ops, version):
+def test_a_full_disk(program, text_ops, exported_version):
     with open("/dev/full", "wb") as full:
         check_error(
-            run(program, text_ops, version, text="cat\n", stdout=full), "cannot write the translations"
+            run(program, text_ops, exported_version, text="cat\n", stdout=full),
+            "cannot write the translations",
         )

@@ -4,54 +4,23 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.details import query_details
-from t2t_revival.serving.export import export
-from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
-from t2t_revival.serving.signatures import SCORE
+from tests.support.exported import HEADS
 
-HEADS = AlignmentHeads(1, (2,), shifted=True, share=0.6, null=True)
 OPTIONS = DecodeHParams.parse(
-    "beam_size=2,extra_length=5,alignments=pharaoh,token_scores=True,alternatives=2"
+    "beam_size=2,extra_length=3,alignments=pharaoh,token_scores=True,alternatives=2"
 )
 LINES = ["the dog sees the house", "", "der Hund  sees 3 houses .", "the cat"]
 
 
 @pytest.fixture(scope="module")
-def translator(make_translator):
-    return make_translator(DecodeHParams(beam_size=2, extra_length=5), max_length=30)
-
-
-@pytest.fixture(scope="module")
 def detailed(translator):
     return Translator(translator.model, translator.vocabulary, OPTIONS, max_length=30, alignment_heads=HEADS)
-
-
-class ModuleModel:
-    """A module in the place of an exported model."""
-
-    where = "module"
-
-    def __init__(self, module):
-        self.module = module
-
-    def predict(self, signature, inputs):
-        types = {"alternatives": tf.int32, "beam_size": tf.int32, "extra_length": tf.int32, "n": tf.int32}
-        given = {name: tf.constant(value, types.get(name)) for name, value in inputs.items()}
-        found = self.module.signatures[signature](**given)
-        return {name: value.numpy().tolist() for name, value in found.items()}
-
-
-@pytest.fixture(scope="module")
-def model(translator):
-    return ModuleModel(ServingModule(translator, heads=HEADS))
 
 
 def same(found, expected):
@@ -73,20 +42,23 @@ def same(found, expected):
 
 
 @pytest.mark.slow
-def test_they_are_the_decoders(model, detailed):
+def test_they_are_the_decoders(served, detailed):
     pairs = [(line, output) for line in LINES if line for output in ("the houses", "der Hund, the ½ cat")]
     scores = detailed.score(pairs)
-    found = query_details(model, pairs, alternatives=2, aligns=True)
+    found = query_details(served, pairs, alternatives=2, aligns=True)
     assert any(details.links for details in found)
     for details, score in zip(found, scores, strict=True):
         same(details, score.details)
+    for value in (-1, 101):
+        with pytest.raises(T2TError, match="alternatives must be between 0 and 100"):
+            query_details(served, pairs, value)
 
 
 @pytest.mark.slow
-def test_served_outputs_have_them(model, detailed):
-    served = ServedTranslator(model, ServedOptions(detailed=OPTIONS)).nbest(LINES)
+def test_served_outputs_have_them(served, detailed):
+    found = ServedTranslator(served, ServedOptions(detailed=OPTIONS)).nbest(LINES)
     expected = detailed.nbest(LINES)
-    for (output, *_), (other, *_) in zip(served, expected, strict=True):
+    for (output, *_), (other, *_) in zip(found, expected, strict=True):
         assert output.text == other.text
         ids = detailed.vocabulary.encode(other.text)
         if other.details is None:
@@ -98,53 +70,45 @@ def test_served_outputs_have_them(model, detailed):
 
 
 @pytest.mark.slow
-def test_lines_do_not_depend_on_their_batch(model):
+def test_lines_do_not_depend_on_their_batch(served):
     pairs = [
         ("the dog", "the house"),
         ("the cat sees the dog .", "der Hund sees 3 houses"),
         ("", "x"),
         ("the", ""),
     ]
-    together = query_details(model, pairs, aligns=True)
+    together = query_details(served, pairs, aligns=True)
     for pair, details in zip(pairs, together, strict=True):
-        (alone,) = query_details(model, [pair], aligns=True)
+        (alone,) = query_details(served, [pair], aligns=True)
         same(details, alone)
-    assert query_details(model, []) == []
+    assert query_details(served, []) == []
+
+
+class Without:
+    """An exported model whose answers lack some columns."""
+
+    where = "server"
+
+    def __init__(self, served, *names):
+        self._served, self._names = served, names
+
+    def predict(self, signature, inputs):
+        answer = self._served.predict(signature, inputs)
+        return {name: values for name, values in answer.items() if name not in self._names}
 
 
 @pytest.mark.slow
-def test_an_export_has_the_signature(translator, tmp_path, detailed):
-    folder = export(translator, tmp_path / "export", "m", heads=HEADS)
-    served = FolderModel(folder)
-    pairs = [("the dog", "the houses")]
-    same(query_details(served, pairs, 2, aligns=True)[0], detailed.score(pairs)[0].details)
-    for value in (-1, 101):
-        with pytest.raises(T2TError, match="alternatives must be between 0 and 100"):
-            query_details(served, pairs, value)
-
-
-@pytest.mark.slow
-def test_without_heads_there_is_no_alignment(translator):
-    model = ModuleModel(ServingModule(translator))
-    (details,) = query_details(model, [("the dog", "the houses")])
+def test_a_model_that_does_not_tell_all(served):
+    pairs, without = [("the dog", "the houses")], Without(served, "attention", "alignment_rule")
+    (details,) = query_details(without, pairs)
     assert details.links == ()
     with pytest.raises(
         T2TError,
         match="has no alignment heads: choose them with t2t-align --choose_heads, and export it again",
     ):
-        query_details(model, [("the dog", "the houses")], aligns=True)
-
-
-def test_a_model_that_does_not_tell():
-    class Silent:
-        where = "server"
-
-        def predict(self, signature, inputs):
-            assert signature == SCORE
-            return {"outputs": [["x"]]}
-
+        query_details(without, pairs, aligns=True)
     with pytest.raises(T2TError, match="server: the response has no tokens: export the model again"):
-        query_details(Silent(), [("a", "b")])
+        query_details(Without(served, "tokens"), pairs)
 
 
 def test_options_of_requests():

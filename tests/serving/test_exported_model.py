@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import requests
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.serving import client, signatures
-from t2t_revival.serving.export import export
+from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
+from t2t_revival.serving.translator_model import TranslatorModel
 from tests.support.forked import in_child
 from tests.support.model_server import HOST, ModelServer, Servable, Side, texts
 
@@ -33,24 +37,17 @@ BAD = [
     "\ufeff\ufffe\U0010ffff",
 ]
 OPTIONS = DecodeHParams(beam_size=3, extra_length=4, return_beams=True)
+COLUMNS = {
+    "beam_size": [4, 2, 1, 3],
+    "alpha": [0.6, 0.6, 0.0, 1.0],
+    "extra_length": [5, 2, 3, 5],
+    "n": [3, 1, 1, 2],
+}
 
 
 @pytest.fixture(scope="module")
-def translator(make_translator):
-    return make_translator(DecodeHParams(beam_size=2, extra_length=3), max_length=30)
-
-
-@pytest.fixture(scope="module")
-def folder(translator, tmp_path_factory):
-    """An export_dir."""
-    folder = tmp_path_factory.mktemp("export")
-    export(translator, folder, "tiny")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def model_server_of_model(folder):
-    server = ModelServer(Servable("tiny", max(folder.glob("[0-9]*"))))
+def model_server(exported_version):
+    server = ModelServer(Servable("tiny", exported_version))
     yield server
     server.close()
 
@@ -62,11 +59,12 @@ def decoders(translator):
     return {None: translator, OPTIONS: other}
 
 
-@pytest.fixture(scope="module", params=["grpc", "rest", "folder"])
-def model(request, model_server_of_model, folder):
-    if request.param == "folder":
-        return FolderModel(folder)
-    return Side(model_server_of_model, request.param).model(name="tiny", timeout_secs=60)
+@pytest.fixture(scope="module", params=["grpc", "rest", "folder", "translator"])
+def model(request, model_server, served, translator):
+    """The export, and the translator under its signatures."""
+    if request.param in ("grpc", "rest"):
+        return Side(model_server, request.param).model(name="tiny", timeout_secs=60)
+    return served if request.param == "folder" else TranslatorModel(translator)
 
 
 @pytest.mark.slow
@@ -80,6 +78,20 @@ def test_answers_are_those_of_the_translator(decoders, model, options):
 
 
 @pytest.mark.slow
+def test_each_line_has_its_options_and_missing_outputs_are_filled_up(translator, model):
+    found = model.predict(WITH_OPTIONS, {"inputs": LINES, **COLUMNS})
+    for row, (line, n) in enumerate(zip(LINES, COLUMNS["n"], strict=True)):
+        given = {name: values[row] for name, values in COLUMNS.items() if name != "n"}
+        alone = Translator(translator.model, translator.vocabulary, DecodeHParams(**given), 30)
+        (expected,) = alone.nbest([line], n)
+        missing = 3 - len(expected)
+        outputs = [client.text_of(text) for text in found["outputs"][row]]
+        assert outputs == [output.text for output in expected] + [""] * missing
+        scores = [output.score for output in expected] + [NO_OUTPUT] * missing
+        np.testing.assert_allclose(found["scores"][row], scores, rtol=1e-4)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 4")
 def test_any_text_is_answered(translator, model):
     expected = texts(translator.nbest(BAD))
@@ -90,42 +102,70 @@ def test_any_text_is_answered(translator, model):
 
 
 @pytest.mark.slow
+@settings(deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_random_text_is_answered(translator, served, text):
+    assert texts(client.query(served, [text])) == texts(translator.nbest([text]))
+
+
+@pytest.mark.slow
 def test_no_lines(model):
-    answer = model.predict("serving_default", {"inputs": []})
-    assert answer == {"outputs": [], "scores": [], "truncated": []}
+    nothing = {"outputs": [], "scores": [], "truncated": []}
+    assert model.predict(DEFAULT, {"inputs": []}) == nothing
+    none = {name: [] for name in COLUMNS}
+    assert model.predict(WITH_OPTIONS, {"inputs": [], **none}) == nothing
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["grpc", "folder"], indirect=True)  # JSON has no such strings
 def test_bytes_that_are_no_text(translator, model):
-    answer = model.predict("serving_default", {"inputs": [b"cat \xff\xfe", b"\xc3"]})
+    answer = model.predict(DEFAULT, {"inputs": [b"cat \xff\xfe", b"\xc3"]})
     expected = translator.translate(["cat \ufffd\ufffd", "\ufffd"])
     assert [text.decode() for (text,) in answer["outputs"]] == expected
 
 
 @pytest.mark.slow
-def test_options_that_the_model_rejects(model):
+@pytest.mark.parametrize("model", ["grpc", "rest"], indirect=True)
+def test_options_that_a_server_rejects(model):
     options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
     with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
-        model.predict("translate_with_options", {"inputs": ["a"], **options})
-    options = {**options, "n": [1, 1, 1]}
-    with pytest.raises(T2TError, match=r": n must be a scalar, or have one value for each line; .* is: 3$"):
-        model.predict("translate_with_options", {"inputs": ["a", "b"], **options})
+        model.predict(WITH_OPTIONS, {"inputs": ["a"], **options})
     assert len(client.query(model, ["a"])) == 1
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_size": [4, 4]}, "beam_size must be a scalar, or have one value for each line; .* is: 2$"),
+        ({"alpha": [[0.6, 0.6, 0.6]]}, "alpha must be a scalar, or have one value for .* is: 1 3$"),
+        ({"n": []}, "n must be a scalar, or have one value for each line; .* is: 0$"),
+        ({"beam_size": 0}, "beam_size must be between 1 and"),
+        ({"beam_size": [0]}, "beam_size must be between 1 and"),
+        ({"extra_length": [-1]}, "extra_length must be between 0 and"),
+        ({"alpha": [float("nan")]}, "alpha must be between"),
+        ({"n": [5]}, "n must be between 1 and beam_size"),
+        ({"n": [0]}, "n must be between 1 and beam_size"),
+    ],
+)
+def test_options_that_do_not_fit(served, changes, message):
+    options = {"beam_size": [4], "alpha": [0.6], "extra_length": [5], "n": [1], **changes}
+    with pytest.raises(T2TError, match=f": {message}"):
+        served.predict(WITH_OPTIONS, {"inputs": LINES[:3], **options})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [["cat", ""], [{"inputs": "cat"}, {"inputs": ""}]])
-def test_rows_over_rest(translator, model_server_of_model, rows):
+def test_rows_over_rest(translator, model_server, rows):
     """Rows, as curl and other clients send them."""
-    url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
+    url = f"http://{HOST}:{model_server.rest_port}/v1/models/tiny:predict"
     answers = requests.post(url, json={"instances": rows}, timeout=10).json()["predictions"]
     assert [answer["outputs"] for answer in answers] == [translator.translate(["cat"]), [""]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["rows", "columns", "scalars"])
-def test_options_over_rest(decoders, model_server_of_model, body):
+def test_options_over_rest(decoders, model_server, body):
     """Options in both formats of REST, and scalars, which a server without batching accepts."""
     options = {"beam_size": 3, "alpha": 0.6, "extra_length": 4, "n": 3}  # as OPTIONS
     columns = {"inputs": ["cat", "the dog"], **{name: [value] * 2 for name, value in options.items()}}
@@ -134,8 +174,8 @@ def test_options_over_rest(decoders, model_server_of_model, body):
         "columns": {"inputs": columns},
         "scalars": {"inputs": {**columns, **options}},
     }
-    url = f"http://{HOST}:{model_server_of_model.rest_port}/v1/models/tiny:predict"
-    request = {"signature_name": "translate_with_options", **bodies[body]}
+    url = f"http://{HOST}:{model_server.rest_port}/v1/models/tiny:predict"
+    request = {"signature_name": WITH_OPTIONS, **bodies[body]}
     answer = requests.post(url, json=request, timeout=10).json()
     rows = [row["outputs"] for row in answer.get("predictions", ())] or answer["outputs"]["outputs"]
     assert rows == texts(decoders[OPTIONS].nbest(columns["inputs"]))
@@ -149,11 +189,9 @@ def guide_example():
 
 
 @pytest.mark.slow
-def test_the_python_of_the_guide(decoders, folder, capsys):
-    version = max(folder.glob("[0-9]*"))
+def test_the_python_of_the_guide(translator, exported_version, capsys):
     found = {}
-    exec(guide_example().replace("export/VERSION", str(version)), found)
-    lines = ["The old dog sleeps.", "A cat."]
+    exec(guide_example().replace("export/VERSION", str(exported_version)), found)
     for answer, n in ((found["best"], 1), (found["more"], 2)):
         assert {name: (tensor.dtype.name, tuple(tensor.shape)) for name, tensor in answer.items()} == {
             "outputs": ("string", (2, n)),
@@ -161,40 +199,36 @@ def test_the_python_of_the_guide(decoders, folder, capsys):
             "truncated": ("bool", (2,)),
         }
     best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
-    assert best == texts(decoders[None].nbest(lines))
+    assert best == texts(translator.nbest(["The old dog sleeps.", "A cat."]))
     assert capsys.readouterr().out.startswith(best[0][0])
 
 
 @pytest.mark.slow
-def test_a_forked_process_has_an_error_and_does_not_hang(folder):
-    model = FolderModel(folder)
-    said = in_child(lambda: model.predict(signatures.DEFAULT, {"inputs": ["the dog"]}))
+def test_a_forked_process_has_an_error_and_does_not_hang(served):
+    said = in_child(lambda: served.predict(DEFAULT, {"inputs": ["the dog"]}))
     assert said.startswith("error: the model was loaded before this process was forked, and would hang")
 
 
 @pytest.mark.slow
-def test_a_model_in_a_folder_from_which_tensorflow_cannot_load(folder, tmp_path):
-    moved = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "[v2]" / "1")
-    with pytest.raises(
-        T2TError, match=r"1: TensorFlow loads no model from a path with .* in it: rename the fol"
-    ):
+@pytest.mark.parametrize(
+    ("name", "lost", "message"),
+    [
+        ("[v2]", "assets.extra", r"1: TensorFlow loads no model from a path with .* in it: rename the fol"),
+        ("moved", "variables", r"moved/1: cannot be loaded \("),
+    ],
+)
+def test_a_folder_that_cannot_be_loaded(exported_version, tmp_path, name, lost, message):
+    moved = shutil.copytree(exported_version, tmp_path / name / "1", ignore=shutil.ignore_patterns(lost))
+    with pytest.raises(T2TError, match=message):
         FolderModel(moved)
 
 
 @pytest.mark.slow
-def test_an_incomplete_model(folder, tmp_path):
-    version = shutil.copytree(max(folder.glob("[0-9]*")), tmp_path / "1")
-    shutil.rmtree(version / "variables")
-    with pytest.raises(T2TError, match=rf"{version}: cannot be loaded \("):
-        FolderModel(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_model_without_a_shortlist_says_so(folder):
+def test_a_model_without_a_shortlist_says_so(served):
     with pytest.raises(
         T2TError, match="has no signature translate_with_shortlist: export it again with --decode_hparams="
     ):
-        client.query(FolderModel(folder), ["the"], DecodeHParams(shortlist="on"))
+        client.query(served, ["the"], DecodeHParams(shortlist="on"))
 
 
 @pytest.mark.slow
@@ -205,13 +239,13 @@ def test_a_model_without_a_shortlist_says_so(folder):
         ({"inputs": ["the"], "input": ["the"]}, "serving_default has no input input"),
     ],
 )
-def test_wrong_inputs(folder, inputs, message):
+def test_wrong_inputs(served, inputs, message):
     with pytest.raises(T2TError, match=message):
-        FolderModel(folder).predict(signatures.DEFAULT, inputs)
+        served.predict(DEFAULT, inputs)
 
 
 @pytest.mark.slow
-def test_a_model_that_is_dropped_leaves_nothing(folder):
+def test_a_model_that_is_dropped_leaves_nothing(exported_version):
     """TensorFlow keeps the functions of models that `tf.saved_model.load` has loaded, 57 and more of each."""
 
     def graphs():
@@ -219,9 +253,39 @@ def test_a_model_that_is_dropped_leaves_nothing(folder):
         return sum(type(one).__name__ == "FuncGraph" for one in gc.get_objects())
 
     before = graphs()
-    model = FolderModel(folder)
-    assert model.predict(signatures.DEFAULT, {"inputs": ["the"]})["outputs"]
+    model = FolderModel(exported_version)
+    assert model.predict(DEFAULT, {"inputs": ["the"]})["outputs"]
     session = weakref.ref(model._session)
     del model
     assert graphs() <= before
     assert session() is None
+
+
+@pytest.mark.slow
+def test_a_translator_has_the_types_of_an_export(translator, served):
+    model = TranslatorModel(translator)
+    for signature in (DEFAULT, WITH_OPTIONS):
+        for side in ("inputs", "outputs"):
+            own, other = (getattr(one.signature_defs[signature], side) for one in (model, served))
+            assert {name: info.dtype for name, info in own.items()} == {
+                name: info.dtype for name, info in other.items()
+            }
+    definition = model.signature_defs[WITH_OPTIONS]
+    assert {*definition.inputs} == {"inputs", *COLUMNS}
+    assert definition.inputs["alpha"].dtype == tf.float32.as_datatype_enum
+    assert not definition.defaults
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_size": [0]}, "beam_size=0 must be at least 1"),
+        ({"n": [5]}, "n must be between 1 and beam_size: 5"),
+        ({"n": [0]}, "n must be between 1 and beam_size: 0"),
+        ({"tag": ["<2xx>"]}, "tag=<2xx> is none of the model's tags"),
+    ],
+)
+def test_options_that_a_translator_rejects(translator, changes, message):
+    inputs = {"inputs": ["cat"], **{name: values[:1] for name, values in COLUMNS.items()}, **changes}
+    with pytest.raises(T2TError, match=message):
+        TranslatorModel(translator).predict(WITH_OPTIONS, inputs)

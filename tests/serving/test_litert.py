@@ -51,7 +51,6 @@ def texts(translator, outputs):
 @pytest.mark.parametrize(
     ("options", "changes"),
     [
-        (BEAMS, {}),
         (GREEDY, {}),
         (GREEDY, {"decoder_self_attention": "ssru"}),
         (BEAMS, {"attention_window": 4}),

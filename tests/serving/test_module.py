@@ -1,16 +1,13 @@
-"""The graph of strings returns the outputs of `Translator`, for any text in any batch."""
+"""The graph of strings of other decoders, and with a shortlist."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import NO_OUTPUT, ServingModule
@@ -30,12 +27,7 @@ OPTIONS = DecodeHParams(beam_size=3, extra_length=5, return_beams=True)
 
 @pytest.fixture(scope="module")
 def translator(make_translator):
-    return make_translator(OPTIONS, max_length=30)
-
-
-@pytest.fixture(scope="module")
-def module(translator):
-    return ServingModule(translator)
+    return make_translator(OPTIONS)
 
 
 def test_sampling_is_not_the_setting_of_an_export(make_translator):
@@ -55,89 +47,10 @@ def check(found, row, expected):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 5")
-def test_all_lines_as_the_translator_has_them(translator, module):
-    found = module.translate(tf.constant(LINES))
-    assert found["outputs"].shape == found["scores"].shape == (len(LINES), 3)
-    for row, expected in enumerate(translator.nbest(LINES)):
-        check(found, row, expected)
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
-def test_any_text(translator, module, text):
-    check(module.translate(tf.constant([text])), 0, translator.nbest([text])[0])
-
-
-def test_bytes_that_are_no_text_count_as_the_substitute(translator, module):
-    found = module.translate(tf.constant([b"cat \xff\xfe", b"\xc3"]))
-    for row, expected in enumerate(translator.nbest(["cat \ufffd\ufffd", "\ufffd"])):
-        check(found, row, expected)
-
-
-@pytest.mark.slow
-def test_options_of_the_call(translator, module):
-    """Options have a value per line or one for all; a line's outputs do not depend on the others."""
-    lines, beams, alphas, extras, n = LINES[:3], [4, 2, 1], [0.0, 0.6, 1.0], [2, 3, 6], [3, 1, 1]
-    found = module.translate_with_options(*map(tf.constant, (lines, beams, alphas, extras, n)))
-    assert found["outputs"].shape == (3, 3)
-    for row, (line, beam, alpha, extra, count) in enumerate(
-        zip(lines, beams, alphas, extras, n, strict=True)
-    ):
-        options = DecodeHParams(beam_size=beam, alpha=alpha, extra_length=extra)
-        alone = Translator(translator.model, translator.vocabulary, options, translator.max_length)
-        check(found, row, alone.nbest([line], n=count)[0])
-    usual = module.translate(lines)["outputs"].numpy()
-    for one in ([3], [0.6], [5], [3]), (3, 0.6, 5, 3), ([3] * 3, 0.6, 5, [3]):
-        found = module.translate_with_options(tf.constant(lines), *map(tf.constant, one))
-        assert found["outputs"].shape == found["scores"].shape == (3, 3)
-        assert (found["outputs"].numpy() == usual).all()
-
-
-def test_no_lines(module):
-    assert module.translate(tf.constant([], tf.string))["outputs"].shape == (0, 3)
-    for values in ([3], [0.6], [5], [2]), ([], [], [], []), (3, 0.6, 5, 2):
-        types = (tf.int32, tf.float32, tf.int32, tf.int32)
-        options = [tf.constant(value, dtype) for value, dtype in zip(values, types, strict=True)]
-        found = module.translate_with_options(tf.constant([], tf.string), *options)
-        assert found["outputs"].shape[0] == found["scores"].shape[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"beam_size": [4, 4]},
-            r"beam_size must be a scalar, or have one value for each .* shape is:\] \[2\]",
-        ),
-        ({"alpha": [[0.6, 0.6, 0.6]]}, r"alpha must be a scalar, or have one value .* shape is:\] \[1 3\]"),
-        ({"n": np.ones(0, np.int32)}, r"n must be a scalar, or have one value for each line.*\] \[0\]"),
-        ({"beam_size": 0}, "beam_size must be between 1 and"),
-        ({"beam_size": [0]}, "beam_size must be between 1 and"),
-        ({"extra_length": [-1]}, "extra_length must be between 0 and"),
-        ({"alpha": [float("nan")]}, "alpha must be between"),
-        ({"n": [5]}, "n must be between 1 and beam_size"),
-        ({"n": [0]}, "n must be between 1 and beam_size"),
-    ],
-)
-def test_options_that_do_not_fit_are_invalid_arguments(module, changes, message):
-    options = {"beam_size": [4], "alpha": [0.6], "extra_length": [5], "n": [1], **changes}
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        module.translate_with_options(
-            tf.constant(LINES[:3]), **{k: tf.constant(v) for k, v in options.items()}
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:line 5")
-@pytest.mark.parametrize(
-    "changes", [{"attention_window": 5}, {"decoder_self_attention": "ssru"}, {"reverse_target": True}]
-)
-def test_decoders_of_another_kind_are_served(make_translator, tmp_path, changes):
-    translator = make_translator(OPTIONS, max_length=30, **changes)
-    version = export(translator, tmp_path, "translate_ende")
-    found = tf.saved_model.load(str(version)).signatures["serving_default"](inputs=tf.constant(LINES))
-    for row, expected in enumerate(translator.nbest(LINES)):
+def test_decoders_of_another_kind_are_served(make_translator):
+    other = make_translator(OPTIONS, decoder_self_attention="ssru", reverse_target=True)
+    found = ServingModule(other).translate(tf.constant(LINES))
+    for row, expected in enumerate(other.nbest(LINES)):
         check(found, row, expected)
 
 
@@ -148,7 +61,7 @@ def shortlisted(make_translator, vocabulary):
     best[0] = 0
     translations = Translations(best, np.array([5], np.int32), vocabulary.fingerprint)
     options = dataclasses.replace(OPTIONS, shortlist="by_line")
-    return make_translator(options, 30, translations)
+    return make_translator(options, translations=translations)
 
 
 @pytest.mark.slow

@@ -57,8 +57,9 @@ def vocabulary(vocabulary_file):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["attention", "ssru"])
-@pytest.mark.parametrize(("quantize", "largest"), [("int8", MAX_FACTOR), ("int8_weights", MAX_INT8)])
+@pytest.mark.parametrize(
+    ("kind", "quantize", "largest"), [("attention", "int8_weights", MAX_INT8), ("ssru", "int8", MAX_FACTOR)]
+)
 def test_int8_computes_with_the_multiples(vocabulary, kind, quantize, largest):
     """Outputs are those of a model whose weights are the multiples, and whose rows are too in "int8"."""
     changes = {"decoder_self_attention": kind}
@@ -83,7 +84,13 @@ def as_tensorflow_serving(version):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("quantize", "bytes_of_a_weight"), [("none", 4), ("bfloat16", 2), ("int8", 1), ("int8_weights", 1)]
+    ("quantize", "bytes_of_a_weight"),
+    [
+        pytest.param("none", 4, marks=pytest.mark.nightly),
+        ("bfloat16", 2),
+        ("int8", 1),
+        pytest.param("int8_weights", 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
     """The size of the files is that of the matrices; the folder returns the module's outputs."""

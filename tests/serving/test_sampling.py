@@ -9,9 +9,7 @@ import tensorflow as tf
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.sampling import uniform_in_graph
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.serving.export import export
-from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.module import ServingModule
+from t2t_revival.errors import T2TError
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from t2t_revival.serving.signatures import WITH_SAMPLING, option_inputs
 
@@ -19,23 +17,11 @@ LINE = "the cat"
 SAMPLES = 100
 
 
-@pytest.fixture(scope="module")
-def translator(make_translator):
-    return make_translator(DecodeHParams(extra_length=5), max_length=30)
-
-
-@pytest.fixture(scope="module")
-def module(translator):
-    return ServingModule(translator)
-
-
-def draw(module, lines, n=1, temperature=1.0, k=-1, seed=0, extra_length=2):
-    options = [0.6], [extra_length], n, temperature, k, seed
-    values = [np.ravel(value) for value in options]
-    types = tf.float32, tf.int32, tf.int32, tf.float32, tf.int32, tf.int32
-    columns = [tf.constant(value, dtype) for value, dtype in zip(values, types, strict=True)]
-    found = module.translate_with_sampling(tf.constant(lines), *columns)
-    return found["outputs"].numpy().tolist(), found["scores"].numpy()
+def draw(served, lines, n=1, temperature=1.0, k=-1, seed=0):
+    given = {"sampling_temp": temperature, "sampling_keep_top_k": k, "random_seed": seed, "n": n}
+    options = {name: np.ravel(value).tolist() for name, value in given.items()}
+    found = served.predict(WITH_SAMPLING, {"inputs": lines, "alpha": [0.6], "extra_length": [2], **options})
+    return found["outputs"], np.array(found["scores"], np.float32)
 
 
 def test_numbers_of_a_sample_depend_on_its_seed_and_place_alone():
@@ -48,13 +34,13 @@ def test_numbers_of_a_sample_depend_on_its_seed_and_place_alone():
 
 
 @pytest.mark.slow
-def test_a_line_has_the_samples_that_it_has_alone(module):
+def test_a_line_has_the_samples_that_it_has_alone(served):
     lines = [LINE, "", "der Hund sees 3 houses .", LINE]
     settings = {"temperature": [1.0, 1.0, 0.5, 2.0], "k": [-1, 5, 3, 10], "seed": [1, 2, 3, 1]}
-    together, scores = draw(module, lines, [3, 1, 2, 3], **settings)
+    together, scores = draw(served, lines, [3, 1, 2, 3], **settings)
     for row, line in enumerate(lines):
         n = [3, 1, 2, 3][row]
-        alone, alone_scores = draw(module, [line], n, **{key: value[row] for key, value in settings.items()})
+        alone, alone_scores = draw(served, [line], n, **{key: value[row] for key, value in settings.items()})
         assert together[row][:n] == alone[0]
         np.testing.assert_allclose(scores[row, :n], alone_scores[0], rtol=1e-5)
     assert together[0] != together[3], "another temperature"
@@ -63,27 +49,27 @@ def test_a_line_has_the_samples_that_it_has_alone(module):
 
 
 @pytest.mark.slow
-def test_seeds_and_samples_differ(module):
-    one, other = draw(module, [LINE, LINE], 8, seed=[1, 2])[0]
+def test_seeds_and_samples_differ(served):
+    one, other = draw(served, [LINE, LINE], 8, seed=[1, 2])[0]
     assert len(set(one)) > 4
     assert one != other
-    assert draw(module, [LINE], 8, seed=1)[0] == [one]
+    assert draw(served, [LINE], 8, seed=1)[0] == [one]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"k": 1}, {"temperature": 0.001}])
-def test_the_most_probable_token_each_time_is_greedy_search(translator, module, setting):
+def test_the_most_probable_token_each_time_is_greedy_search(translator, served, setting):
     greedy = Translator(
         translator.model, translator.vocabulary, DecodeHParams(beam_size=1, extra_length=2), 30
     )
-    outputs, scores = draw(module, [LINE], 2, **setting)
+    outputs, scores = draw(served, [LINE], 2, **setting)
     (expected,) = greedy.nbest([LINE])[0]
     assert [text.decode() for text in outputs[0]] == [expected.text] * 2
     np.testing.assert_allclose(scores[0], expected.score, rtol=1e-4)
 
 
 @pytest.mark.slow
-def test_samples_are_as_frequent_as_those_of_the_decoder(translator, module):
+def test_samples_are_as_frequent_as_those_of_the_decoder(translator, served):
     """Two samples of 2,000 outputs, of which few of a small model are the same, agree in how they begin."""
     options = DecodeHParams(
         beam_size=SAMPLES, extra_length=2, return_beams=True, sampling_method="random", sampling_keep_top_k=4
@@ -91,7 +77,7 @@ def test_samples_are_as_frequent_as_those_of_the_decoder(translator, module):
     sampler = Translator(translator.model, translator.vocabulary, options, 30)
     lines = [LINE] * 20
     by_decoder = Counter(output.text[:2] for outputs in sampler.nbest(lines) for output in outputs)
-    found, _ = draw(module, lines, SAMPLES, k=4, seed=[*range(20)])
+    found, _ = draw(served, lines, SAMPLES, k=4, seed=[*range(20)])
     by_module = Counter(text.decode()[:2] for texts in found for text in texts)
     assert by_module.total() == by_decoder.total() == 2000
     assert len(by_module) > 2
@@ -99,6 +85,7 @@ def test_samples_are_as_frequent_as_those_of_the_decoder(translator, module):
     assert difference < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -111,19 +98,18 @@ def test_samples_are_as_frequent_as_those_of_the_decoder(translator, module):
         ({"temperature": [1.0, 1.0]}, "sampling_temp must be a scalar, or have one value for each line"),
     ],
 )
-def test_options_out_of_bounds_are_invalid_arguments(module, changes, message):
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        draw(module, [LINE] * 3, **changes)
+def test_options_out_of_bounds_are_invalid_arguments(served, changes, message):
+    with pytest.raises(T2TError, match=message):
+        draw(served, [LINE] * 3, **changes)
 
 
 @pytest.mark.slow
-def test_an_exported_model_samples(translator, module, tmp_path):
-    loaded = FolderModel(export(translator, tmp_path, "m"))
+def test_the_client_and_python_ask_for_samples(served):
     options = DecodeHParams(
         beam_size=3, extra_length=2, return_beams=True, sampling_method="random", random_seed=4
     )
-    found = loaded.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1)})
-    assert found["outputs"] == draw(module, [LINE], 3, seed=4)[0]
+    found = served.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1)})
+    assert found["outputs"] == draw(served, [LINE], 3, seed=4)[0]
     asked = "sampling_method=random,random_seed=4,beam_size=3,return_beams=True,extra_length=2"
-    (outputs,) = ServedTranslator(loaded, ServedOptions.parse(asked, None)).nbest([LINE])
+    (outputs,) = ServedTranslator(served, ServedOptions.parse(asked, None)).nbest([LINE])
     assert [output.text.encode() for output in outputs] == found["outputs"][0]

@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from t2t_revival.data.sources import FolderSource
-from t2t_revival.sample_corpus import generate
 from tests.support.commands import run
 from tests.support.killed_midway import killed_with_results
 from tests.support.processes import Process
 from tests.support.small_blocks import run_in_small_blocks
 
 pytestmark = pytest.mark.slow
-SPLITS = {"train": slice(200), "dev": slice(200, 210)}
-SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=32,num_heads=2,batch_size=1024"
 DECODING = "--decode_hparams=extra_length=2,batch_size=256"  # in several batches a block
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a part of the sample corpus, German text, and a model from German of few updates."""
-    place = tmp_path_factory.mktemp("place")
-    sentences = list(generate("train", 250))
-    for split, part in SPLITS.items():
-        for suffix, language in (("en", "english"), ("de", "german")):
-            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
-            (place / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
-    mono = "".join(f"{sentence.german}\n" for sentence in sentences[210:])
-    (place / "mono.de").write_text(mono, encoding="utf-8")
-    run(
-        "t2t-trainer",
-        "--problem=translate_ende_rev",
-        "--hparams_set=tiny",
-        f"--hparams={SIZES},learning_rate_warmup_steps=20",
-        f"--data_source={place}",
-        "--vocab_size=400",
-        f"--data_dir={place / 'data'}",
-        f"--output_dir={place / 'reverse'}",
-        "--train_steps=40",
-        "--eval_bleu_sentences=0",
-    )
-    return place
+def place(small_corpus: Path, train_small: Callable[[str, str], Path]) -> Path:
+    """A folder with text, and a model from German of few updates."""
+    train_small("translate_ende_rev", "reverse")
+    return small_corpus
 
 
 def flags(place: Path, folder: Path, *more: str) -> list[str]:

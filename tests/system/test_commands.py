@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.decoding.translator import Translator
+from t2t_revival.sample_corpus import generate
 from tests.support.commands import run, run_process
 
 pytestmark = pytest.mark.slow
-QUICK = "batch_size=1024,learning_rate_warmup_steps=300,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
 
 
 @pytest.fixture(scope="module")
@@ -20,41 +20,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sample")
 
 
-@pytest.fixture(scope="module")
-def flags(place: Path) -> list[str]:
-    return [
-        "--problem=translate_ende",
-        "--hparams_set=tiny",
-        f"--data_dir={place / 'data'}",
-        f"--output_dir={place / 'model'}",
-    ]
+@pytest.fixture
+def flags(sample_model: Path) -> list[str]:
+    return ["--problem=translate_ende", "--hparams_set=tiny", f"--output_dir={sample_model}"]
 
 
 @pytest.fixture(scope="module")
-def model(place: Path, flags: list[str]) -> Path:
-    """900 updates of one layer on small batches of the sample, the last three checkpoints averaged."""
-    run(
-        "t2t-trainer",
-        *flags,
-        "--data_source=sample",
-        f"--hparams={QUICK}",
-        "--train_steps=900",
-        "--local_eval_frequency=100",
-        "--eval_bleu_sentences=0",
+def decoded(sample_model: Path, sample_data: Path, place: Path) -> subprocess.CompletedProcess:
+    model, data = f"--output_dir={sample_model}", f"--data_dir={sample_data}"
+    return run_process(
+        "t2t-decoder", model, data, "--dataset_split=test", f"--decode_to_file={place / 'test.de'}"
     )
-    run(
-        "t2t-avg-all",
-        "--problem=translate_ende",
-        "--hparams_set=tiny",
-        f"--output_dir={place / 'model'}",
-        "--n=3",
-    )
-    return place / "model"
-
-
-@pytest.fixture(scope="module")
-def decoded(model: Path, place: Path, flags: list[str]) -> subprocess.CompletedProcess:
-    return run_process("t2t-decoder", *flags, "--dataset_split=test", f"--decode_to_file={place / 'test.de'}")
 
 
 def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
@@ -64,13 +40,7 @@ def test_the_language_is_learned(decoded: subprocess.CompletedProcess) -> None:
     assert "tok:13a" in decoded.stdout
 
 
-def test_the_average_is_decoded(model: Path) -> None:
-    assert select_checkpoint(model).averaged
-
-
-def test_a_file_is_translated_line_by_line(
-    model: Path, place: Path, flags: list[str], decoded: subprocess.CompletedProcess
-) -> None:
+def test_a_file_is_translated_line_by_line(place: Path, flags: list[str]) -> None:
     source = place / "in.en"
     text = ["The old dog sleeps.", "", "   ", "Zebras 🦓 juggle\tquietly", "x " * 400]
     source.write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -83,12 +53,11 @@ def test_a_file_is_translated_line_by_line(
     assert "line 5" in done.stderr, "a line that is too long is decoded all the same, with a warning"
 
 
-def test_the_same_from_python_and_in_any_company(model: Path, place: Path, flags: list[str]) -> None:
-    from t2t_revival.decoding.translator import Translator
-
+def test_the_same_from_python_and_in_any_company(sample_model: Path, flags: list[str]) -> None:
     source = ["The old dog sleeps.", "The women see a small house.", "He opens the door."]
     done = run("t2t-decoder", *flags, "--decode_from_file=-", stdin="\n".join(source) + "\n")
-    translator = Translator.load(str(model))
+    translator = Translator.load(sample_model)
+    assert translator.checkpoint.averaged
     assert done.stdout.splitlines() == translator.translate(source)
     assert done.stdout.splitlines() == [translator.translate([line])[0] for line in source]
     best = translator.nbest(source, n=3)
@@ -96,7 +65,7 @@ def test_the_same_from_python_and_in_any_company(model: Path, place: Path, flags
     assert [b[0].text for b in best] == translator.translate(source)
 
 
-def test_n_best_with_scores(model: Path, flags: list[str]) -> None:
+def test_n_best_with_scores(flags: list[str]) -> None:
     options = "beam_size=4,alpha=0.6,return_beams=True,write_beam_scores=True"
     done = run(
         "t2t-decoder",
@@ -112,11 +81,7 @@ def test_n_best_with_scores(model: Path, flags: list[str]) -> None:
     assert scores[0] < 0
 
 
-def test_bleu_of_files_is_the_decoders(
-    model: Path, place: Path, decoded: subprocess.CompletedProcess
-) -> None:
-    from t2t_revival.sample_corpus import generate
-
+def test_bleu_of_files_is_the_decoders(place: Path, decoded: subprocess.CompletedProcess) -> None:
     reference = place / "reference.de"
     reference.write_text("".join(s.german + "\n" for s in generate("test")), encoding="utf-8")
     done = run("t2t-bleu", f"--translation={place / 'test.de'}", f"--reference={reference}")
@@ -125,6 +90,6 @@ def test_bleu_of_files_is_the_decoders(
     assert re.search(rf"BLEU_cased *= *{re.escape(by_decoder[1])}", done.stdout), done.stdout
 
 
-def test_interactive(model: Path, flags: list[str]) -> None:
+def test_interactive(flags: list[str]) -> None:
     done = run("t2t-decoder", *flags, "--decode_interactive", stdin="The old dog sleeps.\n\n")
     assert "Hund" in done.stdout

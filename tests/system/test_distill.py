@@ -6,13 +6,12 @@ import contextlib
 import io
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from t2t_revival.cli import distill
-from t2t_revival.sample_corpus import generate
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils import checked_json
 from tests.support.commands import run
@@ -20,8 +19,6 @@ from tests.support.killed_midway import killed_with_lines, on_one_core
 from tests.support.processes import Process, run_command
 
 pytestmark = pytest.mark.slow
-SPLITS = {"train": slice(200), "dev": slice(200, 210), "test": slice(210, 220)}
-SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=32,num_heads=2,batch_size=1024"
 STUDENT = (
     "num_encoder_layers=2,num_decoder_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=1024"
 )
@@ -30,28 +27,10 @@ DECODING = "beam_size=2,extra_length=2,batch_size=256"  # in many batches
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a part of the sample corpus and a teacher that has seen little of it."""
-    place = tmp_path_factory.mktemp("place")
-    sentences = list(generate("train", SPLITS["test"].stop))
-    for split, part in SPLITS.items():
-        for suffix, language in (("en", "english"), ("de", "german")):
-            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
-            (place / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
-    (place / "more.en").write_text("The old dog sleeps.\n\nThe woman sleeps.\n", encoding="utf-8")
-    run(
-        "t2t-trainer",
-        "--problem=translate_ende",
-        "--hparams_set=tiny",
-        f"--hparams={SIZES},learning_rate_warmup_steps=20",
-        f"--data_source={place}",
-        "--vocab_size=400",
-        f"--data_dir={place / 'data'}",
-        f"--output_dir={place / 'teacher'}",
-        "--train_steps=40",
-        "--eval_bleu_sentences=0",
-    )
-    return place
+def place(small_corpus: Path, train_small: Callable[[str, str], Path]) -> Path:
+    """A folder with text, and a teacher that has seen little of it."""
+    train_small("translate_ende", "teacher")
+    return small_corpus
 
 
 def run_here(name: str, flags: Mapping[str, object]) -> None:

@@ -26,11 +26,13 @@ BEAM = "beam_size=2,alpha=0.6,extra_length=3"
 BEST_TWO = f"--decode_hparams={BEAM},return_beams=True,write_beam_scores=True"
 POST_NORM = "layer_preprocess_sequence=none,layer_postprocess_sequence=dan"  # `tiny` is pre-norm
 UNSHARED = "shared_embedding_and_softmax_weights=False"
-TARGET_SPACE = "use_target_space_embedding=True,pos=timing"
 TRANSLATION, PARSING = "translate_ende", "parse_wsj"
 MODELS = {  # problem, overrides, and the reason why CTranslate2 cannot hold the model
-    "post-norm, target space": (TRANSLATION, f"{POST_NORM},{TARGET_SPACE}", ""),
-    "unshared embeddings, learned positions": (TRANSLATION, f"{UNSHARED},pos=emb,max_length=40", ""),
+    "post-norm, target space, unshared embeddings, learned positions": (
+        TRANSLATION,
+        f"{POST_NORM},{UNSHARED},use_target_space_embedding=True,pos=emb,max_length=40",
+        "",
+    ),
     "restricted attention, unequal channels": (
         TRANSLATION,
         "attention_window=6,attention_key_channels=8",

@@ -22,9 +22,11 @@ def test_it_is_ten_lines_at_most_besides_imports() -> None:
 
 
 @pytest.mark.slow
-def test_it_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("updates", [5, pytest.param(300, marks=pytest.mark.nightly)])
+def test_it_runs(updates: int, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
-    script.write_text(example(), encoding="utf-8")
+    assert "train_steps=300" in example()
+    script.write_text(example().replace("train_steps=300", f"train_steps={updates}"), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )

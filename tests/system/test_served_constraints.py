@@ -19,9 +19,6 @@ from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
-HPARAMS = (
-    "batch_size=1024,learning_rate_warmup_steps=200,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
-)
 TEXTS = [
     "The old dog sleeps.",
     "A small cat sees the red house.",
@@ -32,21 +29,11 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of a few updates, exported."""
+def place(sample_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an export of the model, and a link to that."""
     place = tmp_path_factory.mktemp("served")
-    model = [f"--output_dir={place / 'model'}", "--problem=translate_ende", "--hparams_set=tiny"]
-    run(
-        "t2t-trainer",
-        *model,
-        f"--data_dir={place / 'data'}",
-        "--data_source=sample",
-        f"--hparams={HPARAMS}",
-        "--train_steps=250",
-        "--local_eval_frequency=250",
-        "--eval_bleu_sentences=0",
-    )
-    run("t2t-exporter", *model, f"--export_dir={place / 'export'}")
+    (place / "model").symlink_to(sample_model)
+    run("t2t-exporter", f"--output_dir={sample_model}", f"--export_dir={place / 'export'}")
     return place
 
 
@@ -119,7 +106,7 @@ def test_lines_without_constraints_are_those_of_the_default_signature(exported: 
     assert free["outputs"] == exported.predict(DEFAULT, {"inputs": TEXTS})["outputs"]
 
 
-def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) -> None:
+def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path, tmp_path: Path) -> None:
     model, lines = tmp_path / "model", [*TEXTS, "The dog sees the cat.", "The cat sees the dog."]
     shutil.copytree(place / "model", model)
     (tmp_path / "in").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
@@ -138,7 +125,7 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, tmp_path: Path) ->
     with pytest.warns(UserWarning, match="^nobody checks"):
         Translator.load(model).nbest(lines[:1], constraints=constraints[:1])
 
-    run("t2t-align", f"--output_dir={model}", f"--data_dir={place / 'data'}", "--choose_heads")
+    run("t2t-align", f"--output_dir={model}", f"--data_dir={sample_data}", "--choose_heads")
     checked, aligned = (
         run("t2t-decoder", *with_terms, *more) for more in ([], ["--decode_hparams=alignments=pharaoh"])
     )

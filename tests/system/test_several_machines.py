@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.processes import start_command
@@ -50,10 +49,8 @@ def _addresses(count: int) -> list[str]:
             server.close()
 
 
-def test_two_machines_train_one_model(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    registry.problem("translate_ende", data_source="sample").generate_data(data)
-    outcomes = _train(data, tmp_path / "out", workers=2)
+def test_two_machines_train_one_model(sample_data: Path, tmp_path: Path) -> None:
+    outcomes = _train(sample_data, tmp_path / "out", workers=2)
     assert [status for status, _ in outcomes] == [0, 0], outcomes
     assert all("waiting for all workers to start" in said for _, said in outcomes)
     assert "saved model.ckpt-4.npz" in outcomes[CHIEF][1]

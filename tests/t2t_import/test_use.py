@@ -1,38 +1,29 @@
 """An imported model is served, converted and trained on like any other."""
 
 import io
-import json
 import re
 import shlex
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import experiment
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY, write_ctranslate2
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.client import query
+from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.run import Run
 from tests.support.command_lines import last_of_each
+from tests.support.model_server import texts
 from tests.support.t2t_model import import_one
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
-ASK = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-loaded = tf.saved_model.load(sys.argv[1])
-found = loaded.signatures["serving_default"](inputs=tf.constant(json.loads(sys.argv[2])))
-assert not [name for name in sys.modules if name.startswith(("t2t_revival", "keras_hub"))]
-print(json.dumps([row[0].decode() for row in found["outputs"].numpy()]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -42,49 +33,30 @@ def imported(tmp_path_factory, subwords_file):
     return out, Translator.load(out, decode_hparams="extra_length=3")
 
 
-def exported(imported, export_dir, flag):
-    """The only version in `export_dir`, which the exporter has just made."""
-    flags = [f"--output_dir={imported[0]}", f"--export_dir={export_dir}", flag]
-    assert exporter.main(["t2t-exporter", *flags]) == 0
-    (version,) = (path for path in export_dir.iterdir() if path.is_dir())
-    return version
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=2))
-def check_any_text(translator, module, lines):
-    found = module.translate(tf.constant(lines))["outputs"].numpy()
-    assert [row[0].decode() for row in found] == translator.translate(lines)
+def check_any_text(translator, model, lines):
+    assert texts(query(model, lines)) == texts(translator.nbest(lines))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line")
-def test_the_graph_gives_what_the_translator_gives(imported):
-    translator = imported[1]
-    module = ServingModule(translator)
-    found = module.translate(tf.constant(LINES))["outputs"].numpy()
-    assert [row[0].decode() for row in found] == translator.translate(LINES)
-    check_any_text(translator, module)
+def test_an_export_gives_what_the_translator_gives(imported, tmp_path):
+    out, translator = imported
+    flags = [f"--output_dir={out}", f"--export_dir={tmp_path}", "--decode_hparams=extra_length=3"]
+    assert exporter.main(["t2t-exporter", *flags]) == 0
+    model = FolderModel(tmp_path)
+    assert texts(query(model, LINES)) == texts(translator.nbest(LINES))
+    check_any_text(translator, model)
+    model.close()
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:line")
-def test_another_process_gets_strings_for_strings(imported, tmp_path):
-    version = exported(imported, tmp_path, "--decode_hparams=extra_length=3")
-    command = [sys.executable, "-c", ASK, str(version), json.dumps(LINES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == imported[1].translate(LINES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "quantize",
-    ["int8", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("bfloat16", "int8_weights"))],
-)
-def test_in_fewer_bits(imported, quantize, tmp_path):
-    loaded = tf.saved_model.load(exported(imported, tmp_path, f"--quantize={quantize}"))
-    assert loaded.signatures["serving_default"](inputs=tf.constant(LINES))["outputs"].shape == (len(LINES), 1)
+@pytest.mark.nightly
+def test_in_fewer_bits(imported, tmp_path):
+    flags = [f"--output_dir={imported[0]}", f"--export_dir={tmp_path}", "--quantize=int8"]
+    assert exporter.main(["t2t-exporter", *flags]) == 0
+    assert len(query(FolderModel(tmp_path), LINES)) == len(LINES)
 
 
 def test_ctranslate2_has_its_pieces_and_its_target_space(imported, tmp_path):

@@ -2,7 +2,6 @@
 
 import re
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,10 +12,9 @@ from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import WITH_CONSTRAINTS, constraint_inputs
+from tests.support.exported import make_translator
 
 TEXT = [
     f"the {noun} sees {number} houses, and der {noun} sieht (nicht) 犬猫 ."
@@ -24,7 +22,21 @@ TEXT = [
     for number in range(9)
 ]
 LINES = ["the dog sees 3 houses .", "cat", "", "der cat sieht the dog sees 7 houses", "dog dog"]
-WORDS = ["dog", "dogs", "cat", "the dog", "houses, and", "sieht", "(nicht)", "7", "zoo", "犬", "bye bye"]
+WORDS = [
+    "dog",
+    "dogs",
+    "cat",
+    "the dog",
+    "houses, and",
+    "sieht",
+    "(nicht)",
+    "7",
+    "zoo",
+    "犬犬猫",
+    "houses,",
+    "dog dog",
+]
+WORDS += ["犬", "bye bye"]
 OPTIONS = DecodeHParams(beam_size=3, extra_length=25, return_beams=True)
 NONE = LineConstraints()
 
@@ -35,9 +47,7 @@ def translator(request, tmp_path_factory):
         vocabulary = SubwordVocabulary.build_from_generator(TEXT, 100)
     else:
         vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 330)
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=40)
+    return make_translator(vocabulary, OPTIONS, max_length=40)
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +72,9 @@ def check(found, expected):
 
 @pytest.mark.slow
 def test_random_phrases(translator, module):
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        given = [LineConstraints(tuple(rng.choice(WORDS, rng.integers(0, 4)).tolist())) for _ in LINES]
-        check(call(module, LINES, given), translator.nbest(LINES, constraints=given))
+    rng, lines = np.random.default_rng(1), LINES * 5
+    given = [LineConstraints(tuple(rng.choice(WORDS, rng.integers(0, 4)).tolist())) for _ in lines]
+    check(call(module, lines, given), translator.nbest(lines, constraints=given))
 
 
 @pytest.mark.slow
@@ -139,21 +148,17 @@ def test_faults_are_invalid_arguments(module, constraints, changes, message):
 
 
 @pytest.mark.slow
-def test_a_phrase_that_cannot_be_spelled(vocabulary):
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    translator = Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS)
+def test_a_phrase_that_cannot_be_spelled(translator, module):
     phrase = LineConstraints(("a\u2581\ue000b",))
     try:
         expected = translator.nbest(["cat"], constraints=[phrase])
     except T2TError:
         with pytest.raises(tf.errors.InvalidArgumentError, match="cannot spell"):
-            call(ServingModule(translator), ["cat"], [phrase])
+            call(module, ["cat"], [phrase])
     else:
-        check(call(ServingModule(translator), ["cat"], [phrase]), expected)
+        check(call(module, ["cat"], [phrase]), expected)
 
 
 def test_right_to_left_models_have_no_such_signature(vocabulary):
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, reverse_target=True)
-    translator = Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS)
+    translator = make_translator(vocabulary, OPTIONS, reverse_target=True)
     assert WITH_CONSTRAINTS not in ServingModule(translator).signatures
