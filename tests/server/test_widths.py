@@ -69,7 +69,17 @@ def requests(signature):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [64, 2])
-@pytest.mark.parametrize("signature", [DEFAULT, WITH_OPTIONS, WITH_SAMPLING, WITH_CONSTRAINTS, SCORE])
+@pytest.mark.parametrize(
+    "signature",
+    [
+        DEFAULT,
+        SCORE,
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in (WITH_OPTIONS, WITH_SAMPLING, WITH_CONSTRAINTS)
+        ),
+    ],
+)
 def test_a_request_gets_what_it_would_get_alone(model, signature, most):
     asked = [*requests(signature)]
     alone = [model.predict(signature, columns) for columns in asked]
