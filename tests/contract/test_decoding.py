@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -14,6 +12,7 @@ from t2t_revival import DecodeHParams
 from tests.contract import decoding
 from tests.contract.decoding import CASES, JSONL, LINES_OF, PIECES, SUBWORDS, TREES, differences
 from tests.support import commands
+from tests.support.backend_process import run_with_backend
 
 pytestmark = pytest.mark.slow
 PYTHON, DECODER = "python", "decoder"
@@ -216,21 +215,22 @@ def test_an_exported_parser(tmp_path_factory, tmp_path):
         assert not list(differences(decoding.expectations(TREES)[name], found))
 
 
-OF_JAX = (
-    *(f"{PIECES}/{name}" for name in ("usual", "greedy", "wide", "early", "long")),
-    *(f"{SUBWORDS}/{name}" for name in ("usual", "wide")),
-    f"{TREES}/free",
-)
-
-
 @pytest.mark.skipif(not find_spec("jax"), reason="JAX is not installed")
-def test_jax(tmp_path):
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "tests.contract.decoding", str(tmp_path / "answers"), *OF_JAX]
-    subprocess.run(command, env=environment, check=True, timeout=280)
+@pytest.mark.parametrize(
+    "names",
+    [
+        (f"{PIECES}/early", f"{SUBWORDS}/usual"),
+        pytest.param((f"{PIECES}/greedy", f"{PIECES}/wide", f"{TREES}/free"), marks=pytest.mark.nightly),
+    ],
+)
+def test_jax(names, tmp_path):
+    command = [sys.executable, "-m", "tests.contract.decoding", str(tmp_path / "answers"), *names]
+    done = run_with_backend(command, "jax")
+    assert done.returncode == 0, done.stderr
     answers = json.loads((tmp_path / "answers").read_text())
-    expected = {name: decoding.expectations(name.split("/")[0])[name.split("/")[1]] for name in OF_JAX}
-    assert not list(differences(expected, answers))
+    for name, found in answers.items():
+        model, _, case = name.partition("/")
+        assert not list(differences(decoding.expectations(model)[case], found))
 
 
 @pytest.mark.skipif(not find_spec("ctranslate2"), reason="CTranslate2 is not installed")
