@@ -26,7 +26,7 @@ from tests.support.processes import Process
 CONTRACT = Path(__file__).with_name("trainings.json")
 TREE_PIECES = Path(__file__).with_name("vocab.trees.spm")
 SUBTOKENS = "vocab.contract.subwords"
-STEPS, STOP = 20, 11  # updates; where an interrupted training stops, which is in the second epoch
+STEPS, STOP = 20, 14  # updates; where an interrupted training stops, which is in the second epoch
 CHECKPOINT = f"model.ckpt-{STEPS}.npz"
 HPARAMS = {
     "num_hidden_layers": 1,
@@ -41,7 +41,7 @@ HPARAMS = {
     "learning_rate_warmup_steps": 12,
 }
 DROPOUT = {"layer_prepostprocess_dropout": 0.1, "attention_dropout": 0.1, "relu_dropout": 0.1}
-PAIRS, DEV_PAIRS = 160, 12
+PAIRS, DEV_PAIRS = 100, 12
 NOUNS = ("dog Hund", "cat Katze", "house Haus", "tree Baum", "child Kind", "river Fluss", "bird Vogel")
 VERBS = ("sees sieht", "hears hört", "likes mag", "finds findet", "follows verfolgt")
 ADVERBS = ("today heute", "often oft", "now jetzt", "never nie")

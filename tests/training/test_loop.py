@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -18,7 +17,7 @@ from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
-from t2t_revival.training.loop import Result, Training, TrainingData
+from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_shards import HPARAMS, VOCAB
@@ -27,19 +26,6 @@ from tests.support.copy_task import final_arrays, train
 PLAIN = HPARAMS.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
-
-
-@pytest.fixture(scope="module")
-def whole(shards: list[Path], models: dict, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A run of 8 updates without interruption, and its result; a test that changes the run takes `copy`."""
-    folder = tmp_path_factory.mktemp("whole")
-    return folder, train(shards, HPARAMS, VOCAB, RunConfig(folder))
-
-
-@pytest.fixture
-def copy(whole: tuple[Path, Result], tmp_path: Path) -> Path:
-    """A copy of the whole run."""
-    return shutil.copytree(whole[0], tmp_path / "copy")
 
 
 def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
@@ -155,14 +141,6 @@ def test_an_evaluation_that_is_made_up_for_fails_as_any(shards: list[Path], tmp_
     killed_while_evaluating(shards, tmp_path, 6)
     with pytest.raises(T2TError, match="out of memory: lower batch_size"):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, eval_frequency=3), evaluate)
-
-
-def test_nothing_left_to_do(shards: list[Path], copy: Path) -> None:
-    with pytest.raises(T2TError, match="already at step 8"):
-        train(shards, HPARAMS, VOCAB, RunConfig(copy))
-    beyond, config = HPARAMS.replace(train_steps=7), RunConfig(copy, eval_frequency=8)
-    with pytest.raises(T2TError, match="already at step 8, and train_steps is 7"):
-        train(shards, beyond, VOCAB, config, lambda model: {"loss": 1.0})
 
 
 def test_other_dropout_may_follow(shards: list[Path], tmp_path: Path) -> None:

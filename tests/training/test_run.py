@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -209,15 +207,3 @@ def test_a_corrupt_checkpoint_is_left_to_the_training(finished):
     path = finished / "model.ckpt-4.npz"
     path.write_bytes(path.read_bytes()[:-30])
     check_unfinished(finished, 4, 2)
-
-
-def test_it_needs_no_tensorflow():
-    """Modules that t2t-trainer imports before TensorFlow do not import it."""
-    code = (
-        "import sys\n"
-        "from t2t_revival.cli import trainer\n"
-        "from t2t_revival.training import run\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'keras', 'jax'}))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
