@@ -50,6 +50,7 @@ READINGS = {kind: Reading(kind) for kind in KINDS} | {
     "reversed problem": Reading("plain", problem="translate_ende_rev"),
     "reversed targets": Reading("subwords", {"reverse_target": True}),
     "subword dropout": Reading("plain", {"subword_dropout": 0.1}, {"seed": 1}),
+    "subword dropout of subtokens": Reading("two given", {"subword_dropout": 0.3}, {"replicas": 2}),
     "subword dropout of sources": Reading(
         "mixture", {"subword_dropout": 0.3, "subword_dropout_side": "source"}, {"seed": 1}
     ),

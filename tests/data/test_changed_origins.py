@@ -22,6 +22,13 @@ def problem(corpus, name="translate_ende", **settings) -> Text2TextProblem:
     return registry.problem(name, data_source=None if corpus is None else str(corpus), **settings)
 
 
+def stages_of(problem: Text2TextProblem, data: Path, **how) -> list[str]:
+    """Generates data; returns the stages and lines of its progress."""
+    stages: list[str] = []
+    problem.generate_data(data, progress=lambda stage, done, total: stages.append(stage), **how)
+    return stages
+
+
 def edit(file: Path) -> None:
     """Changes a letter, so that the size stays, and the time as a program does that restores it."""
     content = file.read_bytes()
@@ -56,23 +63,22 @@ def test_an_edited_file_is_named_with_the_remedy(corpus, made, name, asked):
     assert snapshot(made) == before
 
 
-@pytest.mark.parametrize("name", ["test.en", "train.weights", "train.align", "dev.align"])
-def test_a_new_file_is_a_change(corpus, made, name):
-    (corpus / name).touch()
-    with pytest.raises(T2TError, match=rf"{name} is new"):
-        problem(corpus).generate_data(made)
+def test_a_new_a_removed_and_a_packed_file_are_changes(corpus, made):
+    def assert_changed(message):
+        with pytest.raises(T2TError, match=message):
+            problem(corpus).check_origins(made)
 
-
-def test_a_file_that_was_removed_or_replaced_by_its_gz_is_a_change(corpus, made):
+    for name in ("test.en", "train.weights", "train.align", "dev.align"):
+        (corpus / name).touch()
+        assert_changed(rf"{name} is new")
+        (corpus / name).unlink()
     with gzip.open(corpus / "dev.en.gz", "wb") as packed:
         packed.write((corpus / "dev.en").read_bytes())
     assert problem(corpus).check_origins(made) == []  # the plain file is read
     (corpus / "dev.en").unlink()
-    with pytest.raises(T2TError, match=r"dev\.en\.gz is new"):
-        problem(corpus).check_origins(made)
+    assert_changed(r"dev\.en\.gz is new")
     (corpus / "dev.en.gz").unlink()
-    with pytest.raises(T2TError, match=r"dev\.en is not there any more"):
-        problem(corpus).check_origins(made)
+    assert_changed(r"dev\.en is not there any more")
 
 
 def test_another_time_alone_is_no_change(corpus, made):
@@ -86,15 +92,16 @@ def test_a_corpus_that_is_not_here_cannot_be_checked(corpus, made):
     corpus.rename(corpus.with_name("elsewhere"))
     (note,) = problem(None).check_origins(made)
     assert note.startswith(f"{corpus} is not here: whether it has changed since")
-    stages = []
-    problem(None).generate_data(made, progress=lambda stage, done, total: stages.append(stage))
-    assert stages == [note, "verifying"]
+    assert stages_of(problem(None), made) == [note, "verifying"]
 
 
 def test_data_of_before_the_record_goes_on_with_a_line(corpus, made):
     path = metadata_path(made, "translate_ende")
     old = dataclasses.asdict(Metadata.load(path))
-    del old["origins"], old["given_vocabularies"]
+    for key in ("origins", "given_vocabularies", "clean", "weighted", "aligned", "corpora", "tags"):
+        del old[key]
+    for counts in old["splits"].values():
+        del counts["cleaned"]
     checked_json.save(path, old)
     edit(corpus / "train.en")
     (note,) = problem(corpus).check_origins(made)
@@ -102,9 +109,7 @@ def test_data_of_before_the_record_goes_on_with_a_line(corpus, made):
         f"translate_ende in {made} was made before its files were recorded: whether they have changed cannot "
         "be checked"
     )
-    stages = []
-    problem(corpus).generate_data(made, progress=lambda stage, done, total: stages.append(stage))
-    assert stages == [note, "verifying"]
+    assert stages_of(problem(corpus), made) == [note, "verifying"]
 
 
 def test_an_unfinished_generation_notices_too(corpus, tmp_path):
@@ -162,24 +167,18 @@ def test_overwrite_loses_nothing_where_the_source_cannot_be_read(corpus, made):
     assert snapshot(made) == before
 
 
-def test_overwrite_resumes_what_it_began(corpus, made, tmp_path):
-    calls = []
-
+def test_overwrite_resumes_what_it_began(corpus, made):
     def interrupt(stage, done, total):
-        calls.append((stage, done))
         if stage == "pairs" and done > 100:
             raise KeyboardInterrupt
 
     edit(corpus / "train.en")
     with pytest.raises(KeyboardInterrupt):
         problem(corpus, vocab_size=330).generate_data(made, progress=interrupt, overwrite=True)
-    done = max(done for stage, done in calls)
-    calls.clear()
-    problem(corpus, vocab_size=330).generate_data(
-        made, progress=lambda stage, done, total: calls.append((stage, done)), overwrite=True
-    )
-    assert ("pairs", done) in calls
-    assert min(count for stage, count in calls if stage == "pairs") == done
+    shards = {path: path.stat().st_mtime_ns for path in made.glob("*-train-*")}
+    assert len(shards) == 4
+    assert "vocabulary" not in stages_of(problem(corpus, vocab_size=330), made, overwrite=True)
+    assert shards == {path: path.stat().st_mtime_ns for path in shards}
 
 
 def test_overwrite_leaves_other_problems_their_data(corpus, made):
@@ -264,42 +263,42 @@ def test_a_folder_of_trees_is_checked(tmp_path):
         problem(None, "parse_wsj").check_origins(data)
 
 
+def run_script(folder: Path, lines: list[str]) -> subprocess.CompletedProcess:
+    """Runs a script in which two processes make shards."""
+    script = folder / "script.py"
+    head = "from t2t_revival.data import workers\nworkers.PAIRS_PER_WORKER, workers.cores = 100, lambda: 2\n"
+    script.write_text(head + "\n".join(lines) + "\n")
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("guarded", [False, True])
-def test_a_script_needs_no_main_guard(tmp_path, guarded):
-    corpus = write_corpus(tmp_path / "corpus")
-    work = f"""
-    print("runs", flush=True)
-    problem = registry.problem("translate_ende", data_source={str(corpus)!r}, vocab_size=330)
-    problem.generate_data({str(tmp_path / "data")!r})
-    """
-    lines = [line.strip() for line in work.strip().splitlines()]
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from t2t_revival import registry\nfrom t2t_revival.data import workers\n"
-        "workers.PAIRS_PER_WORKER, workers.cores = 100, lambda: 2\n"
-        + ('if __name__ == "__main__":\n    ' + "\n    ".join(lines) if guarded else "\n".join(lines))
-    )
-    ran = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
-    )
+def test_a_script_needs_no_main_guard(corpus, tmp_path, guarded):
+    lines = [
+        'print("runs", flush=True)',
+        f'problem = registry.problem("translate_ende", data_source={str(corpus)!r}, vocab_size=330)',
+        f"problem.generate_data({str(tmp_path / 'data')!r})",
+    ]
+    if guarded:
+        lines = ['if __name__ == "__main__":', *(f"    {line}" for line in lines)]
+    ran = run_script(tmp_path, ["from t2t_revival import registry", *lines])
     assert (ran.returncode, ran.stdout) == (0, "runs\n"), ran.stderr
     assert metadata_path(tmp_path / "data", "translate_ende").exists()
 
 
-def test_a_source_of_the_script_itself_says_what_its_workers_need(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from pathlib import Path\n"
-        "from t2t_revival.data import generation, workers\n"
-        "from t2t_revival.data.metadata import DataSpec\n"
-        "from t2t_revival.data.sources import SampleSource\n"
-        "class Own(SampleSource):\n    name = 'own'\n"
-        "workers.PAIRS_PER_WORKER, workers.cores = 1000, lambda: 2\n"
-        "spec = DataSpec('p', 'own', 'own', lambda name, tmp: Own('en', 'de'), 330, lambda _: 330)\n"
-        f"generation.generate(spec, Path({str(tmp_path / 'data')!r}), None, None)\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+@pytest.mark.slow
+def test_a_source_of_the_script_itself_says_what_its_workers_need(corpus, tmp_path):
+    ran = run_script(
+        tmp_path,
+        [
+            "from t2t_revival.data.sources import FolderSource",
+            "from t2t_revival.problems import Text2TextProblem",
+            "class Own(FolderSource):\n    pass",
+            "class Mine(Text2TextProblem):",
+            f"    def make_source(self, name, tmp):\n        return Own({str(corpus)!r}, 'en', 'de', tmp)",
+            f"Mine(vocab_size=330).generate_data({str(tmp_path / 'data')!r})",
+        ],
     )
     assert (
         "it runs the script again that defines the source; move the source's class to a module" in ran.stderr

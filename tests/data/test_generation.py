@@ -42,6 +42,10 @@ def test_files_and_counts(corpus, tmp_path):
         + [f"translate_ende-train-{index:05}-of-00010" for index in range(10)]
     )
     assert not [path for path in data.iterdir() if path.is_dir()]
+    for name in ("translate_ende-train-00000-of-00010.bak", "translate_ende_x-train-00000-of-00002"):
+        (data / name).touch()
+    names = [f"translate_ende-train-{index:05}-of-00010" for index in range(10)]
+    assert [path.name for path in problem.shards("train", data)] == names
     assert metadata == Metadata.load(data / "translate_ende.meta.json") == problem.metadata(data)
     assert list(problem.text("train", data)) != list(sentences(300, seed="train")), "shuffled in the shards"
     train, vocabulary = metadata.splits["train"], problem.vocabulary(data)

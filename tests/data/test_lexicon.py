@@ -90,12 +90,6 @@ def test_candidates_are_the_pieces_that_share_most_information(monkeypatch):
     assert np.flatnonzero(table.toarray()[3]).tolist() == [4, 8]
 
 
-def test_progress_ends_with_the_last_iteration():
-    seen = []
-    translation_probabilities(pairs_of(CORPUS), VOCAB, lambda *progress: seen.append(progress))
-    assert seen == [(done, lexicon.ITERATIONS) for done in range(lexicon.ITERATIONS + 1)]
-
-
 def test_the_most_probable_are_ordered_and_padded():
     table = translation_probabilities(pairs_of(CORPUS), VOCAB)
     best = most_probable(table, 6)

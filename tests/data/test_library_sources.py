@@ -51,7 +51,8 @@ def tfds_set(tmp_path_factory):
     return "tiny_translate"
 
 
-def test_a_prepared_tfds_set_is_read_whatever_its_direction(tfds_set):
+def test_a_prepared_tfds_set_is_read_whatever_its_direction_without_network(tfds_set, monkeypatch):
+    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: pytest.fail("asked"))
     forward = opened(f"tfds:{tfds_set}")
     assert forward.splits() == ("train", "dev")
     assert forward.count("train") == 25
@@ -62,9 +63,6 @@ def test_a_prepared_tfds_set_is_read_whatever_its_direction(tfds_set):
         pairs[n : n + 5] for n in range(0, 25, 5)
     ]
     assert list(pickle.loads(pickle.dumps(forward)).pairs("dev", 0, 3)) == all_pairs(forward, "dev")
-
-
-def test_a_tfds_set_without_the_language_is_an_error_with_its_languages(tfds_set):
     with pytest.raises(T2TError, match="has de, en, not 'fr'"):
         next(source(f"tfds:{tfds_set}", "en", "fr").pairs("train", 0, 1))
 
@@ -111,11 +109,6 @@ def test_a_tfds_set_is_not_downloaded_where_no_host_answers(tmp_path, monkeypatc
     ):
         opened("tfds:a/b").splits()
     assert asked == list(urls)
-
-
-def test_a_prepared_tfds_set_needs_no_network(tfds_set, monkeypatch):
-    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: pytest.fail("asked"))
-    assert opened(f"tfds:{tfds_set}").count("train") == 25
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +200,9 @@ def test_shards_are_those_of_a_folder_of_text(saved, tmp_path):
 
 
 def two_splits(datasets, folder, columns):
-    part = datasets.Dataset.from_dict(columns)
+    import pyarrow
+
+    part = datasets.Dataset(pyarrow.table(columns))
     datasets.DatasetDict({"train": part, "validation": part}).save_to_disk(folder)
     return f"hf:{folder}"
 
@@ -225,59 +220,40 @@ def test_null_is_an_empty_text(datasets, tmp_path):
         ({"translation": ["a"], "en": ["b"]}, "has translation, en, not 'de'"),
         ({"en": ["a"], "de": [7]}, "'de' is int64, not text"),
         ({"en": [["a", "b"]], "de": ["c"]}, "'en' is list<.*>, not text"),
+        ({"translation": [{"translation": ["b"], "language": ["de"]}]}, "has .*language, not 'en'"),
+        ("not UTF-8", "a de sentence is not UTF-8"),
     ],
 )
 def test_a_set_without_texts_of_both_languages_is_an_error(columns, fault, datasets, tmp_path):
+    import pyarrow
+
+    if columns == "not UTF-8":
+        columns = {"en": ["two"], "de": pyarrow.array([b"z\xfcwei"]).view(pyarrow.string())}
     with pytest.raises(T2TError, match=f"data_source=hf:.* {fault}"):
         next(opened(two_splits(datasets, tmp_path, columns)).pairs("train", 0, 1))
 
 
-def test_translations_of_varying_languages_are_refused(datasets, tmp_path):
-    varying = datasets.TranslationVariableLanguages(languages=["de", "en"])
-    part = datasets.Dataset.from_dict(
-        {"translation": [{"en": "a", "de": ["b", "c"]}]}, features=datasets.Features({"translation": varying})
-    )
-    datasets.DatasetDict({"train": part, "validation": part}).save_to_disk(tmp_path)
-    with pytest.raises(T2TError, match="has language, translation, not 'en'"):
-        next(opened(f"hf:{tmp_path}").pairs("train", 0, 1))
+def test_a_folder_that_is_no_set_is_an_error(datasets, tmp_path):
+    """No code of a set is executed."""
+    plain_set(datasets, "test").save_to_disk(tmp_path / "one")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "script").mkdir()
+    (tmp_path / "script" / "script.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
+    for name, fault in (
+        ("one", "no dev split, only train"),
+        ("none", rf"hf:{tmp_path}/none: no such folder"),
+        ("empty", r"cannot be loaded \(EmptyDatasetError"),
+        ("script", r"cannot be loaded .*scripts are no longer supported"),
+    ):
+        with pytest.raises(T2TError, match=fault):
+            opened(f"hf:{tmp_path}/{name}").splits()
+    assert not (tmp_path / "executed").exists()
 
 
-def test_text_that_is_not_utf8_is_an_error(datasets, tmp_path):
-    import pyarrow
-
-    broken = pyarrow.array([b"z\xfcwei"]).view(pyarrow.string())
-    part = datasets.Dataset(pyarrow.table({"en": pyarrow.array(["two"]), "de": broken}))
-    datasets.DatasetDict({"train": part, "validation": part}).save_to_disk(tmp_path)
-    with pytest.raises(T2TError, match="a de sentence is not UTF-8"):
-        all_pairs(opened(f"hf:{tmp_path}"))
-
-
-def test_one_saved_part_is_train_without_dev(datasets, tmp_path):
-    plain_set(datasets, "test").save_to_disk(tmp_path)
-    with pytest.raises(T2TError, match="no dev split, only train"):
-        opened(f"hf:{tmp_path}").splits()
-
-
-def test_a_missing_folder_is_named(datasets, tmp_path, monkeypatch):
-    with pytest.raises(T2TError, match=rf"hf:{tmp_path}/none: no such folder"):
-        opened(f"hf:{tmp_path}/none").splits()
+def test_a_folder_is_named_absolutely(datasets, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
     assert opened("hf:here").name == opened("hf:./here").name == f"hf:{tmp_path}/here"
-
-
-def test_a_folder_without_data_files_is_an_error(datasets, tmp_path):
-    with pytest.raises(T2TError, match=r"cannot be loaded \(EmptyDatasetError"):
-        opened(f"hf:{tmp_path}").splits()
-
-
-def test_no_code_of_a_set_is_executed(datasets, tmp_path):
-    folder = tmp_path / "script"
-    folder.mkdir()
-    (folder / "script.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
-    with pytest.raises(T2TError, match=r"cannot be loaded .*scripts are no longer supported"):
-        opened(f"hf:{folder}").splits()
-    assert not (tmp_path / "executed").exists()
 
 
 @pytest.mark.parametrize(
@@ -319,14 +295,17 @@ def test_a_user_who_is_offline_is_told_by_the_library(datasets, monkeypatch):
         opened("hf:owner/pairs").splits()
 
 
-def test_a_set_in_the_cache_needs_no_network(datasets, tmp_path, monkeypatch):
+def test_a_set_in_the_cache_needs_no_network_and_has_its_version(datasets, tmp_path, monkeypatch):
     """The cache is as it is after a download."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: [HUB])
     for split in LINES:
         plain_set(datasets, split).to_parquet(tmp_path / "pairs" / f"{split}.parquet")
     opened(f"hf:{tmp_path}/pairs").splits()
     (tmp_path / "cache" / "pairs").rename(tmp_path / "cache" / "owner___pairs")
     assert all_pairs(opened("hf:owner/pairs"), "dev") == clean(rows("validation"))
+    (folder,) = (tmp_path / "cache" / "owner___pairs").glob("*/*/*/")
+    assert opened("hf:owner/pairs").version() == folder.name
 
 
 def test_a_huggingface_set_of_tfds_waits_for_no_silent_hub(datasets, monkeypatch):
@@ -369,17 +348,6 @@ def test_a_set_that_is_not_here_has_no_version(datasets, monkeypatch):
     monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: pytest.fail("asked"))
     assert opened("hf:owner/pairs").version() == ""
     assert opened("tfds:no_such_set/de-en").version() == ""
-
-
-def test_a_set_in_the_cache_knows_the_version_that_it_was_read_from(datasets, tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(library_sources, "silent_hosts", lambda urls: [HUB])
-    for split in LINES:
-        plain_set(datasets, split).to_parquet(tmp_path / "pairs" / f"{split}.parquet")
-    opened(f"hf:{tmp_path}/pairs").splits()
-    (tmp_path / "cache" / "pairs").rename(tmp_path / "cache" / "owner___pairs")
-    (folder,) = (tmp_path / "cache" / "owner___pairs").glob("*/*/*/")
-    assert opened("hf:owner/pairs").version() == folder.name
 
 
 def test_the_files_of_a_folder_of_a_library_are_recorded(saved):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from t2t_revival.data import indexed_file, pairs_source, workers
+from t2t_revival.data import indexed_file, pairs_source
 from t2t_revival.problems import PairsSource, Text2TextProblem
 
 PAIRS = [(f"one \u2028{n}\r", f"\ufeffeins\t{n}") for n in range(12)]
@@ -78,9 +78,8 @@ def test_a_failure_leaves_nothing(stage, error, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_processes_make_shards_of_a_generator(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
+@pytest.mark.usefixtures("two_processes")
+def test_processes_make_shards_of_a_generator(tmp_path):
     problem = UsrCounting(vocab_size=290)
     problem.generate_data(tmp_path)
     found = sorted(problem.text("train", tmp_path))

@@ -1,6 +1,7 @@
 import gzip
 import pickle
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -45,9 +46,6 @@ def test_a_folder_is_read_as_it_is(folder):
     assert corpus.splits() == ("train", "dev")
     assert {split: all_pairs(corpus, split) for split in corpus.splits()} == PAIRS
     assert corpus.name == str(folder.resolve())
-
-
-def test_a_test_split_is_found(folder):
     write(folder, "test", [("x", "y")])
     assert opened(folder).splits() == ("train", "dev", "test")
 
@@ -88,15 +86,6 @@ def test_compressed_sides_are_unpacked_once_and_cleaned_away(folder, tmp_path):
     assert not any((tmp_path / "tmp").iterdir())
 
 
-def test_a_corrupt_gzip_file_is_named(folder, tmp_path):
-    packed = gzip.compress(b"one\ntwo\nthree\n" * 100)
-    (folder / "train.en").unlink()
-    (folder / "train.en.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(T2TError, match=r"train\.en\.gz: corrupt gzip file"):
-        opened(folder, tmp_dir=tmp_path / "tmp").splits()
-    assert not any((tmp_path / "tmp").iterdir())
-
-
 @pytest.mark.parametrize("name", ["folder", "sample", "tfds:x/y", "hf:x/y/z"])
 def test_a_source_does_nothing_before_it_is_asked_and_travels(name, folder):
     corpus = opened(folder if name == "folder" else name)
@@ -111,34 +100,31 @@ def test_a_copy_in_another_process_needs_not_count_again(folder):
     assert all_pairs(copy) == PAIRS["train"]
 
 
-@pytest.mark.parametrize("name", ["train.en", "dev.de"])
-def test_a_missing_file_is_named(folder, name):
-    (folder / name).unlink()
-    with pytest.raises(T2TError, match=rf"{name}: no such file, nor {name}\.gz"):
-        opened(folder).splits()
+HALF_GZIP = gzip.compress(b"one\ntwo\nthree\n" * 100)[:-20]
+FAULTS = {
+    "a missing file": ("train.en", None, r"train\.en: no such file, nor train\.en\.gz"),
+    "a missing side of dev": ("dev.de", None, r"dev\.de: no such file, nor dev\.de\.gz"),
+    "half a test split": ("test.de", b"x\n", r"test\.en: no such file"),
+    "Latin-1": ("train.de", b"eins\nz\xfcwei\ndrei\n", r"train\.de, line 2: not UTF-8 .*; convert the file"),
+    "other lengths": ("train.de", b"eins\nzwei\n", r"train\.en has 3 lines, .*train\.de has 2"),
+    "half a gzip file": ("train.en.gz", HALF_GZIP, r"train\.en\.gz: corrupt gzip file: .*; put a valid copy"),
+    "a gzip file of text": ("train.en.gz", b"one\n", r"train\.en\.gz: corrupt gzip file"),
+}
 
 
-def test_half_a_test_split_is_an_error(folder):
-    (folder / "test.de").write_text("x\n")
-    with pytest.raises(T2TError, match=r"test\.en: no such file"):
-        opened(folder).splits()
+@pytest.mark.parametrize(("name", "content", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_faulty_folder_is_an_error_that_names_the_file(folder, tmp_path, name, content, fault):
+    (folder / name.removesuffix(".gz")).unlink(missing_ok=True)
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with pytest.raises(T2TError, match=fault):
+        opened(folder, tmp_dir=tmp_path / "tmp").splits()
+    assert not list(tmp_path.glob("tmp/*"))
 
 
 def test_an_empty_corpus_is_named(folder):
     write(folder, "train", [])
     with pytest.raises(T2TError, match=r"train\.en: the file is empty"):
-        opened(folder).splits()
-
-
-def test_text_that_is_not_utf8_is_named_with_its_line(folder):
-    (folder / "train.de").write_bytes("eins\nz\xfcwei\ndrei\n".encode("latin-1"))
-    with pytest.raises(T2TError, match=r"train\.de, line 2: not UTF-8"):
-        opened(folder).splits()
-
-
-def test_sides_of_different_length_are_named_with_both_counts(folder):
-    (folder / "train.de").write_text("eins\nzwei\n")
-    with pytest.raises(T2TError, match=r"train\.en has 3 lines, .*train\.de has 2"):
         opened(folder).splits()
 
 
@@ -153,8 +139,7 @@ def test_wmt14_needs_a_set_for_the_languages():
     assert opened("wmt14", tfds_default="wmt14_translate/de-en").name == "tfds:wmt14_translate/de-en"
 
 
-def test_the_sample_is_aligned_and_repeatable():
-    pytest.importorskip("t2t_revival.sample_corpus", reason="the sample corpus is another piece")
+def test_the_sample_is_the_same_from_any_place():
     sample = opened("sample")
     assert sample.splits() == ("train", "dev", "test")
     part = list(sample.pairs("dev", 10, 20))
@@ -162,11 +147,11 @@ def test_the_sample_is_aligned_and_repeatable():
     assert len(part) == 10
     with pytest.raises(T2TError, match="has en, de, fr, not 'cs'"):
         next(source("sample", "en", "cs").pairs("dev", 0, 1))
+    with pytest.raises(T2TError, match="has en, de, fr, not 'cs'"):
+        next(source("sample", "en", "cs").alignments("dev", 0, 1))
 
 
 def test_importing_sources_loads_neither_tensorflow_nor_datasets():
-    import subprocess
-
     code = "import sys, t2t_revival.data.generation as _; sys.exit(any(map(sys.modules.get, sys.argv[1:])))"
     assert subprocess.run([sys.executable, "-c", code, "tensorflow", "datasets"], check=False).returncode == 0
 

@@ -1,7 +1,6 @@
 """T2T's subword vocabulary: the ids that T2T gave, the same in Python and in the graph for any text."""
 
 import json
-import pickle
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,6 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subword_format import alphanumeric_bounds, is_alphanumeric
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.errors import T2TError
@@ -117,13 +114,6 @@ def test_unescaping(vocabulary, escaped, text):
     assert found.decode() == text
 
 
-def test_decode_stops_at_eos_and_skips_pad(vocabulary):
-    the, dog = vocabulary.encode("the"), vocabulary.encode("dog")
-    assert vocabulary.decode([*the, 0, *dog, 1, *dog]) == "the dog"
-    batch = tf.ragged.constant([[*the, 0, *dog, 1, *dog], [1], []], dtype=tf.int32)
-    assert vocabulary.decode_in_graph(batch).numpy().tolist() == [b"the dog", b"", b""]
-
-
 def test_bounds_are_those_of_the_categories():
     bounds = set(alphanumeric_bounds())
     kind = False
@@ -132,33 +122,9 @@ def test_bounds_are_those_of_the_categories():
         assert kind == is_alphanumeric(chr(code)), code
 
 
-@pytest.mark.slow
-def test_the_graph_side_can_be_first_used_inside_a_function(subwords_file):
-    fresh = SubwordVocabulary(subwords_file)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def there_and_back(texts):
-        return fresh.decode_in_graph(fresh.encode_in_graph(texts))
-
-    assert there_and_back(tf.constant(["the ö dogs", ""])).numpy().tolist() == ["the ö dogs".encode(), b""]
-    assert fresh.encode_in_graph(tf.constant(["dog"])).to_list() == [fresh.encode("dog")]
-
-
 def test_a_new_seed_leaves_the_graph_side_as_it_is(vocabulary):
     tf.random.set_seed(1)
     check_python_and_graph(vocabulary, ["the dogs"])
-
-
-def test_the_kind_of_file_is_told_by_its_name(subwords_file, tmp_path):
-    vocabulary = open_vocabulary(subwords_file)
-    assert isinstance(vocabulary, SubwordVocabulary)
-    assert len(vocabulary.fingerprint) == 64
-    learned = Vocabulary.train(["the dog sees the houses"] * 9, tmp_path / "v.spm", 290)
-    assert isinstance(open_vocabulary(learned.path), Vocabulary)
-
-
-def test_a_vocabulary_travels_to_other_processes(vocabulary):
-    assert pickle.loads(pickle.dumps(vocabulary)).encode("the dog") == vocabulary.encode("the dog")
 
 
 def test_quotes_are_left_out_where_there_are_any(vocabulary, tmp_path):
@@ -194,11 +160,6 @@ def test_a_corrupt_file_is_named(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(T2TError, match=rf"bad\.subwords: not a T2T vocabulary.*{message}"):
         SubwordVocabulary(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(T2TError, match=r"none\.subwords: no such vocabulary"):
-        SubwordVocabulary(tmp_path / "none.subwords")
 
 
 @pytest.mark.skipif(not T2T.is_dir(), reason=f"no {T2T.name} beside the repository")

@@ -1,11 +1,60 @@
-"""One vocabulary for both sides, or two."""
+"""What vocabularies of both kinds have in common; one for both sides, or two."""
 
+import pickle
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary import Vocabularies, copy_name, open_vocabulary
+from t2t_revival.data.vocabulary.sentencepiece import UNK, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+from t2t_revival.errors import T2TError
+
+
+@pytest.fixture(scope="module", params=["spm", "subwords"])
+def either(request: pytest.FixtureRequest, vocabulary_file: Path, subwords_file: Path) -> TextEncoder:
+    """A vocabulary, whose kind is told by the name of its file."""
+    return open_vocabulary(vocabulary_file if request.param == "spm" else subwords_file)
+
+
+def test_decoding_stops_at_eos_and_skips_pad_also_in_a_graph(either: TextEncoder) -> None:
+    """The graph side can be first used inside a function, and the vocabulary in another process."""
+    copy = pickle.loads(pickle.dumps(either))
+    assert copy.fingerprint == either.fingerprint
+    assert len(either.fingerprint) == 64
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.int32)]
+    )
+    def in_graph(texts: tf.Tensor, ids: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return copy.decode_in_graph(copy.encode_in_graph(texts)), copy.decode_in_graph(ids)
+
+    the, dog = either.encode("the"), either.encode("dog")
+    rows = [[*the, 0, *dog, 1, *dog, 1, 0], [1], [], [0, 0], dog]
+    expected = [either.decode([*the, *dog]), "", "", "", "dog"]
+    assert [either.decode(row) for row in rows] == expected
+    texts = ["the ö ▁ dogs", ""]
+    found = in_graph(tf.constant(texts), tf.ragged.constant(rows, dtype=tf.int32))
+    assert [[text.decode() for text in side.numpy()] for side in found] == [texts, expected]
+    assert copy.encode_in_graph(tf.constant(["dog"])).to_list() == [dog]
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_no_text_is_unknown_so_that_no_model_learns_to_write_unk(
+    vocabulary_file, subwords_file, text
+) -> None:
+    assert UNK not in Vocabulary(vocabulary_file).encode(text)
+    assert SubwordVocabulary(subwords_file).unknown == 0, "T2T's vocabularies spell every character"
+
+
+@pytest.mark.parametrize("kind", ["spm", "subwords"])
+def test_a_missing_file_is_named(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(T2TError, match=rf"none\.{kind}: no such vocabulary"):
+        open_vocabulary(tmp_path / f"none.{kind}")
 
 
 def test_one_file_is_the_vocabulary_of_both_sides(vocabulary_file: Path) -> None:
