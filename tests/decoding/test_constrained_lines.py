@@ -19,22 +19,21 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 
 TEXT = [
-    f'the {noun} sees {number} houses, and der {noun} sieht (nicht) . "Der {noun}" er: nice U.S. 我爱狗 क का'
+    f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."
     for noun in ("dog", "dogs", "cat", "doghouse")
     for number in range(9)
 ]
 LINES = ["the dog sees 3 houses .", "cat", "", "der cat sieht the dog sees 7 houses", "dog dog"]
 WORDS = ["dog", "dogs", "cat", "the dog", "houses, and", "sieht", "(nicht)", "7", "zoo"]
-WORDS += ["U.S.", '"Der', "er: nice", "狗", "我爱", "狗 und", "s", "9 9", "का"]
 OPTIONS = DecodeHParams(beam_size=3, extra_length=25)
 
 
 @pytest.fixture(scope="module", params=["sentencepiece", "subwords"])
 def translator(request, tmp_path_factory):
     if request.param == "subwords":
-        vocabulary = SubwordVocabulary.build_from_generator(TEXT, 120)
+        vocabulary = SubwordVocabulary.build_from_generator(TEXT, 100)
     else:
-        vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 360)
+        vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 320)
     keras.utils.set_random_seed(3)
     hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
     return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=40)
@@ -99,7 +98,7 @@ def test_avoided_words_are_in_no_output(translator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [{"extra_length": 8}, {"extra_length": 50, "max_length_ratio": 6.0}])
+@pytest.mark.parametrize("room", [{"extra_length": 8}, {"extra_length": 50, "max_length_ratio": 16.0}])
 def test_what_does_not_fit_is_named(with_options, room):
     small = with_options(beam_size=3, **room)
     phrases = ("cat", "sieht", *["zoo"] * 12)
@@ -111,7 +110,7 @@ def test_what_does_not_fit_is_named(with_options, room):
 
 @pytest.mark.slow
 def test_guards_and_early_stopping_leave_the_phrases_there(with_options):
-    options = {"no_repeat_ngram_size": 1, "min_length_ratio": 0.5, "max_length_ratio": 6.0}
+    options = {"no_repeat_ngram_size": 1, "min_length_ratio": 0.5, "max_length_ratio": 16.0}
     guarded = with_options(beam_size=2, early_stopping=True, repetition_penalty=1.2, **options)
     wanted = LineConstraints(("dog", "cat", "dog"))
     for outputs in guarded.nbest(LINES[:2], n=2, constraints=[wanted] * 2):

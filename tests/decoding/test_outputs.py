@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 
 import pytest
@@ -129,13 +130,17 @@ def test_a_full_disk_is_one_line_and_loses_nothing(path, monkeypatch):
     assert write(path, []) == ALL
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_disk_that_is_full_in_the_middle(path):
-    with (
-        open("/dev/full", "wb") as full,
-        pytest.raises(T2TError, match=f"cannot write {path}: No space left on device; 1 of 4 lines"),
-    ):
-        write(path, [[0], lambda output: setattr(output, "_journal", full), [1]])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(_):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (side_files(path)[1].stat().st_size, limits[1]))
+
+    try:
+        with pytest.raises(T2TError, match=f"cannot write {path}: File too large; 1 of 4 lines"):
+            write(path, [[0], fill, [1]])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert write(path, [[1, 2, 3]]) == {0: "null"}
 
 

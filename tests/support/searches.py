@@ -7,15 +7,9 @@ TensorFlow is imported by the functions that need it: JAX's process has none.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import importlib.util
-import os
-import pickle
-import subprocess
-import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,9 +27,8 @@ from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.model import Transformer
-from tests.support.backend_process import IN_JAX
+from tests.support.jax_process import JaxProcess
 
-ROOT = Path(__file__).parents[2]
 Ids = Sequence[int]
 INSIDE = 4  # the token that continues the word before it, where phrases are searched for
 FEW_TOKENS = 64  # of a batch on JAX
@@ -56,8 +49,7 @@ CANNOT: dict[str, dict[str, str]] = {
         "scores": "an export scores texts: tests/serving",
         "programs": "an export is one",
     },
-    "fixed": _FIXED
-    | {"programs": "JAX makes them", "one_layer": "TensorFlow's graph loses the only cache of Keras's loop"},
+    "fixed": _FIXED | {"programs": "JAX makes them"},
     "jax": _FIXED | {"ensemble": "the process of tests has one model"},
     "ctranslate2": {
         **dict.fromkeys(("phrases", "trees", "samples", "by_line", "int8"), NO_CONTROL),
@@ -107,7 +99,7 @@ def engines(*needs: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An output: its ids without padding, EOS included, and its score."""
+    """An output: its ids without padding, EOS included unless it is cut, and its score."""
 
     ids: list[int]
     score: float
@@ -216,11 +208,11 @@ def search(
     guards: dict[str, float] | None = None,
     **asked: Any,
 ) -> list[list[Hypothesis]]:
-    """Searches for outputs of each sentence; they end with EOS, and so do outputs that are not cut.
+    """Searches for outputs of each sentence.
 
     Args:
         model: its weights are read at each call, unless it is `frozen`.
-        sources: a sentence without ids has no outputs.
+        sources: ids that end with EOS; a sentence without ids has no outputs.
         engine: one of `ENGINES`.
         guards: options of `DecodeHParams`.
         asked: see `Request`.
@@ -251,7 +243,7 @@ def _hypotheses(ids: np.ndarray, scores: np.ndarray) -> list[Hypothesis]:
     for one, row in zip(found, ids, strict=True):
         assert not row[len(one.ids) :].any(), "padding is at the end"
     number = int((scores > -np.inf).sum())
-    assert not any(one.ids or one.score > -np.inf for one in found[number:]), "missing ones come last"
+    assert not (scores[number:] > -np.inf).any(), "missing ones come last"
     return found[:number]
 
 
@@ -436,9 +428,7 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     ]
     prefixes = None if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
-    ids, scores = graph(tf.constant(rows), SearchSettings(*settings), (), prefixes)
-    asked = np.arange(scores.shape[1]) < settings[-1]  # callers leave out what comes after
-    return np.where(asked[:, :, None], ids, PAD), scores
+    return graph(tf.constant(rows), SearchSettings(*settings), (), prefixes)
 
 
 @contextmanager
@@ -475,7 +465,8 @@ def _fixed_graph(model: Any, width: int, beams: int, n: int, early_stopping: boo
         settings = Settings(beams, n, early_stopping, alpha, extra, banned)
         return fixed_search(model, rows, settings, width + extra)
 
-    return graph
+    # In a graph, Keras's loop loses the only cache of one layer.
+    return graph if model.hparams.decoder_layers > 1 else graph.python_function
 
 
 def _fixed(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
@@ -493,51 +484,14 @@ def _fixed(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
 # JAX, in a process of its own
 
 
-_ANSWER = """
-from tests.support.without_tensorflow import block_tensorflow
-
-block_tensorflow()
-from tests.support import searches
-
-searches.answer()
-"""
-
-
-class _JaxProcess:
-    """A process in which Keras is on JAX, and which has no TensorFlow; it answers requests until its end."""
-
-    def __init__(self) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, **IN_JAX, "KERAS_BACKEND": "jax", "PYTHONPATH": path}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _ANSWER],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-        )
-        atexit.register(self._process.kill)
-
-    def __call__(self, *request: Any) -> Any:
-        assert self._process.stdin
-        assert self._process.stdout
-        try:
-            pickle.dump(request, self._process.stdin)
-            self._process.stdin.flush()
-            found = pickle.load(self._process.stdout)
-        except (EOFError, BrokenPipeError) as error:
-            self._log.seek(0)
-            raise AssertionError(self._log.read().decode()[-3000:]) from error
-        assert not isinstance(found, str), found
-        return found
-
-
-_jax_process = functools.cache(_JaxProcess)
+@functools.cache
+def _jax_process() -> JaxProcess:
+    return JaxProcess(answer_on_jax)
 
 
 def _jax(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
-    *found, programs = _jax_process()(model.hparams, model.vocab_size, model.get_weights(), rows, request)
+    weights = model.get_weights()
+    *found, programs = _jax_process()(model.hparams, model.vocab_size, weights, rows, request)
     _traces["programs"] += programs
     return found[0], found[1]
 
@@ -555,25 +509,15 @@ def jax_search(model: Any, early_stopping: bool = False, banned: int = PAD) -> A
     return JaxSearch(model, FEW_TOKENS, early_stopping, banned)
 
 
-def answer() -> None:
-    """Answers requests on JAX, until there are no more."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what JAX may print
-    while True:
-        try:
-            hparams, vocab_size, weights, rows, request = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            model, own = _jax_search(hparams, vocab_size, request.early_stopping, request.banned)
-            model.set_weights(weights)
-            with counted_traces() as traces:
-                ids, scores = own(rows, request.beams, request.alpha, request.extra, request.n)
-            found: Any = np.asarray(ids), np.asarray(scores), traces["programs"]
-        except Exception:
-            found = traceback.format_exc()
-        pickle.dump(found, answers)
-        answers.flush()
+def answer_on_jax(
+    hparams: Any, vocab_size: int, weights: Any, rows: np.ndarray, request: Request
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Searches in the process of JAX; returns ids, scores, and the number of programs that were made."""
+    model, own = _jax_search(hparams, vocab_size, request.early_stopping, request.banned)
+    model.set_weights(weights)
+    with counted_traces() as traces:
+        ids, scores = own(rows, request.beams, request.alpha, request.extra, request.n)
+    return np.asarray(ids), np.asarray(scores), traces["programs"]
 
 
 # Other engines
