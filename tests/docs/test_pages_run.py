@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import registry
 from tests.support.command_lines import last_of_each
 from tests.support.commands import run
 from tests.support.line_corpus import write_corpus
@@ -66,13 +67,43 @@ def test_in_keras_alone(tmp_path):
 
 def test_from_python():
     *code, export = blocks("python.md", "python")
-    names = {}
-    exec("\n".join(code).replace("train_steps=300", f"train_steps=2,{SMALL}"), names)
+    faster = {
+        "train_steps=300": f"train_steps=2,{SMALL}",
+        "beam_size=8,alpha=0.6": "beam_size=2,extra_length=3",
+    }
+    text, names = "\n".join(code), {}
+    for slow, fast in faster.items():
+        assert slow in text
+        text = text.replace(slow, fast)
+    exec(text, names)
     assert "Dackel" in names["outputs"][0][0].text
     assert names["scores"][0].log_prob < 0
     run_commands("python.md", {})
     exec(export, names)
     assert sorted(names["model"].signatures)[0] == "score"
+
+
+def test_the_package_that_is_ported_from_tensor2tensor(tmp_path):
+    (code,) = blocks("from_tensor2tensor.md", "python")
+    package, poems = tmp_path / "usr_poetry", tmp_path / "poems.txt"
+    package.mkdir()
+    (package / "__init__.py").write_text(code, encoding="utf-8")
+    lines = "Poem {0} begins in the morning,\nit walks {0} miles till noon,\nit rests\nand ends too soon."
+    poems.write_text("\n\n".join(map(lines.format, range(30))) + "\n")
+    flags = [f"--t2t_usr_dir={package}", "--problem=poetry_lines", "--data_dir=data"]
+    assert (
+        f"source      {poems} (inputs to targets)"
+        in run("t2t-datagen", *flags, f"--data_source={poems}").stdout
+    )
+    problem = registry.problem("poetry_lines")
+    dev = list(problem.text("dev", "data"))
+    assert (len(dev), len(list(problem.text("train", "data")))) == (9, 81)
+    assert dev[3] == ("Poem 10 begins in the morning,", "it walks 10 miles till noon,")
+    small = [f"--hparams={SMALL},max_length=64", "--train_steps=1", "--eval_bleu_sentences=0"]
+    run("t2t-trainer", *flags, "--output_dir=out", "--hparams_set=transformer_poetry", *small)
+    assert Path("out/model.ckpt-1.npz").exists()
+    hparams = registry.hparams("transformer_poetry")
+    assert (hparams.hidden_size, hparams.num_heads, hparams.layer_prepostprocess_dropout) == (128, 4, 0.6)
 
 
 @pytest.mark.nightly

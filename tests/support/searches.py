@@ -151,7 +151,7 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a search is asked for.
+    """A question to a search.
 
     Attributes:
         beams, alpha, extra: beam_size, alpha and extra_length of `DecodeHParams`; lists have a value for each
@@ -186,13 +186,13 @@ class Request:
 
     @property
     def compiled(self) -> dict[str, Any]:
-        """What a search is compiled with."""
+        """The settings that a search is compiled with."""
         names = ("trees", "guards", "shortlist", "early_stopping", "banned", "frozen", "int8")
         return {name: getattr(self, name) for name in names}
 
     @property
     def needs(self) -> set[str]:
-        """What an engine must be able to do."""
+        """The abilities that an engine must have."""
         names = {*self.compiled, "prefixes", "phrases", "samples"}
         needs = {name for name in names if getattr(self, name) not in (None, (), False, PAD)}
         if any(isinstance(value, list) for value in (self.beams, self.alpha, self.extra, self.n)):
