@@ -103,8 +103,6 @@ def test_training_data_is_mixed_where_that_is_asked_for(changed, capsys):
 def test_the_first_steps_are_left_out(changed, capsys):
     assert run(f"--output_dir={changed}", "--n=4", "--min_steps=10") == 0
     assert "averaged 1 checkpoint (steps 10)" in capsys.readouterr().out
-    status = run(f"--output_dir={changed}", "--min_steps=11")
-    assert f"no checkpoint in {changed} from step 11 on" in failure(capsys, status)
 
 
 def test_checkpoints_of_earlier_versions_are_averaged_and_that_is_said(out, capsys, write_checkpoint):
@@ -126,23 +124,7 @@ def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, 
     assert "fewer than 3 valid checkpoints in a row of the same training data" in failure(capsys, status)
 
 
-def test_refusals(out, tmp_path, capsys):
+def test_refusals(out, capsys):
     assert "fewer than 2 valid checkpoints" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
-    assert "own folder" in failure(capsys, run(f"--model_dir={out}", f"--output_dir={out}", "--n=1"))
-    assert "give --model_dir" in failure(capsys, run(f"--output_dir={out}", "--wait_minutes=3"))
-    assert "no trained model" in failure(capsys, run(f"--model_dir={tmp_path / 'nowhere'}"))
-    assert not (tmp_path / "nowhere").exists()
     with exclusive_lock(out / "avg", ""):
         assert "another t2t-avg-all" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
-
-
-@pytest.mark.slow
-def test_an_average_is_decoded(out, tmp_path, capsys, write_checkpoint):
-    from t2t_revival.cli import decoder
-
-    write_checkpoint(out, 9)
-    assert run(f"--model_dir={out}", "--n=2") == 0
-    (tmp_path / "in").write_text("the dog\n")
-    where = [f"--output_dir={out / 'avg'}", "--decode_hparams=beam_size=1,extra_length=1"]
-    assert decoder.main(["t2t-decoder", *where, f"--decode_from_file={tmp_path / 'in'}"]) == 0
-    assert "avg/model.ckpt-9.npz (step 9" in capsys.readouterr().err

@@ -152,13 +152,3 @@ def test_other_noise_and_other_models_are_refused_before_decoding(
     assert error.endswith("give another --corpus_dir")
     assert run(*flags, f"--checkpoint={out / 'model.ckpt-7.npz'}") == 0
     assert loads == ["argmax"]
-
-
-def test_wrong_files(flags, out, tmp_path, capsys):
-    assert "is the model's own folder" in failure(capsys, run(*flags, f"--corpus_dir={out}"))
-    (tmp_path / "latin1.en").write_bytes("dog\nh\xfcte\n".encode("latin-1"))
-    error = failure(capsys, run(*flags, f"--mono={tmp_path / 'latin1.en'}"))
-    assert "latin1.en, line 2: not UTF-8" in error
-    (tmp_path / "half.en.gz").write_bytes(gzip.compress(b"the dog\n" * 999)[:-9])
-    error = failure(capsys, run(*flags, f"--mono={tmp_path / 'half.en.gz'}"))
-    assert "half.en.gz: corrupt gzip file" in error

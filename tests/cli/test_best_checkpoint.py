@@ -4,43 +4,24 @@ import re
 
 import pytest
 
-from t2t_revival.cli import avg_all, decoder, eval, trainer
+from t2t_revival.cli import avg_all, decoder, eval
 from t2t_revival.cli.support import best_export
 from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from tests.support.command_lines import last_of_each
+from tests.support.trainer_command import train
 
 pytestmark = pytest.mark.slow
 
-HPARAMS = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,batch_size=512,max_length=64"
-
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(trained, tmp_path_factory):
     """A training of 6 updates that keeps its last checkpoint, and its best two; the best is exported."""
     folder = tmp_path_factory.mktemp("run")
-    assert trainer.main(command(folder)) == 0
+    kept = "--keep_checkpoint_max=1", "--keep_best=2", "--export_best"
+    assert train(trained / "data", folder, "--train_steps=6", "--local_eval_frequency=2", *kept) == 0
     return folder
-
-
-def command(folder, *more):
-    flags = {
-        "problem": "translate_ende",
-        "hparams_set": "tiny",
-        "hparams": f"{HPARAMS},train_steps=6",
-        "data_source": "sample",
-        "data_dir": folder.parent / "data",
-        "output_dir": folder,
-        "vocab_size": 400,
-        "local_eval_frequency": 2,
-        "eval_bleu_sentences": 0,
-        "keep_checkpoint_max": 1,
-        "keep_best": 2,
-        "export_best": True,
-    }
-    return last_of_each(["t2t-trainer", *(f"--{name}={value}" for name, value in flags.items()), *more])
 
 
 def test_the_best_two_are_kept_and_the_best_is_exported(run):

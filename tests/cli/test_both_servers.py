@@ -3,9 +3,9 @@
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,6 +15,7 @@ import requests
 
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
+from tests.support.served import Server
 
 HOST = "127.0.0.1"
 BINARY = shutil.which("tensorflow_model_server")
@@ -35,35 +36,25 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module", params=SERVERS)
 def addresses(request, export_dir, tmp_path_factory):
     """The server's addresses, that of REST first."""
+    folder = tmp_path_factory.mktemp("log")
+    if request.param == "t2t-server":
+        server = Server(folder, f"--saved_model={export_dir}")
+        yield [server.address]
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait()
+        return
     with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
         rest, grpc = one.getsockname()[1], other.getsockname()[1]
-    url = f"http://{HOST}:{rest}"
-    if request.param == "t2t-server":
-        command = [
-            sys.executable,
-            "-m",
-            "t2t_revival.cli.server",
-            f"--saved_model={export_dir}",
-            f"--port={rest}",
-        ]
-        found = [url]
-    else:
-        command = [
-            BINARY,
-            f"--port={grpc}",
-            f"--rest_api_port={rest}",
-            f"--model_name={NAME}",
-            "--enable_batching",
-        ]
-        command += [f"--model_base_path={export_dir}"]
-        command += [f"--batching_parameters_file={export_dir}/batching_parameters.txt"]
-        found = [url, f"{HOST}:{grpc}"]
-    log = tmp_path_factory.mktemp("log") / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+    flags = [f"--port={grpc}", f"--rest_api_port={rest}", f"--model_name={NAME}", "--enable_batching"]
+    places = [
+        f"--model_base_path={export_dir}",
+        f"--batching_parameters_file={export_dir}/batching_parameters.txt",
+    ]
+    with (folder / "log").open("wb") as file:
+        process = subprocess.Popen([BINARY, *flags, *places], stdout=file, stderr=file)
     try:
-        wait_until_ready(f"{url}/v1/models/{NAME}", process, log)
-        yield found
+        wait_until_ready(f"http://{HOST}:{rest}/v1/models/{NAME}", process, folder / "log")
+        yield [f"http://{HOST}:{rest}", f"{HOST}:{grpc}"]
     finally:
         process.terminate()
         process.wait(60)
@@ -116,13 +107,9 @@ def test_rows_and_columns(rest):
     assert [row["outputs"] for row in named] == columns["outputs"]
 
 
-def test_options(rest):
-    signature = {"signature_name": "translate_with_options"}
-    columns = predict(rest, **signature, inputs={"inputs": ["the dog", "houses"], **OPTIONS})["outputs"]
-    rows = predict(
-        rest, **signature, instances=[{"inputs": line, **OPTIONS} for line in ("the dog", "houses")]
-    )
-    assert [row["outputs"] for row in rows["predictions"]] == columns["outputs"]
+def test_options_are_scalars_too(rest):
+    inputs = {"inputs": ["the dog", "houses"], **OPTIONS}
+    columns = predict(rest, signature_name="translate_with_options", inputs=inputs)["outputs"]
     assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
 
 

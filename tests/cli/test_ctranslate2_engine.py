@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.decoding.converted_model import FOLDER, MODEL
-from tests.support.decoder_command import decode
+from tests.support.decoder_command import DECODE, decode
 
 pytest.importorskip("ctranslate2")
 ENGINE = "--engine=ctranslate2"
@@ -34,12 +34,8 @@ def test_a_file_and_without_tensorflow_once_it_is_converted(out, text, capsys):
     assert [bool(line) for line in captured.out.split("\n")] == [True, False, True, False]
     assert f"kept in {out / FOLDER}" in captured.err
     command = [sys.executable, "-c", DECODE_WITHOUT_TENSORFLOW, f"--output_dir={out}", ENGINE]
-    command += [
-        f"--decode_from_file={text}",
-        "--precision=int8",
-        "--decode_hparams=beam_size=2,extra_length=3",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    flags = f"--decode_from_file={text}", "--precision=int8", f"--decode_hparams={DECODE}"
+    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, captured.out), done.stderr
     assert "converting" not in done.stderr
 

@@ -8,13 +8,7 @@ import pytest
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import decode, refused, shared_search
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once():
-    with shared_search():
-        yield
+from tests.support.decoder_command import decode, refused
 
 
 def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
@@ -45,6 +39,7 @@ def test_damaged_checkpoint_loses_nothing(out, tmp_path, capsys, given):
     assert path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [decoder, exporter])
 def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, write_checkpoint, command):
     write_checkpoint(out, 9)
@@ -62,15 +57,17 @@ def test_the_checkpoint_before_a_damaged_one_is_used(out, tmp_path, capsys, writ
     assert (out / "model.ckpt-9.npz").exists()
 
 
-def test_weights_that_are_no_numbers(out, tmp_path, capsys):
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", ["decode_from_file", "score_file"])
+def test_weights_that_are_no_numbers(out, tmp_path, capsys, flag):
     arrays, meta = checkpoints.load(out / "model.ckpt-7.npz")
     arrays = {name: a * float("nan") if a.dtype.kind == "f" else a for name, a in arrays.items()}
     checkpoints.save(out / "model.ckpt-7.npz", arrays, meta)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    captured = capsys.readouterr().err
-    assert status == 1
-    assert "contain NaN" in captured.splitlines()[-1]
+    (tmp_path / "in").write_text("the\tder\n")
+    assert decode(out, f"--{flag}={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "contain NaN" in captured.err.splitlines()[-1]
     assert not (tmp_path / "o").exists()
 
 
@@ -94,6 +91,7 @@ def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, ca
     assert "cannot write" not in error
 
 
+@pytest.mark.slow
 def test_a_disk_that_gets_full_is_the_outputs_fault(out, tmp_path, capsys, monkeypatch):
     def fsync(_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -39,16 +39,9 @@ def run(*arguments):
     return exporter.main(["t2t-exporter", *map(str, arguments)])
 
 
-def asked(folder):
-    """Outputs of the folder in a process with TensorFlow and TensorFlow Text, but without this package."""
-    command = [sys.executable, "-c", ASK, str(folder), json.dumps(LINES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @pytest.mark.slow
 def test_another_process_gets_what_the_translator_gives(out, tmp_path, capsys):
+    """One with TensorFlow and TensorFlow Text, but without this package."""
     assert (
         run(f"--output_dir={out}", f"--export_dir={tmp_path / 'e'}", "--decode_hparams=extra_length=3") == 0
     )
@@ -56,7 +49,8 @@ def test_another_process_gets_what_the_translator_gives(out, tmp_path, capsys):
     said = capsys.readouterr().out
     assert str(version) in said
     assert "tensorflow_model_server" in said
-    usual, more = asked(version)
+    command = [sys.executable, "-c", ASK, str(version), json.dumps(LINES)]
+    usual, more = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     translator = Translator.load(out, decode_hparams="extra_length=3")
     assert usual == [[text] for text in translator.translate(LINES)]
     other = Translator.load(out, decode_hparams="beam_size=3,alpha=0.0,extra_length=2")

@@ -65,7 +65,10 @@ def keras_json(folder, **values):
     return str(folder)
 
 
-@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize(
+    "name",
+    ["decoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in FLAGS if name != "decoder")],
+)
 def test_a_backend_that_runs_no_models_is_an_error_of_one_line(folder, name):
     out = "--output_dir=new" if name == "trainer" else "--output_dir=out"
     data = ["--data_dir=data"] if name in ("trainer", "eval") else []

@@ -4,8 +4,9 @@ import csv
 
 import pytest
 
-from t2t_revival.cli import datagen, trainer
+from t2t_revival.cli import datagen
 from t2t_revival.cli import eval as evaluation
+from tests.support import trainer_command
 from tests.support.line_corpus import write_corpus
 
 HPARAMS = "batch_size=256,num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2"
@@ -20,21 +21,9 @@ def corpora(tmp_path, monkeypatch):
 
 
 def train(*flags, steps=4, data_source="news=news:1,talks=talks:3"):
-    return trainer.main(
-        [
-            "t2t-trainer",
-            "--problem=translate_ende",
-            "--hparams_set=tiny",
-            f"--hparams={HPARAMS},train_steps={steps}",
-            f"--data_source={data_source}",
-            "--data_dir=data",
-            "--vocab_size=330",
-            "--output_dir=out",
-            "--local_eval_frequency=2",
-            "--eval_bleu_sentences=3",
-            *flags,
-        ]
-    )
+    usual = "--vocab_size=330", "--local_eval_frequency=2", "--eval_bleu_sentences=3"
+    made = f"--data_source={data_source}", *usual, *flags
+    return trainer_command.train("data", "out", *made, hparams=f"{HPARAMS},train_steps={steps}")
 
 
 def test_interrupted_corpora_are_named(corpora, capsys, monkeypatch):

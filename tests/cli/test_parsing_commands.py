@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import shutil
-import subprocess
 import sys
 
 import keras
@@ -20,6 +19,7 @@ from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.support.commands import run
+from tests.support.processes import start_command
 
 pytestmark = pytest.mark.slow
 
@@ -209,28 +209,6 @@ def test_the_client_draws(exported, capsys):
     assert len(capsys.readouterr().out.splitlines()) > 3
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--pretty", "--inputs_once=a"], "--pretty needs a known problem: give --problem"),
-        (["--problem=translate_ende", "--pretty", "--inputs_once=a"], "--pretty is for trees"),
-        (["--problem=parse_wjs", "--inputs_once=a"], "did you mean parse_wsj"),
-        (["--decode_hparams=tokenized=True", "--inputs_once=a"], "tokenized is for parsing: give --problem"),
-        (
-            ["--problem=parse_wsj", "--decode_hparams=constrained=False", "--inputs_once=a"],
-            "constrained is fixed when a model is exported: export it again",
-        ),
-        (
-            ["--decode_hparams=early_stopping=True", "--inputs_once=a"],
-            "early_stopping is fixed when a model is exported: export it again",
-        ),
-    ],
-)
-def test_flags_of_the_client_that_do_not_fit(exported, capsys, flags, message):
-    assert query(exported, *flags) == 1
-    assert message in capsys.readouterr().err
-
-
 USER_PROBLEM = """
 from t2t_revival import registry
 from t2t_revival.problems.parse_wsj import ParseWsj
@@ -248,17 +226,14 @@ def test_a_parser_of_ones_own_gives_trees_too(trained, tmp_path):
     (package / "__init__.py").write_text(USER_PROBLEM)
     out = shutil.copytree(trained, tmp_path / "out")
     dataclasses.replace(Run.load(out), problem="parse_mine").save(out)
-    command = [sys.executable, "-m", "t2t_revival.cli.decoder", f"--output_dir={out}", "--decode_from_file=-"]
-    for flags, status in (([f"--t2t_usr_dir={package}"], 0), ([], 1)):
-        done = subprocess.run(
-            [*command, *flags], input="It eats.\n", capture_output=True, text=True, check=False
-        )
-        assert done.returncode == status, done.stderr
-        if status:
-            assert "problem parse_mine" in done.stderr
-            assert "give --t2t_usr_dir" in done.stderr
-        else:
-            assert leaves(done.stdout.splitlines()) == [["It", "eats", "."]]
+    (tmp_path / "in").write_text("It eats.\n")
+    flags = f"--output_dir={out}", f"--decode_from_file={tmp_path / 'in'}"
+    known = start_command(tmp_path / "known", "t2t-decoder", *flags, f"--t2t_usr_dir={package}")
+    unknown = start_command(tmp_path / "unknown", "t2t-decoder", *flags)
+    assert leaves(known.end().splitlines()[:1]) == [["It", "eats", "."]]
+    said = unknown.end(1)
+    assert "problem parse_mine" in said
+    assert "give --t2t_usr_dir" in said
 
 
 def test_drawn_outputs_are_trees_too(trained, capsys):

@@ -14,6 +14,7 @@ CASES = {
     "t2t-shortlist": [],
     "t2t-exporter": [],
     "t2t-avg-all": [],
+    "t2t-align": ["--choose_heads"],
     "t2t-reproduce": ["--table=2", "--scale=cpu", "--data_source=sample"],
     "t2t-rerank": ["--nbest=nbest", "--source=source", "--scorers=out", "--weights=1,1", "--output_file=o"],
 }

@@ -37,7 +37,8 @@ FILES = {
     "gold": "0-0 1-1 2?2\n\n0-0\n",
     "short": "0-0\n",
     "long": "the\t" + "Hund " * 99 + "\n",
-    "trees": "(S (NN a))\n",
+    "trees": "(S (NN a))\n(S (NN b) (NN c))\n(S (NN d))\n",
+    "half.gz": "no gzip\n",
     "empty": "",
 }
 

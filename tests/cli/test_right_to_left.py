@@ -5,7 +5,8 @@ from itertools import product
 
 import pytest
 
-from t2t_revival.cli import decoder, rerank, trainer
+from t2t_revival.cli import decoder, rerank
+from tests.support import trainer_command
 
 pytestmark = pytest.mark.slow
 
@@ -41,19 +42,10 @@ def root(tmp_path_factory):
 
 def train(root, name, steps, changes=""):
     """Trains a model; returns its output_dir."""
-    out = root / name
-    arguments = [
-        "--problem=translate_ende",
-        "--hparams_set=tiny",
-        f"--data_source={root / 'corpus'}",
-        f"--data_dir={root / 'data'}",
-        f"--output_dir={out}",
-        "--vocab_size=330",
-        "--eval_bleu_sentences=0",
-        f"--hparams={HPARAMS},train_steps={steps}{changes}",
-    ]
-    assert trainer.main(["t2t-trainer", *arguments]) == 0
-    return out
+    made = f"--data_source={root / 'corpus'}", "--vocab_size=330"
+    hparams = f"{HPARAMS},train_steps={steps}{changes}"
+    assert trainer_command.train(root / "data", root / name, *made, hparams=hparams) == 0
+    return root / name
 
 
 def decode(root, model, output, *more):

@@ -7,13 +7,10 @@ from t2t_revival.decoding.translations import FILE_NAME, Translations
 from t2t_revival.training.run import load_vocabulary
 
 
-def run(out, *arguments):
-    return shortlist.main(["t2t-shortlist", f"--output_dir={out}", *map(str, arguments)])
-
-
 @pytest.mark.slow
 def test_a_learned_shortlist_is_used(out, capsys):
-    assert run(out, "--translations=4", "--frequent=7") == 0
+    flags = "--translations=4", "--frequent=7"
+    assert shortlist.main(["t2t-shortlist", f"--output_dir={out}", *flags]) == 0
     said = capsys.readouterr()
     assert said.out.startswith(f"learned from 40 pairs: {out / FILE_NAME}\ndev: ")
     assert f"next: t2t-decoder --output_dir={out} --decode_hparams=shortlist=on\n" in said.out

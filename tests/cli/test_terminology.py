@@ -7,13 +7,9 @@ import sys
 import pytest
 
 from t2t_revival.decoding.lexical_constraints import count
-from tests.support.decoder_command import decode, run, shared_search
+from tests.support.decoder_command import decode, run
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once():
-    with shared_search():
-        yield
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -31,7 +27,6 @@ def files(tmp_path):
     return write
 
 
-@pytest.mark.slow
 def test_terms_of_the_source_become_terms_of_the_output(out, files, tmp_path, capsys):
     lines = ["the dog", "sees", "", "3 Houses"]
     assert run(f"--output_dir={out}", *files(lines)) == 0
@@ -44,7 +39,6 @@ def test_terms_of_the_source_become_terms_of_the_output(out, files, tmp_path, ca
     assert found[1:3] == free[1:3]
 
 
-@pytest.mark.slow
 def test_json_lines_have_constraints_of_their_own(out, files, capsys):
     lines = [
         {"text": "the dog"},
@@ -59,7 +53,6 @@ def test_json_lines_have_constraints_of_their_own(out, files, capsys):
     assert all("Hund" in output for output in term.split("\t"))
 
 
-@pytest.mark.slow
 def test_what_does_not_fit_is_a_warning(out, files, capsys):
     line = {"text": "the dog", "constraints": ["Hund", "sieht", *["Häuser"] * 9]}
     assert decode(out, *files([json.dumps(line)]), "--input_format=jsonl") == 0
@@ -68,7 +61,6 @@ def test_what_does_not_fit_is_a_warning(out, files, capsys):
     assert "in, line 1: no room for 'Häuser', 'Häuser'" in captured.err
 
 
-@pytest.mark.slow
 def test_typed_lines_have_terms(out, files, monkeypatch, capsys):
     terms = files([], "dog\tHund\n")[1]
     monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\n"))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.cli import trainer
+from t2t_revival.cli import datagen, trainer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
 from t2t_revival.training.loop import Result
@@ -14,8 +14,9 @@ from t2t_revival.training.state import Seen
 pytestmark = pytest.mark.slow
 
 
-def test_registry_help(capsys):
-    assert trainer.main(["t2t-trainer", "--registry_help"]) == 0
+@pytest.mark.parametrize("command", [trainer, datagen])
+def test_registry_help(command, capsys):
+    assert command.main(["command", "--registry_help"]) == 0
     shown = capsys.readouterr().out
     for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)

@@ -144,13 +144,7 @@ def test_the_time_of_the_training_is_kept(out, source, steps_decoded):
     assert (out / "translations" / "translate_ende-flags.json").stat().st_mtime == 1e9
 
 
-def test_refusals(out, source, tmp_path, capsys):
-    assert "--source=FILE is missing" in failure(capsys, run(out, ""))
-    assert "--source=" in failure(capsys, run(out, tmp_path / "nowhere"))
-    more = "--decode_hparams=return_beams=True"
-    assert "return_beams is for t2t-decoder" in failure(capsys, run(out, source, more))
-    assert "beam_size" in failure(capsys, run(out, source, "--decode_hparams=beam_size=3", "--beam_size=4"))
-    assert not (out / "translations").exists(), "a refused command leaves nothing behind"
+def test_refusals(out, source, capsys):
     assert "no valid checkpoint of 8 steps or more" in failure(capsys, run(out, source, "--min_steps=8"))
     same = out / "translations" / "translate_ende-3"
     same.write_text("the dog\n")
@@ -159,7 +153,3 @@ def test_refusals(out, source, tmp_path, capsys):
     same.unlink()
     with exclusive_lock(out / "translations", ""):
         assert "another t2t-translate-all" in failure(capsys, run(out, source))
-    (tmp_path / "file").touch()
-    flag = f"--translations_dir={tmp_path / 'file' / 'x'}"
-    assert "cannot write to" in failure(capsys, run(out, source, flag))
-    assert "no trained model" in failure(capsys, run(tmp_path / "nowhere", source))

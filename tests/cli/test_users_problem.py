@@ -100,51 +100,48 @@ def test_the_next_command_asks_for_the_package(usr_out, package, capsys):
     assert capsys.readouterr().out.endswith(f"{hint}{package}\n")
 
 
+@pytest.fixture
+def failing(tmp_path, monkeypatch, capsys):
+    """Writes a package whose source fails in a process of t2t-datagen; returns what that says last."""
+
+    def generate(code):
+        folder = tmp_path / "usr_failing"
+        folder.mkdir()
+        (folder / "__init__.py").write_text(code)
+        monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 50)
+        monkeypatch.setattr(workers, "cores", lambda: 2)
+        flags = [f"--data_dir={tmp_path}/data", "--problem=usr_failing", "--vocab_size=290"]
+        assert datagen.main(["t2t-datagen", f"--t2t_usr_dir={folder}", *flags]) == 1
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        return said.splitlines()[-1]
+
+    return generate
+
+
 @pytest.mark.parametrize("importable", [True, False])
-def test_a_fault_in_a_worker_is_one_line(importable, tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "usr_failing"
-    folder.mkdir()
-    (folder / "__init__.py").write_text(FAILING)
+def test_a_fault_in_a_worker_is_one_line(importable, failing, tmp_path, monkeypatch):
     if importable:
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 50)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
-    flags = [f"--data_dir={tmp_path}/data", "--problem=usr_failing", "--vocab_size=290"]
-    assert datagen.main(["t2t-datagen", f"--t2t_usr_dir={folder}", *flags]) == 1
-    shown = capsys.readouterr().err
     line = 1 + FAILING[: FAILING.index("raise ValueError")].count("\n")
-    assert shown.endswith(
-        f"t2t-datagen: error: {folder}/__init__.py, line {line}: ValueError: no such number\n"
-    )
-    assert "Traceback" not in shown
+    place = f"{tmp_path / 'usr_failing'}/__init__.py, line {line}"
+    assert failing(FAILING) == f"t2t-datagen: error: {place}: ValueError: no such number"
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            ["def __init__(self):", "    self.places = lambda n: n"],
-            "usr_failing.Failing: cannot be pickled",
-        ),
+        (["def __init__(self):", "    self.places = lambda n: n"], "usr_failing.Failing: cannot be pickled"),
         (
             ["def __setstate__(self, state):", "    raise ValueError('no')"],
             "__init__.py, line 9: ValueError: no",
         ),
     ],
 )
-def test_a_source_that_does_not_reach_a_worker_is_one_line(lines, message, tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "usr_failing"
-    folder.mkdir()
+def test_a_source_that_does_not_reach_a_worker_is_one_line(lines, message, failing):
     code = "".join(f"    {line}\n" for line in lines)
     code = FAILING.replace("class Failing(Source):\n", f"class Failing(Source):\n{code}").replace(
         "return Failing()", "source = Failing()\n        source.used = True\n        return source"
     )
-    (folder / "__init__.py").write_text(code)
-    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 50)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
-    flags = [f"--data_dir={tmp_path}/data", "--problem=usr_failing", "--vocab_size=290"]
-    assert datagen.main(["t2t-datagen", f"--t2t_usr_dir={folder}", *flags]) == 1
-    shown = capsys.readouterr().err
-    assert message in shown.splitlines()[-1]
-    assert "Traceback" not in shown
+    assert message in failing(code)

@@ -61,19 +61,6 @@ def test_a_model_has_t2ts_name_too(model, problem, theirs):
     assert (folder, run.problem) == (out, problem)
 
 
-@pytest.mark.parametrize(
-    ("problem", "other"),
-    [
-        ("translate_ende", "translate_enfr_wmt32k"),
-        ("translate_ende", "translate_ende_wmt32k_rev"),
-        ("translate_ende", "translate_ende_mine"),
-    ],
-)
-def test_a_name_of_another_problem_is_refused(model, problem, other):
-    with pytest.raises(T2TError, match=f"--problem={other}: .* holds a model of {problem}"):
-        run_flags.open_run(parsed(f"--output_dir={model(problem)}", f"--problem={other}"))
-
-
 def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
     monkeypatch.setitem(registry._PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende")))
     with pytest.raises(T2TError, match="holds a model of translate_ende"):
