@@ -49,7 +49,9 @@ def trained(tmp_path_factory):
     _write_checkpoint(root / "out", 7)
     made = _contents(root)
     yield root
-    assert _contents(root) == made, "a test has written there: it should take the copy, `out`"
+    assert made.items() <= _contents(root).items(), (
+        "a test has changed a file: it should take the copy, `out`"
+    )
 
 
 def _contents(folder):

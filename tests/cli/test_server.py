@@ -154,10 +154,10 @@ def test_a_killed_server_leaves_no_files_and_starts_again(trained, serve, tmp_pa
 
 
 @pytest.mark.slow
-def test_ctranslate2_serves_an_output_dir(trained, serve):
+def test_ctranslate2_serves_an_output_dir(out, serve):
     pytest.importorskip("ctranslate2")
-    expected = Translator.load(trained / "out", engine="ctranslate2").nbest(LINES)
-    running = serve(f"--output_dir={trained / 'out'}", "--engine=ctranslate2", "--checkpoint=newest")
+    expected = Translator.load(out, engine="ctranslate2").nbest(LINES)
+    running = serve(f"--output_dir={out}", "--engine=ctranslate2", "--checkpoint=newest")
     answer = running.post("/translate", text=LINES).json()
     assert [one["text"] for one in answer["translations"]] == [outputs[0].text for outputs in expected]
     assert running.post("/explain", text=LINES[0]).json()["output"] == expected[0][0].text

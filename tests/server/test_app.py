@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -342,23 +343,17 @@ def test_a_request_waits_for_a_model_that_is_being_loaded(make_client, gate):
     model = loading_model("second", gate, CapitalLetters())
     model.inspector = CapitalsInspector()
     model.inspector.attention_page = lambda asked: "a page"
-    client, answers = make_client(model), {}
-
-    def ask(number, method, path, body):
-        answers[number] = client.request(method, path, json=body)
-
-    asked = [threading.Thread(target=ask, args=(n, *one)) for n, one in enumerate(of_second())]
-    for thread in asked:
-        thread.start()
-    time.sleep(0.5)
-    assert not answers
-    assert state_of(client) == (503, "loading 2 of 2")
-    assert client.get("/healthz").status_code == 200
-    gate.set()
-    for thread in asked:
-        thread.join()
-    predict, _, metadata, explain, attention, translate, stream = (answers[n] for n in range(len(asked)))
-    assert [answer.status_code for answer in answers.values()] == [200] * len(asked)
+    client = make_client(model)
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(client.request, method, path, json=body) for method, path, body in of_second()]
+        time.sleep(0.5)
+        assert not any(request.done() for request in asked)
+        assert state_of(client) == (503, "loading 2 of 2")
+        assert client.get("/healthz").status_code == 200
+        gate.set()
+    answers = [request.result() for request in asked]
+    predict, _, metadata, explain, attention, translate, stream = answers
+    assert [answer.status_code for answer in answers] == [200] * len(asked)
     assert predict.json()["predictions"][0]["outputs"] == ["A"]
     assert metadata.json()["model_spec"]["name"] == "second"
     assert explain.json()["text"] == "a"
@@ -367,15 +362,12 @@ def test_a_request_waits_for_a_model_that_is_being_loaded(make_client, gate):
 
 
 def test_a_request_that_waited_is_checked_as_any_other(make_client, gate):
-    client, answers = make_client(loading_model("second", gate, CapitalLetters())), []
+    client = make_client(loading_model("second", gate, CapitalLetters()))
     asked = {"instances": ["a"], "signature_name": "none"}
-    thread = threading.Thread(
-        target=lambda: answers.append(client.post("/v1/models/second:predict", json=asked))
-    )
-    thread.start()
-    gate.set()
-    thread.join()
-    assert 'Serving signature name: "none" not found' in error_of(answers[0], 400)
+    with ThreadPoolExecutor() as pool:
+        request = pool.submit(client.post, "/v1/models/second:predict", json=asked)
+        gate.set()
+    assert 'Serving signature name: "none" not found' in error_of(request.result(), 400)
 
 
 @pytest.mark.parametrize(
@@ -395,16 +387,13 @@ def test_a_request_does_not_wait_for_ever_nor_with_too_many(make_client, gate, l
 def test_a_request_does_not_wait_for_a_server_that_ends(make_client, gate):
     ending = threading.Event()
     start = Start(lambda: 1, lambda fault: None, ending.is_set)
-    client, answers = make_client(loading_model("second", gate, CapitalLetters()), start=start), []
-    thread = threading.Thread(
-        target=lambda: answers.extend(client.request(m, p, json=b) for m, p, b in of_second())
-    )
-    thread.start()
-    time.sleep(0.2)
-    assert not answers
-    ending.set()
-    thread.join(5)
-    assert [answer.status_code for answer in answers] == [503] * 7
+    client = make_client(loading_model("second", gate, CapitalLetters()), start=start)
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(client.request, method, path, json=body) for method, path, body in of_second()]
+        time.sleep(0.2)
+        assert not any(request.done() for request in asked)
+        ending.set()
+        assert [request.result(5).status_code for request in asked] == [503] * 7
 
 
 def test_a_client_that_is_gone_waits_no_longer(make_client, served, gate):
@@ -475,21 +464,17 @@ def test_a_fault_of_the_server_tells_nothing(client, capitals):
 
 
 def test_many_clients_at_once(make_client, capitals):
-    client, answers = make_client(), {}
+    client = make_client()
 
     def ask(n):
-        answers[n] = client.post("/translate", json={"text": f"line {n}"}).json()["translations"][0]["text"]
+        return client.post("/translate", json={"text": f"line {n}"}).json()["translations"][0]["text"]
 
-    threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
     capitals.gate.clear()
-    for thread in threads:
-        thread.start()
-    ends = time.monotonic() + 60
-    while "t2t_queue_lines 20.0" not in client.get("/metrics").text:
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-    capitals.gate.set()
-    for thread in threads:
-        thread.join()
-    assert answers == {n: f"LINE {n}" for n in range(20)}
+    with ThreadPoolExecutor(20) as pool:
+        answers = pool.map(ask, range(20))
+        ends = time.monotonic() + 60
+        while "t2t_queue_lines 20.0" not in client.get("/metrics").text and time.monotonic() < ends:
+            time.sleep(0.01)
+        capitals.gate.set()
+    assert [*answers] == [f"LINE {n}" for n in range(20)]
     assert len(capitals.batches) < 20

@@ -42,6 +42,14 @@ async def until(condition):
     raise AssertionError("it never became true")
 
 
+async def keep_busy(batcher, model, **options):
+    """Begins a request of one line, for which the model works until its gate is set."""
+    model.gate.clear()
+    task = await begin(batcher, model, ["a"], **options)
+    await until(lambda: model.batches)
+    return task
+
+
 ONE = BatchLimits(parallel=1)
 
 
@@ -54,24 +62,9 @@ def test_lines_come_back_in_their_order(capitals):
     assert max(map(len, capitals.batches)) == 8
 
 
-def test_requests_are_joined_while_the_model_is_busy(capitals):
-    async def scenario(batcher):
-        capitals.gate.clear()
-        first = await begin(batcher, capitals, ["a"])
-        await until(lambda: capitals.batches)
-        others = [await begin(batcher, capitals, [text]) for text in "bcd"]
-        capitals.gate.set()
-        return [texts(await task) for task in (first, *others)]
-
-    assert run(ONE, scenario) == [["A"], ["B"], ["C"], ["D"]]
-    assert capitals.batches == [["a"], ["b", "c", "d"]]
-
-
 def test_the_oldest_line_is_first_and_lines_of_its_length_are_with_it(capitals):
     async def scenario(batcher):
-        capitals.gate.clear()
-        first = await begin(batcher, capitals, ["-"])
-        await until(lambda: capitals.batches)
+        first = await keep_busy(batcher, capitals)
         rest = await begin(
             batcher, capitals, ["four", "a very long line of text", "five5", "7777777", "six666"]
         )
@@ -98,9 +91,7 @@ def test_a_batch_holds_as_many_characters_as_it_may(capitals):
 
 def test_options_are_those_of_the_line_and_answers_as_wide_as_alone(capitals):
     async def scenario(batcher):
-        capitals.gate.clear()
-        first = await begin(batcher, capitals, ["a"], n=1)
-        await until(lambda: capitals.batches)
+        first = await keep_busy(batcher, capitals, n=1)
         narrow, wide = await begin(batcher, capitals, ["b"], n=1), await begin(batcher, capitals, ["c"], n=3)
         plain = await begin(batcher, capitals, ["d"])
         capitals.gate.set()
@@ -112,9 +103,7 @@ def test_options_are_those_of_the_line_and_answers_as_wide_as_alone(capitals):
 
 def test_a_faulty_request_fails_alone(capitals):
     async def scenario(batcher):
-        capitals.gate.clear()
-        first = await begin(batcher, capitals, ["a"])
-        await until(lambda: capitals.batches)
+        first = await keep_busy(batcher, capitals)
         tasks = [await begin(batcher, capitals, lines) for lines in (["b"], ["fault", "c"], ["d"])]
         capitals.gate.set()
         await first
@@ -129,9 +118,7 @@ def test_a_faulty_request_fails_alone(capitals):
 
 def test_lines_of_a_cancelled_request_leave_the_queue(capitals):
     async def scenario(batcher):
-        capitals.gate.clear()
-        first = await begin(batcher, capitals, ["a"])
-        await until(lambda: capitals.batches)
+        first = await keep_busy(batcher, capitals)
         gone, stays = await begin(batcher, capitals, ["b"] * 50), await begin(batcher, capitals, ["c"])
         assert batcher.requests(capitals) == 3
         gone.cancel()
@@ -156,12 +143,6 @@ def test_a_full_queue(capitals):
         return texts(await first) + texts(await last)
 
     assert run(BatchLimits(max_queue=4, parallel=1), scenario) == ["A", "A", "A", "D"]
-
-
-def test_no_lines(capitals):
-    found = run(ONE, lambda batcher: batcher.translate(capitals, DEFAULT, {"inputs": []}))
-    assert found == {"outputs": [], "scores": []}
-    assert not capitals.batches
 
 
 def test_a_line_waits_for_others_only_while_the_model_is_busy(capitals):
