@@ -22,7 +22,9 @@ def test_files(kind, sources):
 
 @pytest.mark.parametrize("name", READINGS)
 def test_training_batches(name, sources):
-    assert batches_of(name, sources) == CONTRACT["batches"][name]
+    expected = CONTRACT["batches"][name]
+    assert batches_of(name, sources) == expected
+    assert batches_of(name, sources, stop=18) == expected, "resumed after 18 batches"
 
 
 @pytest.mark.parametrize("kind", KINDS)

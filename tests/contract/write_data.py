@@ -94,13 +94,22 @@ def metadata_of(path: Path, sources: Path) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in VARIABLE}
 
 
-def batches_of(name: str, sources: Path) -> list[list[int]]:
-    """Returns rows, source positions, target positions and checksum of the first batches of a training."""
+def batches_of(name: str, sources: Path, stop: int = BATCHES) -> list[list[int]]:
+    """Returns rows, source positions, target positions and checksum of the first batches of a training.
+
+    After `stop` of them the training is resumed.
+    """
     reading = READINGS[name]
     problem = registry.problem(reading.problem or KINDS[reading.kind].problem)
     data_dir = generate(reading.kind, sources)
-    batches = training_batches(problem, data_dir, HPARAMS.replace(**reading.hparams), **reading.settings)
-    return [outline(batch) for batch in first_batches(batches, BATCHES)]
+    hparams = HPARAMS.replace(**reading.hparams)
+    batches = training_batches(problem, data_dir, hparams, **reading.settings)
+    read = first_batches(batches, stop)
+    if stop < BATCHES:
+        start = batches.position(stop)
+        resumed = training_batches(problem, data_dir, hparams, **reading.settings, start=start)
+        read += first_batches(resumed, BATCHES - stop)
+    return [outline(batch) for batch in read]
 
 
 def dev_batches_of(kind: str, sources: Path) -> list[list[int]]:
