@@ -321,7 +321,7 @@ def prepare(args: argparse.Namespace, scratch: Path) -> dict[str, Contestant]:
 
 def main() -> int:
     """Runs the comparison."""
-    from t2t_revival.errors import T2TError
+    from t2t_revival import T2TError
 
     args = parse_flags()
     with tempfile.TemporaryDirectory() as scratch:

@@ -21,11 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, Text2TextProblem, registry
 from t2t_revival.data import examples
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary, save_run
 

@@ -100,7 +100,7 @@ def ceiling(args: argparse.Namespace, record: Record, clock: Clock) -> None:
     Raises:
         T2TError: there is no GPU, or JAX does not work.
     """
-    from t2t_revival.errors import T2TError
+    from t2t_revival import T2TError
 
     command = [sys.executable, str(BENCHMARKS / "gpu" / "ceiling.py"), str(args.matmul_size)]
     with clock.limit(args.piece_seconds):
@@ -194,8 +194,7 @@ def fault(args: argparse.Namespace) -> str | None:
     for name in positive:
         if not getattr(args, name) > 0:
             return f"--{name} must be above 0"
-    from t2t_revival import registry
-    from t2t_revival.errors import T2TError
+    from t2t_revival import T2TError, registry
 
     try:
         for size in args.sizes:
@@ -251,7 +250,7 @@ def main(argv: list[str] | None = None) -> int:
     clock = Clock(60 * args.minutes)
     from gpu.report import report
 
-    from t2t_revival.errors import T2TError
+    from t2t_revival import T2TError
 
     set_environment()
     set_caches(args.out)

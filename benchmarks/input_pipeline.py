@@ -34,13 +34,10 @@ from statistics import median
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.vocabulary.splits import Splits
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import TRAIN
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 NEEDED = 500_000  # target tokens/s that training `base` consumes on a fast GPU
 ROWS = 12  # of the profile

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival import Text2TextProblem
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -277,8 +277,7 @@ def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
 
 def text_problem() -> Text2TextProblem:
     """Returns the problem of all parts."""
-    from t2t_revival import registry
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival import Text2TextProblem, registry
 
     problem = registry.problem("translate_ende")
     assert isinstance(problem, Text2TextProblem)

@@ -19,15 +19,12 @@ os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # which would leave files, and no time to measure
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, RunConfig, T2TError, registry
 from t2t_revival.training.compile import PRECISIONS
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.engines.jax_memory import step_memory
 from t2t_revival.training.loop import TrainingData, new_model
-from t2t_revival.training.run_config import RunConfig
 
 
 def measure(hparams: HParams, vocab_size: int, precision: str) -> tuple[int, float]:

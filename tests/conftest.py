@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from t2t_revival import registry
+from t2t_revival import HParams, registry
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.hparams import HParams
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # oneDNN's own returns no memory

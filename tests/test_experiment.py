@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.experiment import Experiment
+from t2t_revival import Experiment, RunConfig, T2TError, registry
 from t2t_revival.training.curve_files import DEV, TRAIN, read_segments
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.utils import forks
 from tests.contract.trainings import KINDS, Trainings
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import Text2TextProblem, registry
 from t2t_revival.hints import command_line, datagen_command, remake_command
-from t2t_revival.problems import Text2TextProblem
 from tests.support.source_tree import MODULES, parsed
 
 BY_HAND = re.compile(r"\bt2t-[a-z-]+ (--\w+=\S* )*--\w+=$")  # what stands before a value that is filled in

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError, registry
 from tests.support.tables import table
 
 TABLES = Path(__file__).with_name("registry.txt")
@@ -61,8 +59,8 @@ def package(folder: Path, code: str) -> str:
 
 MINE = '''
 from t2t_revival import registry
-from t2t_revival.hparams import HParams
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import HParams
+from t2t_revival import Text2TextProblem
 
 @registry.register_hparams
 def usr_set() -> HParams:

@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.cli import exporter
 from t2t_revival.cli.support import run_flags
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import DataSpec, Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
-from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.translation_scores import LastStep
-from t2t_revival.hparams import HParams
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel

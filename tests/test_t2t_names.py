@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry, t2t_names
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError, registry, t2t_names
 from tests.support.tables import table
 
 TABLES = Path(__file__).with_name("t2t_names.txt")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from peers.batches import Batch
 
+from t2t_revival import T2TError
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.errors import T2TError
 
 FIRST_TOKEN = 2  # 0 is padding, 1 the end
 BATCHES = 16  # of mixed lengths, which are repeated

@@ -18,8 +18,7 @@ from gpu.record import Clock, Line, Record, TimeIsUp, say
 from peers.batches import Batch, write_batches
 from peers.processes import ContestantError, Entry, Process, training_command
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, registry
 from t2t_revival.reproduction.training_flops import training_flops
 
 Start: TypeAlias = Callable[[str, int], Process]  # of a contestant and the tokens of its batches

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.model import attention, residual
 from t2t_revival.model import dropout as regularization
 from t2t_revival.training import loss

@@ -24,7 +24,7 @@ def decoder(
     """Returns `t2t-decoder`'s `Translator` for an output_dir."""
     import dataclasses
 
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival import Translator
 
     if engine == "tensorflow":
         _threads(num_parallel_batches)

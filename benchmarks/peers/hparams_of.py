@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contestant import Config
 
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams
 
 
 def hparams_of(config: Config) -> HParams:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from t2t_revival.model import Transformer
+    from t2t_revival import Transformer
 
 LEAST_POSITIONS = 1024
 SETTINGS, ARRAYS = "settings.json", "weights.npz"
@@ -130,8 +130,7 @@ def _named(prefix: str, weights: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     """Writes the weights of an output_dir; returns 1, with a line on stderr, if the peer cannot hold them."""
-    from t2t_revival.decoding.translator import Translator
-    from t2t_revival.errors import T2TError
+    from t2t_revival import T2TError, Translator
 
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--output_dir", type=Path, required=True)

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
+from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
 from tests.support import decoded_blocks
 from tests.support.decoded_blocks import LINES, content, lines
 from tests.support.fake_translator import FakeTranslator

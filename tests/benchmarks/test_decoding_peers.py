@@ -16,9 +16,8 @@ import weights
 from peers import decoding_entries
 from peers.processes import Process
 
+from t2t_revival import HParams, Transformer
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 
 VOCAB, POSITIONS, COMPARED = 60, 90, 20
 SCRIPTS = Path(weights.__file__).parent

@@ -6,7 +6,7 @@ import fuzz_corruption
 import pytest
 from fuzz_corruption import DETECTED, HARMLESS, Kind, fuzz
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 
 
 def test_each_damage_is_named_or_changes_nothing(tmp_path):

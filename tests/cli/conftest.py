@@ -5,10 +5,8 @@ import shutil
 import keras
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, Transformer, registry
 from t2t_revival.cli import exporter
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.cli import align, decoder
 from t2t_revival.decoding import aligner
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.translator import Translator
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 

@@ -5,10 +5,9 @@ import shlex
 
 import pytest
 
+from t2t_revival import Translation, Translator
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.cli import back_translate, datagen
-from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 from tests.support.command_lines import last_of_each
@@ -17,7 +16,7 @@ LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
 DECODED = [LINES[number] for number in (0, 2, 4)]
 PROBLEM = """
 from t2t_revival import registry
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import Text2TextProblem
 
 @registry.register_problem
 class UsrLower(Text2TextProblem):

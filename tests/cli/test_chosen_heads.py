@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from t2t_revival import T2TError, Translator
 from t2t_revival.cli import align, decoder
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.decoding import aligner, head_choice
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 
 BEAM = "beam_size=2,extra_length=4"

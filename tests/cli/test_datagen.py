@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, registry
 from t2t_revival.cli import datagen, trainer
 from t2t_revival.cli.support import problem_flags
-from t2t_revival.errors import T2TError
 
 
 @pytest.fixture

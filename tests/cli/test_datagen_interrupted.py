@@ -15,8 +15,8 @@ SLOW = """
 import multiprocessing, time
 from pathlib import Path
 from t2t_revival import registry
-from t2t_revival.data.sources import Source
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import Source
+from t2t_revival import Text2TextProblem
 
 class Slow(Source):
     kind, name, source_lang, target_lang = "slow", "slow", "en", "de"

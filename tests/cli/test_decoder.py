@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from t2t_revival import Translation, Translator
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
-from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.decoder_command import DECODE, decode, run, shared_search
 

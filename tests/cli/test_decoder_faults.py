@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.cli import decoder, exporter
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.decoder_command import decode, refused
 

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.cli import decoder
 from t2t_revival.cli.support import command
 from t2t_revival.cli.support.messages import ProgressBar
-from t2t_revival.decoding.translator import Translator
 from tests.support.killed_midway import killed_with_lines, on_one_core
 from tests.support.processes import Process, run_command
 

@@ -4,10 +4,8 @@ import shlex
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, Translator, registry
 from t2t_revival.cli import distill
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.utils import checked_json
 

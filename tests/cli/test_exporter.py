@@ -13,9 +13,9 @@ from google.protobuf import text_format
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
+from t2t_revival import Translator
 from t2t_revival.cli import exporter
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.export import WARMUP
 from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING
 

@@ -22,12 +22,12 @@ FLAGS = {
     "translate_all": ["--source=in", "--translations_dir=all"],
     "trainer": ["--problem=translate_ende", "--hparams_set=tiny"],
 }
-LOAD = "from t2t_revival.decoding.translator import Translator; Translator.load('out')"
+LOAD = "from t2t_revival import Translator; Translator.load('out')"
 TRAIN = """
 import pathlib
 from t2t_revival import registry
-from t2t_revival.experiment import Experiment
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival import Experiment
+from t2t_revival import RunConfig
 problem, folder = registry.problem("translate_ende"), pathlib.Path("data")
 Experiment(problem, registry.hparams("tiny"), "tiny", folder, RunConfig(pathlib.Path("new"))).run()
 """

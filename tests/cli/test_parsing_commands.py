@@ -9,11 +9,8 @@ import keras
 import pytest
 from nltk.tree import Tree
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, Transformer, registry
 from t2t_revival.cli import decoder, exporter, query_server
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints

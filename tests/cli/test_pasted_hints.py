@@ -18,7 +18,7 @@ HINT = re.compile(r"(?:next: |^|run |: )(t2t-[a-z-]+ --.*)$", re.MULTILINE)
 QUICK = "--decode_hparams=beam_size=1,extra_length=2"
 PROBLEM = """
 from t2t_revival import registry
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import Text2TextProblem
 
 @registry.register_problem
 class UsrHints(Text2TextProblem):

@@ -4,9 +4,8 @@ import csv
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import Translator, registry
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.training.run import Run
 from tests.support.decoder_command import DECODE, decode
 

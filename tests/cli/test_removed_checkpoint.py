@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
+from t2t_revival import T2TError, Translator
 from t2t_revival.decoding import engines
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from tests.support.processes import run_command
 
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.cli import rerank
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.training.run import Run
 from tests.cli.conftest import SMALL

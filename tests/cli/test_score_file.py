@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.cli import decoder
-from t2t_revival.decoding.translator import Translator
 
 PAIRS = "the dog\tder Hund\nsees 3 houses\t\nthe\tder Hund sieht\n"
 

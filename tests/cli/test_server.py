@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 import pytest
 import requests
 
+from t2t_revival import Translator
 from t2t_revival.cli import exporter, query_server, server
-from t2t_revival.decoding.translator import Translator
 from tests.support.served import Server
 
 LINES = ["the dog sees dev1 houses", "", "houses", "the dog sees the dog sees the dog", "Hund"]

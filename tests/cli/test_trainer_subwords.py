@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from t2t_revival import experiment
+from t2t_revival import T2TError, experiment
 from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.errors import T2TError
 from tests.support.trainer_command import SMALL, train
 
 

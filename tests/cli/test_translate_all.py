@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from t2t_revival import Translation, Translator
 from t2t_revival.cli import decoder, translate_all
 from t2t_revival.cli.support import command
-from t2t_revival.decoding.translator import Translation, Translator
 from t2t_revival.evaluation.translation_scores import list_translations
 from t2t_revival.utils.files import exclusive_lock
 

@@ -10,7 +10,7 @@ from t2t_revival.training.run import Run
 
 SHOUTED = """
 from t2t_revival import registry
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import Text2TextProblem
 from t2t_revival.problems.text_problems import Finished
 
 @registry.register_problem
@@ -24,8 +24,8 @@ class UsrShouted(Text2TextProblem):
 FAILING = """
 import multiprocessing
 from t2t_revival import registry
-from t2t_revival.data.sources import Source
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import Source
+from t2t_revival import Text2TextProblem
 
 class Failing(Source):
     kind, name, source_lang, target_lang = "failing", "failing", "up", "down"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import Translator
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints.directory import model_arrays, optimizer_arrays, restore
 from t2t_revival.training.compile import build_model, compile_model

@@ -6,11 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import words_of
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from tests.support.data_kinds import training_batches
 from tests.support.line_corpus import translation
 

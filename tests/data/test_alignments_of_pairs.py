@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.data.sources import source
 from t2t_revival.data.word_alignment import check_links, parse_pharaoh
-from t2t_revival.errors import T2TError
 from t2t_revival.sample_corpus import cached_sentences
 from tests.support.line_corpus import write_corpus
 

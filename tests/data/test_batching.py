@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import HParams, T2TError
 from t2t_revival.data.batching import ExampleCounts, IteratorState
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.records import Shards
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
 
@@ -233,7 +232,7 @@ def test_reversed_targets_have_the_tokens_before_eos_reversed_and_nothing_else(c
 def test_a_process_ends_while_batches_are_made_ahead(corpus):
     program = (
         "import sys; from pathlib import Path; from t2t_revival.data.batching import TrainingBatches\n"
-        "from t2t_revival.hparams import HParams\n"
+        "from t2t_revival import HParams\n"
         "batches = TrainingBatches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
         "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
     )

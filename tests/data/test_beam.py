@@ -12,12 +12,10 @@ import pytest
 
 pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip install ".[beam]"')
 
-from t2t_revival import registry
+from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
 from t2t_revival.data.sources import FolderSource, source
-from t2t_revival.errors import T2TError
-from t2t_revival.problems import Text2TextProblem
 from tests.support.data_kinds import KINDS, open_problem
 from tests.support.line_corpus import snapshot, translation
 

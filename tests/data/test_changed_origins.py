@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.metadata import Metadata, metadata_path
-from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.sample_corpus import cached_sentences
 from t2t_revival.utils import checked_json
 from tests.support.line_corpus import snapshot, write_corpus
@@ -293,7 +291,7 @@ def test_a_source_of_the_script_itself_says_what_its_workers_need(corpus, tmp_pa
         tmp_path,
         [
             "from t2t_revival.data.sources import FolderSource",
-            "from t2t_revival.problems import Text2TextProblem",
+            "from t2t_revival import Text2TextProblem",
             "class Own(FolderSource):\n    pass",
             "class Mine(Text2TextProblem):",
             f"    def make_source(self, name, tmp):\n        return Own({str(corpus)!r}, 'en', 'de', tmp)",

@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, registry
 from t2t_revival.data import library_sources
-from t2t_revival.errors import T2TError
 from tests.support.line_corpus import snapshot, write_corpus
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.metadata import Metadata, dropped
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.errors import T2TError
 from tests.support.data_kinds import write_lines
 from tests.support.line_corpus import sentences, snapshot, translation, write_corpus
 

@@ -12,9 +12,9 @@ import textwrap
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, registry
 from t2t_revival.data import workers
-from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.errors import HungUp, Terminated
 from t2t_revival.utils.signals import terminable
 from tests.support.data_kinds import KINDS, open_problem
 from tests.support.line_corpus import flip, interrupt_at, snapshot, translation, write_corpus

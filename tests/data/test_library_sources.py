@@ -6,10 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, registry
 from t2t_revival.data import library_sources
 from t2t_revival.data.sources import source
-from t2t_revival.errors import T2TError
 
 LINES = {"train": 2500, "validation": 30, "test": 10}  # more in train than are read at once
 HUB = "https://hub.example"

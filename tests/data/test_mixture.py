@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.mixture import Corpus, is_mixture, parse
-from t2t_revival.errors import T2TError
 
 
 def yaml_file(tmp_path, text):

@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError, registry
 from tests.support.data_kinds import dev_batches
 from tests.support.line_corpus import sentences, snapshot, write_corpus
 

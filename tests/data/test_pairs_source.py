@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
+from t2t_revival import PairsSource, Text2TextProblem
 from t2t_revival.data import indexed_file, pairs_source
-from t2t_revival.problems import PairsSource, Text2TextProblem
 
 PAIRS = [(f"one \u2028{n}\r", f"\ufeffeins\t{n}") for n in range(12)]
 

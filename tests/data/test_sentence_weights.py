@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from tests.support.data_kinds import first_batches, training_batches
 from tests.support.line_corpus import translation, write_corpus
 

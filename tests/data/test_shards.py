@@ -9,10 +9,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.examples import read_pairs
 from t2t_revival.data.records import Shards
-from t2t_revival.errors import T2TError
 from tests.support.data_kinds import HPARAMS, KINDS, first_batches, open_batches, open_problem, pairs_of
 from tests.support.shard_files import example, write_records, write_shards
 

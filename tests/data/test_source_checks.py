@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.sources import Source
-from t2t_revival.errors import T2TError
-from t2t_revival.problems import PairsSource, Text2TextProblem
+from t2t_revival import PairsSource, Source, T2TError, Text2TextProblem
 
 HERE = re.escape(str(Path(__file__)))
 

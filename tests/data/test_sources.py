@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data import indexed_file
 from t2t_revival.data.sources import source
-from t2t_revival.errors import T2TError
 
 PAIRS = {
     "train": [("one", "eins"), ("two\u2028lines ", " zwei"), ("three\rthree", "drei")],

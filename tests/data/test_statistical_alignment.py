@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.statistical_alignment import align_corpus, symmetrize
-from t2t_revival.errors import T2TError
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 NOUNS = {"dog": "Hund", "cat": "Katze", "horse": "Pferd", "bird": "Vogel"}

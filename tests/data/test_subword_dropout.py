@@ -7,9 +7,8 @@ from itertools import islice
 import pytest
 import sentencepiece
 
-from t2t_revival import registry, sample_corpus
+from t2t_revival import HParams, registry, sample_corpus
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.hparams import HParams
 from tests.support.data_kinds import first_batches, pairs_of, read_epochs, training_batches, write_lines
 from tests.support.line_corpus import translation
 

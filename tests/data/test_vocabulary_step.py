@@ -1,6 +1,6 @@
 """The text on which a vocabulary is trained."""
 
-from t2t_revival.data.sources import Source
+from t2t_revival import Source
 from t2t_revival.data.vocabulary_step import sample_lines
 
 

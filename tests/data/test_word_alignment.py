@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.word_alignment import (
@@ -15,7 +16,6 @@ from t2t_revival.data.word_alignment import (
     parse_pharaoh,
     token_links,
 )
-from t2t_revival.errors import T2TError
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12)
 

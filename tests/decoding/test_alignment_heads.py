@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, weights_of_words
-from t2t_revival.errors import T2TError
 from tests.support.tiny_models import TINY
 
 ONE = AlignmentHeads(1, (1,), shifted=False)

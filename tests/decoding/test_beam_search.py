@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival.model import Transformer
+from t2t_revival import Transformer
 from tests.support.searches import RESTRICTED, counted_traces, engines, padded, search, trimmed
 from tests.support.tiny_models import (
     EOS,

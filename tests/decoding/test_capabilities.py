@@ -5,14 +5,12 @@ import dataclasses
 import keras
 import pytest
 
+from t2t_revival import HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.capabilities import HOLDERS, OF_TRAINING, SIZES, VALUES, check_held
 from t2t_revival.decoding.ctranslate2_format import check_convertible
 from t2t_revival.decoding.int8 import Int8Weights
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams, hparams
-from t2t_revival.model import Transformer
+from t2t_revival.hparams import hparams
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_search

@@ -7,16 +7,19 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import (
+    DecodeHParams,
+    HParams,
+    LineConstraints,
+    T2TError,
+    Transformer,
+    Translation,
+    Translator,
+)
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.lexical_constraints import LineConstraints, count, merged
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.lexical_constraints import count, merged
 from t2t_revival.decoding.preprocessor import Preprocessor, check_constrainable
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 
 TEXT = [
     f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."

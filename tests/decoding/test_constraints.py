@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import HParams, T2TError
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.parsing.token_flags import token_flags
 from tests.support.searches import engines, padded, search, trimmed
 from tests.support.tiny_models import (

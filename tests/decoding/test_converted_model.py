@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED, open_converted
-from t2t_revival.errors import T2TError
 
 WEIGHTS = {"weights": "1a2b3c4d", "positions": 1024}
 

@@ -4,10 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.model import Transformer
 from tests.support.tiny_models import TINY
 
 LINES = ["the dog sees the house", "", "the dog", "the houses"]

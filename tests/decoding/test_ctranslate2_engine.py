@@ -7,16 +7,11 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import HParams, LineConstraints, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import ctranslate2_engine, resumable
 from t2t_revival.decoding.converted_model import FOLDER
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 

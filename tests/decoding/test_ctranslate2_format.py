@@ -4,17 +4,13 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

@@ -7,15 +7,12 @@ import keras
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import LineError, T2TError
-from t2t_revival.model import Transformer
+from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, logits_of
 
 HEADS = AlignmentHeads(2, (1, 2), shifted=True)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
+from t2t_revival import T2TError, Transformer
 from tests.support.searches import Shortlisted, engines, ensemble, score, search, trimmed
 from tests.support.tiny_models import PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of, tiny
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_revival import T2TError
 from t2t_revival.decoding import int8
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Matrix, check_int8_products, quantize_int8
-from t2t_revival.errors import T2TError
 
 CHANNELS, OUTPUTS = 24, 40
 

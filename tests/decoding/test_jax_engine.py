@@ -15,11 +15,8 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import DecodeHParams, Transformer, Translator, registry
 from t2t_revival.evaluation.split_scores import SplitScores
-from t2t_revival.model import Transformer
 from tests.support.backend_process import run_with_backend
 from tests.support.tiny_models import TINY
 

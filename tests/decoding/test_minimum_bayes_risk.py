@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU as SacreBleu
 from sacrebleu.metrics import CHRF as SacreChrf
 
+from t2t_revival import DecodeHParams, HParams, Transformer, Translator
 from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
-from t2t_revival.decoding.options import BLEU, CHRF, DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival.decoding.options import BLEU, CHRF
 
 METRICS = {CHRF: SacreChrf(), BLEU: SacreBleu(effective_order=True)}
 WORDS = st.lists(

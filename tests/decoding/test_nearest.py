@@ -2,8 +2,8 @@
 
 import pytest
 
+from t2t_revival import Translation
 from t2t_revival.decoding.nearest import nearest
-from t2t_revival.decoding.outputs import Translation
 
 OUTPUTS = [Translation(text, -1.0 - rank) for rank, text in enumerate(("eine Katze", "ein Hund", "der Hund"))]
 

@@ -1,9 +1,7 @@
 import pytest
 
+from t2t_revival import DecodeHParams, HParams, T2TError
 from t2t_revival.decoding.ctranslate2_engine import check_usable
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 
 
 def test_defaults_are_the_papers():

@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.decoding.outputs import ResultFormat, part_file, side_files
-from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.errors import HungUp, Terminated
 
 FORM = ResultFormat(lambda text: f"{text}\n".encode(), lambda text: [text], lambda value: value[0])
 ALL = {0: "null", 1: "eins", 2: "zwei", 3: "drei"}

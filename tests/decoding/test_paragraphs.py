@@ -6,15 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translation, Translator, registry
 from t2t_revival.decoding import paragraphs
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import CONTROLS, halve, split
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 
 pytest.importorskip("sentencex")
 

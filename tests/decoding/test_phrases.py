@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.lexical_constraints import count
 from t2t_revival.decoding.phrases import Spelling, automaton
-from t2t_revival.errors import T2TError
 
 TEXT = [
     f'the {noun} sees {number} houses. "Der {noun}", sagt er: nice U.S. 我爱狗 und 狗肉 क का.'

@@ -5,12 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import int8
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
 from t2t_revival.model.products import replace_matrices
 from t2t_revival.serving.module import ServingModule
 from tests.support.int8_in_float32 import assign_multiples

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, HParams, T2TError, Translator
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, LITERT, check_held
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.right_to_left import reverse
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from tests.support.tiny_models import TINY, log_probs_of, tiny
 
 BACKWARDS = TINY.replace(reverse_target=True)

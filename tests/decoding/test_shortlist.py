@@ -5,12 +5,9 @@ import functools
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.data.examples import Pairs, Side
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage, data_warning
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
 from tests.support.searches import Shortlisted, engines, search, trimmed
 from tests.support.tiny_models import (
     EOS,

@@ -5,13 +5,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving import served_translator
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel

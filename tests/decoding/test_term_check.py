@@ -5,15 +5,12 @@ from dataclasses import asdict
 
 import pytest
 
+from t2t_revival import DecodeHParams, LineConstraints, Terminology, Translation
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
 from t2t_revival.decoding.json_outputs import json_line
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.resumable import NO_HEADS, NO_WORDS, note_unaligned, unchecked
 from t2t_revival.decoding.term_check import TermCheck, TermLine
-from t2t_revival.decoding.terminology import Terminology
 
 DACKEL, KATZE = Terminology({"dog": "Dackel"}), Terminology({"dog": "Katze"})
 

@@ -2,10 +2,9 @@
 
 import pytest
 
+from t2t_revival import LineConstraints, T2TError, Terminology
 from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-from t2t_revival.decoding.lexical_constraints import LineConstraints, Term
-from t2t_revival.decoding.terminology import Terminology
-from t2t_revival.errors import T2TError
+from t2t_revival.decoding.lexical_constraints import Term
 
 TERMS = Terminology(
     {

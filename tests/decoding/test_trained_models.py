@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.decoding.trained_models import open_models
-from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoints import file
 from t2t_revival.training.run import Run
 

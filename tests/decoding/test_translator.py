@@ -5,14 +5,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_revival import (
+    DecodeHParams,
+    HParams,
+    LineConstraints,
+    T2TError,
+    Transformer,
+    Translation,
+    Translator,
+)
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
-from t2t_revival.decoding.translator import Translation, Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from tests.support.forked import in_child
 
 TEXT = [

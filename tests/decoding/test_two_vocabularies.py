@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints import directory as checkpoints

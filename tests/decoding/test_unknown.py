@@ -8,13 +8,9 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
+from t2t_revival import DecodeHParams, HParams, LineConstraints, Transformer, Translator
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.export import export
 from t2t_revival.serving.litert import MODEL, write_litert
 from t2t_revival.training.checkpoints import directory as checkpoints

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival import DecodeHParams, T2TError, Text2TextProblem
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Finished, Text2TextProblem
+from t2t_revival.problems.text_problems import Finished
 from t2t_revival.utils import checked_json
 from tests.support.decoded_blocks import SOURCES, TARGETS, lines
 

@@ -18,10 +18,8 @@ from typing import NamedTuple
 import pytest
 
 from docs.t2t_tables import updated
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, HParams, registry
 from t2t_revival.cli.support import t2t_flags
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.hparams import HParams
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "tests" / "reference"

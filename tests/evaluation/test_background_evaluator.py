@@ -11,17 +11,14 @@ from typing import Any
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
+from t2t_revival import Experiment, RunConfig, T2TError, registry
 from t2t_revival.evaluation.background_evaluator import BackgroundEvaluator
 from t2t_revival.evaluation.split_scores import CheckpointScores
-from t2t_revival.experiment import Experiment
 from t2t_revival.problems.problem import DEV
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.curve_files import read_curve
 from t2t_revival.training.evaluator import Scored
 from t2t_revival.training.events import NoteEvent
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Seen
 from tests.contract.trainings import HPARAMS, SUBTOKENS, write_corpora
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score, t2t_bleu
 
 HYPOTHESES = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.visualization.learning_curve import draw_evaluations
 

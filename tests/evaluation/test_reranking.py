@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.decoding.preprocessor import Truncation
-from t2t_revival.errors import LineError, T2TError
+from t2t_revival.errors import LineError
 from t2t_revival.evaluation.nbest import Candidate, NBest
 from t2t_revival.evaluation.reranking import (
     _is_reverse,

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))))"

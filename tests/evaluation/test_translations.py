@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.evaluation.translation_scores import LastStep, list_translations
 
 

@@ -14,9 +14,8 @@ from string import Template
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, registry
 from t2t_revival.cli import datagen, trainer
-from t2t_revival.errors import T2TError
 from tests.support.commands import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

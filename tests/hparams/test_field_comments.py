@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from t2t_revival import HParams
 from t2t_revival.cli import decoder, trainer
-from t2t_revival.hparams import HParams
 from t2t_revival.utils.source_code import field_comments
 
 FIELDS = [field.name for field in dataclasses.fields(HParams)]

@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import inspect
 
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams
 from tests.support.source_tree import MODULES, parsed
 
 

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.hparams.hparams import LAYER_SEQUENCES, parse_overrides
 from tests.support.tables import table
 

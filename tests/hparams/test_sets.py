@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, registry
 
 # Table 3: what each row changes in the base model. d_k and d_v are per head there, so that rows (A) and
 # (C) keep h * d_k = h * d_v = d_model, which is our default, and rows (B) do not.

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, make_optimizer, registry
 from t2t_revival.training.engines.engine import accumulation
-from t2t_revival.training.optimizer import make_optimizer
 from tests.support.tables import table
 
 FIELDS = Path(__file__).with_name("t2t_fields.txt")

@@ -12,8 +12,7 @@ import pytest
 from keras import ops
 
 import t2t_revival.model
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from tests.support.backend_process import run_with_backend
 from tests.support.layer_checks import CASES, check_layer
 

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.model import Transformer
+from t2t_revival import Transformer, registry
 
 VOCAB, HIDDEN, FILTER = 500, 64, 128
 

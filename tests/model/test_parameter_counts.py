@@ -7,9 +7,7 @@ from pathlib import Path
 import keras
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer, registry
 
 VOCAB = 37_000
 PRE = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}

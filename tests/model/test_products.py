@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from t2t_revival.model.products import Matrix, matmul, replace_matrices, take, transpose
 
 INPUTS = {"inputs": np.array([[5, 6, 1]]), "targets": np.array([[7, 8, 9, 1]])}

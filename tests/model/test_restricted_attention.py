@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from t2t_revival.model.attention import MASKED, MultiHeadAttention
 from t2t_revival.model.extensions import restricted_attention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from t2t_revival.model.extensions.ssru import SSRU, recurrence
 from tests.support.numpy_transformer import ssru
 

@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from tests.support.numpy_transformer import NumpyTransformer, neighbourhoods
 from tests.support.tiny_models import TINY
 

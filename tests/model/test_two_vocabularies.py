@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from t2t_revival.model import Transformer
+from t2t_revival import Transformer
 from t2t_revival.training.compile import build_model, compile_model
 from tests.support.tiny_models import TINY
 

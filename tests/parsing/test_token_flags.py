@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
-from t2t_revival.errors import T2TError
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.parsing.token_flags import token_flags

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.parsing.treebank import (
     MixedTrees,
     PennTreebank,

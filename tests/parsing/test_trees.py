@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from nltk.tree import Tree
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.parsing.trees import (
     MAX_DEPTH,
     bracketing,

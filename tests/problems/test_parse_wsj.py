@@ -1,10 +1,8 @@
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.data.generation import references_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.problems.text_problems import Finished
 
 TREES = {

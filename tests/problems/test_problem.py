@@ -2,11 +2,8 @@ import textwrap
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, Text2TextProblem, registry
 from t2t_revival.data import workers
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.problems import Text2TextProblem
 from tests.support.line_corpus import write_pairs
 
 PAIRS = {
@@ -149,8 +146,8 @@ def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch
     (package / "__init__.py").write_text(
         textwrap.dedent("""
         from t2t_revival import registry
-        from t2t_revival.data.sources import Source
-        from t2t_revival.problems import Text2TextProblem
+        from t2t_revival import Source
+        from t2t_revival import Text2TextProblem
 
         class Numbers(Source):
             kind, name, source_lang, target_lang = "numbers", "numbers", "up", "down"

@@ -2,9 +2,7 @@
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.problems import Text2TextProblem
+from t2t_revival import T2TError, Text2TextProblem, registry
 
 
 @pytest.mark.parametrize(

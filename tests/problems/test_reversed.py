@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, PairsSource, Problem, T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.evaluation_batches import evaluation_batches
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.problems import PairsSource, Problem, Text2TextProblem
 from t2t_revival.problems.text_problems import Finished
 
 PAIRS = {

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.errors import T2TError
 from t2t_revival.hints import datagen_command
 from t2t_revival.problems.reversed import ReversedProblem
-from t2t_revival.problems.text_problems import Text2TextProblem
 from tests.support.line_corpus import write_pairs
 
 ENGLISH, CHINESE = "a dog sees {} cats", "狗看见{}只猫"

@@ -5,9 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
 from t2t_revival.reproduction.scales import CPU, PAPER
 from t2t_revival.reproduction.table3 import make_tables

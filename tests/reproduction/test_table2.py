@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import T2TError
 from t2t_revival.reproduction import table2
 from t2t_revival.reproduction.runs import Decoded
 from t2t_revival.reproduction.table2 import SYSTEMS

@@ -2,8 +2,7 @@
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, registry
 from t2t_revival.reproduction.training_flops import (
     counted_flops,
     flops_by_time,

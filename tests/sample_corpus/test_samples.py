@@ -6,8 +6,7 @@ from itertools import islice
 
 import pytest
 
-from t2t_revival import sample_corpus
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError, sample_corpus
 from t2t_revival.sample_corpus import DEFAULT_SIZES, SPLITS, generate
 from t2t_revival.sample_corpus.lexicon import ADJECTIVES, VERBS
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.server.app import create_app
 from t2t_revival.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
 from t2t_revival.server.translate import Options

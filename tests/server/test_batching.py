@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.server.batching import Batcher, BatchLimits, QueueFullError
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.server.config import ModelConfig, exported_name, load_config
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.server.app import create_app
 from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
 from t2t_revival.serving.signatures import DTYPES, WITH_OPTIONS

@@ -3,13 +3,9 @@
 import keras
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluations
-from t2t_revival.model import Transformer
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint

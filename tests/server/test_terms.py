@@ -2,9 +2,9 @@
 
 import asyncio
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
-from t2t_revival.errors import T2TError
 from t2t_revival.server import terms
 from t2t_revival.server.translate import Options, translations
 from t2t_revival.serving.signatures import NO_OUTPUT

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.server import versions
 from t2t_revival.server.predict import RequestError
 from t2t_revival.server.versions import ServedModel

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from urllib3 import HTTPResponse
 
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Side, echo, texts

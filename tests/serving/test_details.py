@@ -5,9 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
+from t2t_revival import DecodeHParams, T2TError, Translator
 from t2t_revival.serving.details import query_details
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from tests.support.exported import HEADS

@@ -13,9 +13,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
+from t2t_revival import DecodeHParams, T2TError, Translator
 from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.serving.litert import MODEL, _Embedding, write_litert
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import NO_OUTPUT, ServingModule
 

@@ -8,13 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.int8 import MAX_FACTOR, MAX_INT8, quantize_int8
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.model.products import replace_matrices
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import PRECISIONS, ServingModule

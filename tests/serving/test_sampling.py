@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival import DecodeHParams, T2TError, Translator
 from t2t_revival.decoding.sampling import uniform_in_graph
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from t2t_revival.serving.signatures import WITH_SAMPLING, option_inputs
 

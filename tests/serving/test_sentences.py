@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError, Translator
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from t2t_revival.serving.signatures import DEFAULT
 from t2t_revival.serving.translator_model import TranslatorModel

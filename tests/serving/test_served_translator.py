@@ -2,8 +2,7 @@
 
 import pytest
 
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.errors import T2TError
+from t2t_revival import LineConstraints, T2TError
 from t2t_revival.serving.client import query
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 

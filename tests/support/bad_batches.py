@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival import RunConfig
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent
-from t2t_revival.training.run_config import RunConfig
 from tests.support import copy_shards, copy_task
 
 HPARAMS = copy_shards.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)

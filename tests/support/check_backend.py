@@ -9,12 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from t2t_revival import registry
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
-from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival import HParams, TokenCrossEntropy, Transformer, make_optimizer, registry
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import make_optimizer
 from tests.support.layer_checks import CASES, check_layer
 
 

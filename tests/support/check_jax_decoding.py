@@ -15,10 +15,7 @@ from typing import Any
 
 import keras
 
-from t2t_revival import registry
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
+from t2t_revival import DecodeHParams, T2TError, Translator, registry
 from t2t_revival.evaluation.split_scores import SplitScores
 
 OPTIONS = DecodeHParams(beam_size=3, extra_length=5)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from t2t_revival import HParams
 from t2t_revival.data import records
 from t2t_revival.data.example_format import encode_example
-from t2t_revival.hparams import HParams
 
 VOCAB, EOS = 20, 1
 HPARAMS = HParams(

@@ -15,8 +15,8 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival import HParams, RunConfig
 from t2t_revival.cli.make_tf_configs import tf_configs
-from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
@@ -24,7 +24,6 @@ from t2t_revival.training.evaluator import Evaluate, Evaluator
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
-from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_shards import VOCAB
 from tests.support.processes import TIMEOUT, Process
 

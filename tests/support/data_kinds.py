@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival import registry
+from t2t_revival import HParams, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.hparams import HParams
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 WORDS = [
     ("dog", "Hund"),

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, Text2TextProblem, registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.blocks import DecodedBlocks
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.checkpoints import directory, file
 
 SIZES = {"train": 10, "dev": 3, "test": 2}

@@ -6,13 +6,10 @@ from unittest import mock
 
 import keras
 
+from t2t_revival import DecodeHParams, HParams, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 from t2t_revival.serving.export import export
 
 USUAL = DecodeHParams(beam_size=2, extra_length=3)

@@ -7,10 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, Translation, registry
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.training.checkpoints import directory
 
 BATCH = 2  # lines

@@ -5,7 +5,7 @@ import signal
 import warnings
 from collections.abc import Callable
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 
 SECONDS = 60  # after which a child that hangs is ended
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from gpu import examples, variations
 
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams
 from t2t_revival.training.compile import build_model, compile_model
 
 VOCAB = 30

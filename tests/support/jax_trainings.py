@@ -19,12 +19,12 @@ sys.modules["tensorflow"] = None  # type: ignore[assignment]  # any import of it
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
+from t2t_revival import RunConfig  # noqa: E402
 from t2t_revival.data.batching import TrainingBatches  # noqa: E402
 from t2t_revival.training.engines import jax_engine  # noqa: E402
 from t2t_revival.training.engines.jax_loss import BLOCK, in_blocks  # noqa: E402
 from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
 from t2t_revival.training.loop import Training, TrainingData  # noqa: E402
-from t2t_revival.training.run_config import RunConfig  # noqa: E402
 from tests.support.copy_shards import HPARAMS, VOCAB  # noqa: E402
 
 

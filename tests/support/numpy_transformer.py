@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams
 
 Array = np.ndarray
 

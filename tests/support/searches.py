@@ -22,11 +22,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.model import Transformer
 from tests.support.jax_process import JaxProcess
 
 Ids = Sequence[int]

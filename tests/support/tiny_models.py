@@ -6,8 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
+from t2t_revival import HParams, Transformer
 from tests.support.searches import cached
 from tests.support.searches import forget as forget  # called by conftest.py
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import Translator
 from t2t_revival.sample_corpus import generate
 from tests.support.commands import run, run_process
 

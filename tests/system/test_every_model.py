@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, Translator
 from t2t_revival.cli import decoder, exporter, query_server, trainer
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
 from tests.support.model_server import HOST, ModelServer, Servable, echo
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from t2t_revival.decoding.lexical_constraints import LineConstraints, count
-from t2t_revival.decoding.terminology import Terminology
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import LineConstraints, Terminology, Translator
+from t2t_revival.decoding.lexical_constraints import count
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint_inputs
 from tests.support.commands import run

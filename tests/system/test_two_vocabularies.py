@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import Translator
 from t2t_revival.training.run import Run
 from tests.support.commands import run
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, write
 

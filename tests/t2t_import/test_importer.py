@@ -5,11 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, Translator, registry
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint, nearest_set
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run

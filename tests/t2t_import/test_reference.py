@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.translator import Translator
+from t2t_revival import Translator
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.t2t_import.folder import T2TSettings
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival import HParams, T2TError, Translator
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.t2t_import.folder import import_command
 from t2t_revival.training.run import Run
 from tests.support.t2t_model import imported, logits, write

@@ -11,10 +11,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival import experiment
+from t2t_revival import Translator, experiment
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
 from t2t_revival.decoding.ctranslate2_format import VOCABULARY, write_ctranslate2
-from t2t_revival.decoding.translator import Translator
 from t2t_revival.serving.client import query
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints.directory import list_checkpoints

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from t2t_revival.errors import T2TError
+from t2t_revival import RunConfig, T2TError
 from t2t_revival.training import loop
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.tensorflow_engine import VARIABLE, TensorFlowEngine, make_strategy
-from t2t_revival.training.run_config import RunConfig
 from tests.support import copy_task
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import Job, finished, start_workers, train

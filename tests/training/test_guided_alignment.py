@@ -4,9 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, TokenCrossEntropy
 from t2t_revival.training.guided_alignment import alignment_losses
-from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from tests.support.tiny_models import TINY
 

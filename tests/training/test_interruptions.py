@@ -13,10 +13,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import RunConfig, T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
-from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train
 

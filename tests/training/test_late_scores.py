@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import RunConfig, T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.evaluator import Evaluator, Scored
 from t2t_revival.training.events import EvaluatedEvent, NoteEvent, StepEvent
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Seen
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import train

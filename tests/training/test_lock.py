@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.training.lock import FILE_NAME, check_free, output_dir_lock
 from t2t_revival.training.run import check_place
 

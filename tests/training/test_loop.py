@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.errors import T2TError
+from t2t_revival import RunConfig, T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.loop import Training, TrainingData
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train

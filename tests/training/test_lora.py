@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
+from t2t_revival import RunConfig, T2TError, Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
 from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.lora import AdaptedMatrix, merged
 from t2t_revival.training.run import Run
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train

@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from t2t_revival.training.loss import (
-    LEAST,
-    TokenCrossEntropy,
-    linear_cross_entropy,
-    smoothed_cross_entropy,
-)
+from t2t_revival import TokenCrossEntropy
+from t2t_revival.training.loss import LEAST, linear_cross_entropy, smoothed_cross_entropy
 
 RNG = np.random.default_rng(9)
 

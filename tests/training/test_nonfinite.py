@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError, make_optimizer
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.optimizer import make_optimizer
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
 from tests.support.copy_shards import write_shards

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
-from t2t_revival.training.loss import TokenCrossEntropy
-from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
+from t2t_revival import HParams, TokenCrossEntropy, Transformer, make_optimizer
+from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam
 
 RNG = np.random.default_rng(10)
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from t2t_revival import RunConfig
 from t2t_revival.data import records
 from t2t_revival.data.example_format import encode_example
-from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import (
     Job,

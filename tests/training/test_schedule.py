@@ -9,9 +9,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival import registry
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.schedule import Schedule, learning_rate
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import RunConfig
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
 
 

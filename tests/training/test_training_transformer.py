@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
-from t2t_revival.training.loss import TokenCrossEntropy
+from t2t_revival import HParams, TokenCrossEntropy, Transformer
 from t2t_revival.training.model import TrainingTransformer
 
 VOCAB = 11

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival import HParams, RunConfig, T2TError
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.training import warm_start
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
@@ -17,7 +16,6 @@ from t2t_revival.training.checkpoints.file import MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.events import NoteEvent
 from t2t_revival.training.run import Run
-from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import RunConfig, T2TError
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
-from t2t_revival.training.run_config import RunConfig
 from tests.support.copy_shards import HPARAMS, write_shards
 from tests.support.copy_task import Job, finished, start
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.utils import checked_json
 
 VALUES = {"name": "p", "rate": 1e-06, "sizes": (1, 2), "lengths": {5: 1, 70: 2}, "on": True, "ö": None}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.utils.files import (
     atomic_write,
     check_apart,

@@ -57,7 +57,7 @@ def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
 def test_others_who_use_tensorflow_are_noticed(before: str, said: str) -> None:
     script = f"""
         import os, tensorflow as tf
-        from t2t_revival.errors import T2TError
+        from t2t_revival import T2TError
         from t2t_revival.utils import forks
         {before}
         if not os.fork():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.utils import keras_config
 
 SetFile = Callable[[str], None]

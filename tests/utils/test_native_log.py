@@ -64,7 +64,7 @@ def test_the_imports_of_the_readme_are_silent(tmp_path: Path) -> None:
         "import sys\n"
         "from t2t_revival import registry\n"
         "assert 'tensorflow' not in sys.modules\n"
-        "from t2t_revival.decoding.translator import Translator\n"
+        "from t2t_revival import Translator\n"
         "from t2t_revival.data.vocabulary.sentencepiece import Vocabulary\n"
         "import tensorflow as tf\n"
         f"Vocabulary({str(tmp_path / 'v.spm')!r}).encode_in_graph(tf.constant(['the dog']))\n"

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from t2t_revival.errors import LineError, T2TError
+from t2t_revival import T2TError
+from t2t_revival.errors import LineError
 from t2t_revival.utils.texts import pairs_of, texts_of
 
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
 from t2t_revival.visualization.attention import (
     CROSS,
     DECODER,

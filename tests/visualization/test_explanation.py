@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import ops
 
+from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.model import Transformer
 from t2t_revival.visualization import explanation
 from t2t_revival.visualization.explanation import MAX_TOKENS, _words, explain
 from tests.support.tiny_models import TINY

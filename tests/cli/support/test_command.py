@@ -10,9 +10,8 @@ import sys
 import pytest
 from absl import flags
 
-from t2t_revival import cli
+from t2t_revival import T2TError, cli
 from t2t_revival.cli.support import command
-from t2t_revival.errors import T2TError
 
 USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
 

@@ -8,11 +8,9 @@ from typing import Literal
 import pytest
 from absl import flags
 
+from t2t_revival import DecodeHParams, HParams, RunConfig
 from t2t_revival.cli.support.field_flags import define_fields, descriptions, field_values
 from t2t_revival.cli.support.training_flags import RUN_CONFIG_FLAGS
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.hparams import HParams
-from t2t_revival.training.run_config import RunConfig
 
 
 @dataclass(frozen=True)

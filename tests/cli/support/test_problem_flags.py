@@ -2,10 +2,9 @@
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import Text2TextProblem, registry
 from t2t_revival.cli import datagen
 from t2t_revival.cli.support import problem_flags, tensorflow_setup
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 @pytest.mark.parametrize(

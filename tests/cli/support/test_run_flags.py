@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.cli import (
     attention,
     avg_all,
@@ -20,8 +20,6 @@ from t2t_revival.cli import (
 )
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import run_flags
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.training.run import FILE_NAME
 
 

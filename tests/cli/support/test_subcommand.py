@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.cli.support.subcommand import run_command
-from t2t_revival.errors import T2TError
 from tests.support.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 WAITING = """

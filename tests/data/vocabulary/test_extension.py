@@ -11,12 +11,12 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.extension import MIN_COUNT, extend, extends
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-from t2t_revival.errors import T2TError
 
 GENERAL = [
     f"the {a} {b} sees a house number {n}" for n, (a, b) in enumerate([("old", "dog"), ("big", "cat")] * 60)

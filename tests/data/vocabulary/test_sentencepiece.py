@@ -3,8 +3,8 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import ESCAPE, SPACE_MARK, Vocabulary, VocabularyTooLargeError
-from t2t_revival.errors import T2TError
 
 TEXT = [
     f"the {adjective} {noun} sees {number} houses . das {noun}haus sieht grüne Bäume !"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.errors import T2TError
 
 REFERENCE = json.loads(
     (Path(__file__).parents[2] / "reference" / "subwords_built.json").read_text(encoding="utf-8")

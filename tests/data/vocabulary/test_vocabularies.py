@@ -1,4 +1,4 @@
-"""What vocabularies of both kinds have in common; one for both sides, or two."""
+"""The properties that vocabularies of both kinds share; one for both sides, or two."""
 
 import pickle
 from pathlib import Path
@@ -8,11 +8,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import Vocabularies, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import UNK, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-from t2t_revival.errors import T2TError
 
 
 @pytest.fixture(scope="module", params=["spm", "subwords"])

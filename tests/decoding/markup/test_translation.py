@@ -3,16 +3,10 @@
 import keras
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translation, Translator, registry
 from t2t_revival.decoding.markup import translation
 from t2t_revival.decoding.markup.plain import describe_faults
 from t2t_revival.decoding.markup.translation import translate_with_markup
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.model import Transformer
 
 
 class Backwards:

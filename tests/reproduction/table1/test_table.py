@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.reproduction.table1 import table as table1
 from t2t_revival.reproduction.table1 import timings
 from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.translator import Translator
-from t2t_revival.errors import T2TError
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import WITH_CONSTRAINTS, constraint_inputs
 from tests.support.exported import make_translator

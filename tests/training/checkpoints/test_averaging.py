@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_revival import HParams, T2TError
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
 from t2t_revival.training.checkpoints.file import trained_on

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import (
     best_value,

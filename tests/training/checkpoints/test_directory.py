@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError, fingerprint

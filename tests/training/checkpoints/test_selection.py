@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_stopped_early
 from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, load

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from t2t_revival.errors import T2TError
+from t2t_revival import T2TError
 
 pytestmark = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
 
