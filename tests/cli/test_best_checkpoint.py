@@ -73,6 +73,7 @@ def test_an_interrupted_export_names_its_command(tmp_path, capsys):
     assert f"is not exported: t2t-exporter --output_dir={tmp_path} --checkpoint=best" in said
 
 
+@pytest.mark.nightly
 def test_one_export_runs_at_a_time_and_the_last_wish_counts(tmp_path, monkeypatch):
     started = []
 

@@ -90,6 +90,7 @@ def three(trained, tmp_path):
     return f"--config={tmp_path / 'models.yaml'}"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_port_is_open_while_models_are_loaded(three, serve):
     running = serve(three, "--timeout_secs=120", waits=False)
@@ -123,6 +124,7 @@ def test_a_signal_ends_a_server_that_loads_at_once(three, serve, tmp_path, numbe
     assert not list(tmp_path.glob("t2t-server-*"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_messages_name_no_folder_of_the_server(trained, serve):
     running = serve(f"--output_dir={trained / 'out'}")
@@ -142,6 +144,7 @@ def test_messages_name_no_folder_of_the_server(trained, serve):
         assert answer.json()["error"].startswith(f"translate_ende: {message}")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_killed_server_leaves_no_files_and_starts_again(trained, serve, tmp_path):
     flags = [f"--output_dir={trained / 'out'}"]
@@ -212,6 +215,7 @@ def test_requests_are_answered_before_the_server_ends(trained, serve):
     assert len(answers[0].json()["translations"]) == len(text)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_log_whose_disk_is_full(export):
     with socket.create_server(("127.0.0.1", 0)) as free:

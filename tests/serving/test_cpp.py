@@ -14,6 +14,7 @@ import t2t_revival.serving
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed"),
 ]
 

@@ -83,7 +83,7 @@ def as_tensorflow_serving(version):
     ("quantize", "bytes_of_a_weight"),
     [
         pytest.param("none", 4, marks=pytest.mark.nightly),
-        ("bfloat16", 2),
+        pytest.param("bfloat16", 2, marks=pytest.mark.nightly),
         ("int8", 1),
         pytest.param("int8_weights", 1, marks=pytest.mark.nightly),
     ],

@@ -53,6 +53,7 @@ def constrained(
     return outputs, *scored(flags, f"--decode_to_file={outputs}", "--decode_hparams=beam_size=4")
 
 
+@pytest.mark.nightly
 def test_trees_are_learned_and_no_output_needs_repair(
     trained: str, constrained: tuple[Path, float, str]
 ) -> None:
@@ -64,6 +65,7 @@ def test_trees_are_learned_and_no_output_needs_repair(
     assert f"{f1:.2f}" in measured.stdout
 
 
+@pytest.mark.nightly
 def test_a_constrained_beam_is_better_than_repair(
     constrained: tuple[Path, float, str], flags: list[str], tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def of_query_server(place: Path, *flags: str) -> list[str]:
     return out.read_text(encoding="utf-8").split("\n")
 
 
+@pytest.mark.nightly
 def test_all_have_the_same_translations(place: Path, exported: FolderModel) -> None:
     (place / "plain").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     free = of_decoder(place, f"--decode_from_file={place / 'plain'}")

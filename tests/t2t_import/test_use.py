@@ -38,6 +38,7 @@ def check_any_text(translator, model, lines):
     assert texts(query(model, lines)) == texts(translator.nbest(lines))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line")
 def test_an_export_gives_what_the_translator_gives(imported, tmp_path):

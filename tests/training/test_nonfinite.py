@@ -107,6 +107,7 @@ def test_bad_ones_in_a_row_end_training_and_good_ones_between_do_not(shard: Path
     assert trained(shard, tmp_path / "row", max_nonfinite_steps=2)[2].step == 4
 
 
+@pytest.mark.nightly
 def test_two_replicas_decide_the_same(tmp_path: Path) -> None:
     """With and without accumulation."""
     said = Process(tmp_path / "process", bad_batches.main, [tmp_path, 2]).end()
