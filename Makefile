@@ -15,8 +15,8 @@ BIN := $(VENV)/bin
 # Bytecode is kept in any case: without it, each process of tests would compile all files of tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Files of tests that run side by side. Most tests use one core, and some wait for processes: three keep two cores busy.
-JOBS ?= 3
+# Files of tests that run side by side; most tests use one core.
+JOBS ?= 2
 PYTEST := $(BIN)/pytest --numprocesses=$(JOBS) --dist=loadfile
 
 DEMO ?= .demo

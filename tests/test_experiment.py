@@ -19,6 +19,7 @@ def without_labels(path: Path) -> None:
     path.write_text("".join(f"{row}\n" for row in kept), encoding="utf-8")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_evaluations_of_earlier_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are of today's data if the run was trained on the same folder."""

@@ -81,6 +81,7 @@ def test_a_backend_that_runs_no_models_is_an_error_of_one_line(folder, name):
     )
 
 
+@pytest.mark.nightly
 def test_a_command_takes_what_it_needs_in_place_of_keras_json(folder):
     home = keras_json(folder, backend="openvino", floatx="float16", epsilon=0.5)
     hparams = "num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2,batch_size=256,max_length=30"

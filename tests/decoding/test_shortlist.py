@@ -55,6 +55,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose([one.score for one in outputs], [one.score for one in others], rtol=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @of_engines
 def test_a_shortlist_of_the_whole_vocabulary_changes_nothing(engine, by_line):
@@ -88,6 +89,7 @@ def test_the_best_output_of_a_shortlist_is_found(engine, by_line, prefix):
     assert [one.ids for one in found] == [trimmed(row) for row in outputs[order]]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @of_engines
 def test_a_batch_has_the_tokens_of_its_lines_or_each_line_its_own(engine, by_line):
@@ -104,6 +106,7 @@ def test_a_batch_has_the_tokens_of_its_lines_or_each_line_its_own(engine, by_lin
         assert used <= (own if by_line else set().union(*tokens))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @of_engines
 def test_sources_of_another_vocabulary_are_no_candidates(engine, by_line):
@@ -117,6 +120,7 @@ def test_sources_of_another_vocabulary_are_no_candidates(engine, by_line):
         assert {token for one in outputs for token in one.ids} == tokens
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @of_engines
 def test_there_may_be_fewer_tokens_than_hypotheses(engine, by_line):

@@ -63,6 +63,7 @@ def shortlisted(make_translator, vocabulary):
     return make_translator(options, translations=translations)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 5")
 def test_a_shortlist_is_served_and_can_be_left_out(translator, shortlisted, tmp_path):

@@ -67,6 +67,7 @@ def check(found, expected):
         assert set(texts[len(outputs) :]) <= {b""}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_random_phrases(translator, module):
     rng, lines = np.random.default_rng(1), LINES * 5
