@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import tensorflow as tf
 from t2t_revival.cli import decoder, query_server
 from tests.support.command_lines import last_of_each
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
-from tests.support.processes import start_command
+from tests.support.processes import TIMEOUT, start_command
 
 WITHOUT = """
 import sys
@@ -158,16 +159,18 @@ def test_errors_of_a_server(address, server, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_ctrl_c_in_mid_call(address, server, tmp_path):
-    process = None
+    process, ended = None, threading.Event()
 
     def interrupt(*request):
         process.send_signal(signal.SIGINT)
-        process.wait()
+        ended.wait(TIMEOUT)  # an exit status can be read by one thread alone
         return echo(*request)
 
     server.predict = interrupt
     process = start_command(tmp_path, "t2t-query-server", *address, "--inputs_once=a")
-    assert process.wait() == 130
+    status = process.wait()
+    ended.set()
+    assert status == 130
     assert process.out == ""
     assert process.err.splitlines()[-1] == "t2t-query-server: error: interrupted"
 
