@@ -12,13 +12,7 @@ import pytest
 from t2t_revival import Translation, Translator
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import DECODE, decode, run, shared_search
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_once():
-    with shared_search():
-        yield
+from tests.support.decoder_command import DECODE, decode, run
 
 
 def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 from t2t_revival.cli import decoder
 from tests.support.command_lines import last_of_each
-from tests.support.searches import shared_search as shared_search  # for the tests that import this
 
 DECODE = "beam_size=2,extra_length=3"
 
