@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import Transformer
-from tests.support.searches import RESTRICTED, counted_traces, engines, padded, search, trimmed
+from tests.support.search_engines import RESTRICTED, engines
+from tests.support.searches import counted_traces, padded, search, trimmed
 from tests.support.tiny_models import (
     EOS,
     PAD,

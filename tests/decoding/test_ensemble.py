@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError, Transformer
-from tests.support.searches import Shortlisted, engines, ensemble, score, search, trimmed
+from tests.support.search_engines import engines
+from tests.support.searches import Shortlisted, ensemble, score, search, trimmed
 from tests.support.tiny_models import PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of, tiny
 
 FEW = 5  # tokens, so few that all outputs can be looked at

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_models
-from tests.support.searches import Samples, engines, search, trimmed
+from tests.support.search_engines import engines
+from tests.support.searches import Samples, search, trimmed
 from tests.support.tiny_models import EOS, PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of
 
 VOCAB, FEW = 9, 5

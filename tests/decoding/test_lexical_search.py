@@ -6,7 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.support.searches import INSIDE, Phrases, engines, search, trimmed
+from tests.support.search_engines import engines
+from tests.support.searches import INSIDE, Phrases, search, trimmed
 from tests.support.tiny_models import EOS, PAD, all_outputs, scores_of, tiny
 
 FEW, VOCAB = 5, 11

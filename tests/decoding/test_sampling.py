@@ -7,7 +7,8 @@ import pytest
 
 from t2t_revival.parsing.token_flags import token_flags
 from tests.support import tiny_models
-from tests.support.searches import Samples, engines, padded, search
+from tests.support.search_engines import engines
+from tests.support.searches import Samples, padded, search
 from tests.support.tiny_models import EOS, PAD, TINY, log_softmax, logits_of, scores_of
 
 SOURCE = [3, 2, 4, 1]

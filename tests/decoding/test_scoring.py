@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from t2t_revival.decoding.scoring import Score, per_token
-from tests.support.searches import RESTRICTED, engines, score, search
+from tests.support.search_engines import RESTRICTED, engines
+from tests.support.searches import score, search
 from tests.support.tiny_models import TINY, log_probs_of, tiny
 
 SOURCES = [[3, 2, 4, 1], [5, 1], [2, 5, 8, 6] * 4 + [1]]

@@ -8,7 +8,8 @@ import pytest
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.data.examples import Pairs, Side
 from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage, data_warning
-from tests.support.searches import Shortlisted, engines, search, trimmed
+from tests.support.search_engines import engines
+from tests.support.searches import Shortlisted, search, trimmed
 from tests.support.tiny_models import (
     EOS,
     PAD,

@@ -16,7 +16,8 @@ from t2t_revival.serving.litert import MODEL, write_litert
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.conftest import TEXT
-from tests.support.searches import engines, padded, search, trimmed
+from tests.support.search_engines import engines
+from tests.support.searches import padded, search, trimmed
 from tests.support.tiny_models import scores_of
 
 LINES = ["the dog sees 3 houses .", "cat"]

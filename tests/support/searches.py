@@ -1,14 +1,12 @@
-"""Searches as tests call them: one function for all engines; no other file of tests makes a search.
+"""Searches as tests call them: one function for all engines; oracle tests make none by themselves.
 
-A test says what it asks for (`Request`) and gets the hypotheses of each sentence, best first. `CANNOT` says
-what an engine cannot do and why, so that `engines("prefixes")` are those held to an oracle of prefixes.
-TensorFlow is imported by the functions that need it: JAX's process has none.
+A test says what it asks for (`Request`) and gets the hypotheses of each sentence, best first;
+`search_engines.py` says which engines can do it. TensorFlow is imported by the functions that need it.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,80 +18,17 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import pytest
 
 from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.translations import Translations
 from tests.support.jax_process import JaxProcess
+from tests.support.search_engines import CANNOT
 
 Ids = Sequence[int]
 INSIDE = 4  # the token that continues the word before it, where phrases are searched for
 FEW_TOKENS = 64  # of a batch on JAX
-ENGINES = ("tensorflow", "exported", "fixed", "jax", "ctranslate2", "litert")
-ONE_SETTING = "a call has one setting for all its sentences"
-NO_CONTROL = "outputs are not controlled on this engine"
-NO_LAYER = "this engine has no such layer"
-_FIXED = dict.fromkeys(
-    ("prefixes", "phrases", "trees", "guards", "shortlist", "samples", "frozen", "int8", "scores"), NO_CONTROL
-) | {"settings": ONE_SETTING}
-RESTRICTED = ("ctranslate2",)  # engines whose probabilities are among tokens but PAD, and EOS at once
-CANNOT: dict[str, dict[str, str]] = {
-    "tensorflow": {"settings": ONE_SETTING},
-    "exported": {
-        "phrases": "an export spells them in its graph: tests/serving/lexical",
-        "samples": "an export draws other random numbers: tests/serving",
-        "frozen": "an export's weights always are",
-        "scores": "an export scores texts: tests/serving",
-        "programs": "an export is one",
-    },
-    "fixed": _FIXED | {"programs": "JAX makes them"},
-    "jax": _FIXED | {"ensemble": "the process of tests has one model"},
-    "ctranslate2": {
-        **dict.fromkeys(("phrases", "trees", "samples", "by_line", "int8"), NO_CONTROL),
-        **dict.fromkeys(("attention_window", "ssru", "words", "key_channels", "ensemble"), NO_LAYER),
-        "settings": ONE_SETTING,
-        "prefixes": "EOS does not come at once after them: test_ctranslate2_engine.py",
-        "t2t": "it stops when beam_size hypotheses are finished",
-        "early_stopping": "it has a rule of its own",
-        "programs": "it makes none",
-        "empty": "an empty source has an empty output",
-        "frozen": "its weights always are",
-        "guards": "its scores leave out what guards change: test_ctranslate2_engine.py",
-        "shortlist": "it adds EOS to a source after the look-up: test_ctranslate2_engine.py",
-        "banned": "UNK alone is: test_unknown.py",
-    },
-    "litert": _FIXED
-    | {
-        "ensemble": NO_LAYER,
-        "words": NO_LAYER,
-        "programs": "it makes none",
-        "empty": "its interpreter has no tensors without elements",
-        "wide": "its beam has at most 100 hypotheses",
-        "banned": "UNK alone is: test_unknown.py",
-    },
-}
-_MARKS = {
-    "jax": [
-        pytest.mark.slow,
-        pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs JAX"),
-    ],
-    "ctranslate2": [
-        pytest.mark.slow,
-        pytest.mark.skipif(importlib.util.find_spec("ctranslate2") is None, reason="needs CTranslate2"),
-    ],
-    "litert": [pytest.mark.slow, pytest.mark.nightly],  # seconds for each conversion
-}
-
-
-def engines(*needs: str) -> list[Any]:
-    """Returns the engines that can do all of these, as parameters of a test."""
-    return [
-        pytest.param(engine, marks=_MARKS.get(engine, ()))
-        for engine in ENGINES
-        if not set(needs) & CANNOT[engine].keys()
-    ]
 
 
 @dataclass(frozen=True)
@@ -212,7 +147,7 @@ def search(
     Args:
         model: its weights are read at each call, unless it is `frozen`.
         sources: ids that end with EOS; a sentence without ids has no outputs.
-        engine: one of `ENGINES`.
+        engine: one of `search_engines.ENGINES`.
         guards: options of `DecodeHParams`.
         asked: see `Request`.
     """
@@ -428,28 +363,6 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     prefixes = None if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
     return graph(tf.constant(rows), SearchSettings(*settings), (), prefixes)
-
-
-@contextmanager
-def shared_search() -> Iterator[None]:
-    """Lends one model and its search to all translators in the block, which load their weights into it.
-
-    The search, which takes a second to compile, reads the weights at each call.
-    """
-    import t2t_revival.model
-    from t2t_revival.decoding import tensorflow_engine
-    from t2t_revival.decoding.beam_search import BeamSearch
-
-    @functools.cache
-    def beam_search(model: Any, constant_weights: bool, *how: Any) -> Any:
-        return BeamSearch(model, False, *how)
-
-    shared_model = mock.patch.object(t2t_revival.model, "Transformer", functools.cache(Transformer))
-    with shared_model, mock.patch.object(tensorflow_engine, "BeamSearch", beam_search):
-        yield
-
-
-# Shapes that do not change
 
 
 @cached
