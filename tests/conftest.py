@@ -162,3 +162,16 @@ def exported_version(vocabulary_file, tmp_path_factory):
     from tests.support.exported import export_tiny
 
     return export_tiny(vocabulary_file, tmp_path_factory.mktemp("export"))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without windows."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.server.page_server import BROWSER
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()

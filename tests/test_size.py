@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 50_186,
     "lines of the core": 48_282,  # all but addons/ and reproduction/
     "lines of code": 28_853,  # no docstring, blank, comment, import
-    "lines of tests": 44_215,
+    "lines of tests": 44_206,
     LONGEST: 500,
     "files": 344,
     "private functions called once": 692,

@@ -164,18 +164,6 @@ def server():
     running.end()
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    from tests.server.page_server import BROWSER
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def open_page(chromium, server):
     """Opens the page in a new browser profile; it must have asked no one else, and no script have failed."""

@@ -17,16 +17,6 @@ OUTSIDE = "http://example.invalid/"
 CALLS = f'<img src="{OUTSIDE}a"><script>fetch("{OUTSIDE}b").catch(() => 0); document.title = "ran";</script>'
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def browse(chromium, tmp_path):
     """Opens a page at a hash: (text, hash) -> the page and the addresses that it asks for."""
