@@ -39,27 +39,29 @@ $(DEMO)/.trained: $(VENV)/.installed
 	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
 	touch $@
 
-# Files with one long test come first, not at the end, where one core would wait for the other.
-LONG := tests/system tests/cli tests/training tests/decoding tests/serving
-TESTS ?= $(LONG) $(filter-out $(LONG) %/__pycache__ %/conftest.py,$(wildcard tests/*))
+# Slow tests run in two groups, `make nightly` in three: what TensorFlow leaves in a process adds up to gigabytes.
+# Folders with long tests come first, not at the end, where one core would wait for the other.
+commands := tests/system tests/cli
+models := tests/training tests/serving tests/t2t_import
+others := tests/decoding $(filter-out $(commands) $(models) tests/decoding %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
+rest := $(models) $(others)
 
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(PYTEST) -m "not slow and not nightly" --junitxml=build/junit/quick.xml
 
-slow: $(VENV)/.installed-$(EXTRAS)
-	$(PYTEST) -m "slow and not nightly" --no-loadscope-reorder --junitxml=build/junit/slow.xml $(TESTS)
+slow:
+	$(MAKE) --keep-going $(if $(TESTS),slow-TESTS,slow-commands slow-rest)
+
+slow-%: $(VENV)/.installed-$(EXTRAS)
+	$(PYTEST) -m "slow and not nightly" --no-loadscope-reorder --junitxml=build/junit/$*.xml $($*)
 
 test:
 	$(MAKE) --keep-going lint quick slow
 
-# All tests need more memory than a laptop has if one process runs them, so each group has processes of its own.
 NIGHTLY := $(PYTEST) --hypothesis-profile=nightly --no-loadscope-reorder
-commands := tests/system tests/examples tests/cli
-models := tests/t2t_import tests/training tests/serving
-rest := $(patsubst %,--ignore=%,$(commands) $(models))
 
 nightly:
-	$(MAKE) --keep-going lint nightly-quick nightly-commands nightly-models nightly-rest
+	$(MAKE) --keep-going lint nightly-quick nightly-commands nightly-models nightly-others
 
 nightly-quick: $(VENV)/.installed-$(EXTRAS)
 	$(NIGHTLY) -m "not slow" --junitxml=build/junit/quick.xml
