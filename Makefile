@@ -74,7 +74,8 @@ lint: $(VENV)/.installed-$(EXTRAS)
 	$(BIN)/ruff check .
 	rm -rf build/typed
 	$(BIN)/python setup.py -q build_py --build-lib build/typed
-	cd build/typed && $(abspath $(BIN))/mypy --config-file $(CURDIR)/pyproject.toml -p t2t_revival
+	cp -r tools build/typed
+	cd build/typed && $(abspath $(BIN))/mypy --config-file $(CURDIR)/pyproject.toml -p t2t_revival -p tools
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -59,6 +59,7 @@ setup(
     package_dir={"t2t_revival.problems": "problems", "t2t_revival.hparams": "hparams"},
     package_data={
         "t2t_revival": ["py.typed"],
+        "t2t_revival.sample_corpus": ["corpus.zip"],
         "t2t_revival.server.page": ["page.html", "page.css", "page.js"],
         "t2t_revival.serving": ["translate.cc"],
         "t2t_revival.visualization": ["attention.html", "attention.css", "attention.js"],

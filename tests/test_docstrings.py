@@ -29,6 +29,6 @@ def wrong_beginnings(paths: Iterable[Path], wrong: re.Pattern[str]) -> Iterator[
 
 def test_first_words() -> None:
     faults = [*wrong_beginnings(MODULES.values(), NO_BEGINNING)]
-    for folder in ("tests", "benchmarks", "examples"):
+    for folder in ("tests", "tools", "benchmarks", "examples"):
         faults += wrong_beginnings(sorted((ROOT / folder).rglob("*.py")), NO_BEGINNING_ELSEWHERE)
     assert not faults, "\n".join(faults)

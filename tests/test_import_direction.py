@@ -50,3 +50,13 @@ def test_imports_go_down() -> None:
     upward = upward_imports(for_types=False)
     faults = [f"{module} imports {name}" for module, name in upward if module != LOOK_UP]
     assert not faults, "\n".join(faults)
+
+
+def test_the_package_needs_nothing_that_stands_beside_it_in_a_checkout() -> None:
+    names = {
+        name.split(".")[0]
+        for path in MODULES.values()
+        for statement in import_statements(parsed(path), for_types=True)
+        for name in imported(statement)
+    }
+    assert not names & {"benchmarks", "examples", "tests", "tools"}

@@ -76,7 +76,7 @@ def test_pages_and_examples_import_nothing_else() -> None:
 def test_tests_take_them_from_the_package() -> None:
     faults = [
         f"{path.relative_to(ROOT)}, line {statement.lineno}: {statement.module}"
-        for folder in ("tests", "benchmarks")
+        for folder in ("tests", "tools", "benchmarks")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for statement in import_statements(parsed(path), for_types=True)
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("t2t_revival.")

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from t2t_revival import sample_corpus
 from t2t_revival.data.base_source import SPLITS, Source, choices_for
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
-from t2t_revival.data.word_alignment import check_links, parse_pharaoh
+from t2t_revival.data.word_alignment import check_links, format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
-from t2t_revival.sample_corpus import DEFAULT_SIZES, cached_sentences
 
 
 def source(
@@ -53,6 +53,7 @@ class SampleSource(Source):
     """The built-in sample corpus in English, German and French."""
 
     kind = name = "sample"
+    languages = ("en", "de", "fr")
 
     def __init__(self, source_lang: str, target_lang: str) -> None:
         self.source_lang, self.target_lang = source_lang, target_lang
@@ -61,24 +62,27 @@ class SampleSource(Source):
         return SPLITS
 
     def count(self, split: str) -> int:
-        return DEFAULT_SIZES[split]
+        return len(sample_corpus.lines(f"{split}.en"))
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        source_side, target_side = self._sides()
-        for sentence in cached_sentences(split)[start:stop]:
-            yield getattr(sentence, source_side), getattr(sentence, target_side)
+        sides = [sample_corpus.lines(f"{split}.{language}")[start:stop] for language in self._languages()]
+        yield from zip(*sides, strict=True)
 
-    def alignments(self, split: str, start: int, stop: int) -> Iterator[str]:
-        source_side, target_side = self._sides()
-        for sentence in cached_sentences(split)[start:stop]:
-            yield sentence.alignment(source_side, target_side)
+    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
+        source_lang, target_lang = self._languages()
+        if source_lang == target_lang:
+            return None
+        first, second = sorted((source_lang, target_lang), key=self.languages.index)
+        lines = sample_corpus.lines(f"{split}.{first}-{second}.align")[start:stop]
+        if first == source_lang:
+            return iter(lines)
+        return (format_pharaoh(link[::-1] for link in parse_pharaoh(line).possible) for line in lines)
 
-    def _sides(self) -> tuple[str, str]:
-        languages = {"en": "english", "de": "german", "fr": "french"}
+    def _languages(self) -> tuple[str, str]:
         for language in (self.source_lang, self.target_lang):
-            if language not in languages:
-                raise T2TError(f"--data_source=sample has {', '.join(languages)}, not {language!r}")
-        return languages[self.source_lang], languages[self.target_lang]
+            if language not in self.languages:
+                raise T2TError(f"--data_source=sample has {', '.join(self.languages)}, not {language!r}")
+        return self.source_lang, self.target_lang
 
 
 class FolderSource(Source):

@@ -1,7 +1,7 @@
 """Sources of trees: `--data_source` of the parsing problems.
 
 They are the Penn Treebank as distributed by the LDC, a folder with `train.trees dev.trees [test.trees]`, and
-the built-in grammar. `MixedTrees` adds trees of another parser for training (section 6.3, semi-supervised).
+the built-in sample. `MixedTrees` adds trees of another parser for training (section 6.3, semi-supervised).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from nltk.tree import Tree
 
+from t2t_revival import sample_corpus
 from t2t_revival.data.indexed_file import plain_or_packed
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence
 from t2t_revival.parsing.symbols import CLOSE, OPEN, WORD
 from t2t_revival.parsing.trees import parse, read_trees
-from t2t_revival.sample_corpus import cached_sentences
 
 CHOICES = (
     "--data_source takes a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
@@ -122,12 +122,12 @@ def treebank(name: str) -> TreebankSource:
 
 
 class SampleTrees(TreebankSource):
-    """The trees of the built-in grammar."""
+    """The trees of the built-in sample corpus."""
 
     kind = name = "sample"
 
     def trees(self, split: str) -> Iterator[Tree]:
-        return (parse(sample.tree) for sample in cached_sentences(split))
+        return map(parse, sample_corpus.lines(f"{split}.trees"))
 
 
 class PennTreebank(TreebankSource):

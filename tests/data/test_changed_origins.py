@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import T2TError, Text2TextProblem, registry
+from t2t_revival import T2TError, Text2TextProblem, registry, sample_corpus
 from t2t_revival.data.metadata import Metadata, metadata_path
-from t2t_revival.sample_corpus import cached_sentences
 from t2t_revival.utils import checked_json
 from tests.support.line_corpus import snapshot, write_corpus
 
@@ -252,7 +251,7 @@ def test_a_folder_of_trees_is_checked(tmp_path):
     trees, data = tmp_path / "trees", tmp_path / "data"
     trees.mkdir()
     for split, count in (("train", 300), ("dev", 20)):
-        lines = "".join(f"{sample.tree}\n" for sample in cached_sentences(split)[:count])
+        lines = "".join(f"{tree}\n" for tree in sample_corpus.lines(f"{split}.trees")[:count])
         (trees / f"{split}.trees").write_text(lines)
     problem(trees, "parse_wsj", vocab_size=400).generate_data(data)
     assert problem(None, "parse_wsj").check_origins(data) == []

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-from itertools import islice
 
 import pytest
 import sentencepiece
@@ -15,7 +14,7 @@ from tests.support.line_corpus import translation
 pytestmark = pytest.mark.slow
 EOS = 1
 ALMOST_1 = 1 - 1e-12
-PAIRS = [(one.english, one.german) for one in islice(sample_corpus.generate("train", 1500), 1500)]
+PAIRS = [*zip(*(sample_corpus.lines(f"train.{side}")[:1500] for side in ("en", "de")), strict=True)]
 ODD = [
     ("\u2581 _\\u", "\ue000ein 日本"),
     ("  zwei  Räume ", "Ein ☃ Hund"),

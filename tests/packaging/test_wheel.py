@@ -14,7 +14,7 @@ import t2t_revival
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # a job of its own runs it in CI
 ROOT = Path(__file__).parents[2]
-NOT_IN_SDIST = ("tests", "docs", "benchmarks", "build", ".demo")
+NOT_IN_SDIST = ("tests", "tools", "docs", "benchmarks", "build", ".demo")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:

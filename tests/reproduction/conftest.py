@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import sample_corpus
 from t2t_revival.reproduction.runs import Runs
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.sample_corpus import generate
 
 SPLITS = {"train": slice(400), "dev": slice(400, 420), "test": slice(420, 440)}
 
@@ -50,11 +50,10 @@ def tiny_runs(tiny_scale, tmp_path_factory) -> Runs:
 
 def write_corpus(folder: Path) -> Path:
     """Writes few sentences of the sample corpus, in three languages."""
-    sentences = list(generate("train", SPLITS["test"].stop))
     for split, part in SPLITS.items():
-        for suffix, language in (("en", "english"), ("de", "german"), ("fr", "french")):
-            lines = "".join(f"{getattr(sentence, language)}\n" for sentence in sentences[part])
-            (folder / f"{split}.{suffix}").write_text(lines, encoding="utf-8")
+        for language in ("en", "de", "fr"):
+            lines = "".join(f"{line}\n" for line in sample_corpus.lines(f"train.{language}")[part])
+            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
     return folder
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.sample_corpus import generate
+from t2t_revival import sample_corpus
 from tests.support.commands import run
 
 MODEL = ["--problem=translate_ende", "--hparams_set=tiny"]
@@ -60,11 +60,10 @@ def sample_model(made_once: Callable, sample_data: Path) -> Path:
 def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a part of the sample corpus, monolingual text, and `more.en`, which has a blank line."""
     place = tmp_path_factory.mktemp("small")
-    sentences = list(generate("train", 250))
     for name, part in TEXTS.items():
-        for suffix, side in (("en", "english"), ("de", "german")):
-            lines = "".join(f"{getattr(sentence, side)}\n" for sentence in sentences[part])
-            (place / f"{name}.{suffix}").write_text(lines, encoding="utf-8")
+        for language in ("en", "de"):
+            lines = "".join(f"{line}\n" for line in sample_corpus.lines(f"train.{language}")[part])
+            (place / f"{name}.{language}").write_text(lines, encoding="utf-8")
     (place / "more.en").write_text("The old dog sleeps.\n\nThe woman sleeps.\n", encoding="utf-8")
     return place
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import Translator
-from t2t_revival.sample_corpus import generate
+from t2t_revival import Translator, sample_corpus
 from tests.support.commands import run, run_process
 
 pytestmark = pytest.mark.slow
@@ -83,7 +82,7 @@ def test_n_best_with_scores(flags: list[str]) -> None:
 
 def test_bleu_of_files_is_the_decoders(place: Path, decoded: subprocess.CompletedProcess) -> None:
     reference = place / "reference.de"
-    reference.write_text("".join(s.german + "\n" for s in generate("test")), encoding="utf-8")
+    reference.write_text("".join(f"{line}\n" for line in sample_corpus.lines("test.de")), encoding="utf-8")
     done = run("t2t-bleu", f"--translation={place / 'test.de'}", f"--reference={reference}")
     by_decoder = re.search(r"BLEU (\d+\.\d+) on test", decoded.stdout)
     assert by_decoder is not None

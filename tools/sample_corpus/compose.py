@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2t_revival.sample_corpus.clauses import DESCRIBED, DIRECT, PASSING, PERSON, SAYING, ClauseDrawer
-from t2t_revival.sample_corpus.function_words import FREQUENCIES, LINKS, NAMES, POSSESSIVES, PRONOUNS
-from t2t_revival.sample_corpus.lexicon import BE, VERBS
-from t2t_revival.sample_corpus.meaning import Clause, Gap, Name, NounPhrase, Pronoun, Sentence
+from tools.sample_corpus.clauses import DESCRIBED, DIRECT, PASSING, PERSON, SAYING, ClauseDrawer
+from tools.sample_corpus.function_words import FREQUENCIES, LINKS, NAMES, POSSESSIVES, PRONOUNS
+from tools.sample_corpus.lexicon import BE, VERBS
+from tools.sample_corpus.meaning import Clause, Gap, Name, NounPhrase, Pronoun, Sentence
 
 
 class Composer(ClauseDrawer):

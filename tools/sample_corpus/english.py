@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from t2t_revival.sample_corpus.alignment import Word, word
-from t2t_revival.sample_corpus.function_words import NUMERALS, POSSESSIVES, Adverb, Link
-from t2t_revival.sample_corpus.meaning import (
+from tools.sample_corpus.alignment import Word, word
+from tools.sample_corpus.function_words import NUMERALS, POSSESSIVES, Adverb, Link
+from tools.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,

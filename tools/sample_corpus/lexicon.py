@@ -12,7 +12,7 @@ In French, `<` marks adjectives before their noun. The cells of verbs are
 
 from __future__ import annotations
 
-from t2t_revival.sample_corpus.words import (
+from tools.sample_corpus.words import (
     EnglishVerb,
     FrenchVerb,
     GermanVerb,

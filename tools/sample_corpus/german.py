@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from t2t_revival.sample_corpus.alignment import Word, merged, time_words, word
-from t2t_revival.sample_corpus.function_words import NUMERALS, Adverb
-from t2t_revival.sample_corpus.meaning import (
+from tools.sample_corpus.alignment import Word, merged, time_words, word
+from tools.sample_corpus.function_words import NUMERALS, Adverb
+from tools.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,
@@ -16,7 +16,7 @@ from t2t_revival.sample_corpus.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.sample_corpus.words import Adjective, Noun
+from tools.sample_corpus.words import Adjective, Noun
 
 # Endings by case, in the order masculine, feminine, neuter, plural.
 GENDERS = "mfnp"

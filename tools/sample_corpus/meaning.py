@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from t2t_revival.sample_corpus.function_words import Adverb, Link, Preposition, Time
-from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
+from tools.sample_corpus.function_words import Adverb, Link, Preposition, Time
+from tools.sample_corpus.words import Adjective, Noun, Verb
 
 
 @dataclass(frozen=True, slots=True)

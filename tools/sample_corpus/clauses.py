@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from t2t_revival.sample_corpus.function_words import (
+from tools.sample_corpus.function_words import (
     COMPANY,
     FOR,
     FREQUENCIES,
@@ -21,9 +21,9 @@ from t2t_revival.sample_corpus.function_words import (
     TIMES,
     Preposition,
 )
-from t2t_revival.sample_corpus.lexicon import ADJECTIVES, BE, NOUNS, VERBS
-from t2t_revival.sample_corpus.meaning import Both, Clause, Gap, Name, NounPhrase, Phrase, Pronoun
-from t2t_revival.sample_corpus.words import Adjective, Noun, Verb
+from tools.sample_corpus.lexicon import ADJECTIVES, BE, NOUNS, VERBS
+from tools.sample_corpus.meaning import Both, Clause, Gap, Name, NounPhrase, Phrase, Pronoun
+from tools.sample_corpus.words import Adjective, Noun, Verb
 
 T = TypeVar("T")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from t2t_revival.sample_corpus.alignment import Word, merged, time_words, word
-from t2t_revival.sample_corpus.function_words import NUMERALS
-from t2t_revival.sample_corpus.lexicon import ASPIRATED
-from t2t_revival.sample_corpus.meaning import (
+from tools.sample_corpus.alignment import Word, merged, time_words, word
+from tools.sample_corpus.function_words import NUMERALS
+from tools.sample_corpus.lexicon import ASPIRATED
+from tools.sample_corpus.meaning import (
     Both,
     Clause,
     Gap,
@@ -17,7 +17,7 @@ from t2t_revival.sample_corpus.meaning import (
     is_first_person,
     is_plural,
 )
-from t2t_revival.sample_corpus.words import FrenchVerb
+from tools.sample_corpus.words import FrenchVerb
 
 VOWELS = frozenset("aeiouyhâàéèêëîïôœû")
 ELIDED = frozenset({"le", "la", "je", "ne", "que", "de", "se", "me"})
