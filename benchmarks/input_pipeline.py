@@ -62,8 +62,8 @@ class Reading:
 
 def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -> Generation:
     """Times both in turns on one core and returns medians; data_dir must hold the data."""
-    assert problem.data_source is not None
-    source = problem.make_source(problem.data_source, None)
+    assert problem.config.data_source is not None
+    source = problem.make_source(problem.config.data_source, None)
     pairs = list(source.pairs(TRAIN, 0, source.count(TRAIN)))
     sides = [list(side) for side in zip(*pairs, strict=True)]
     vocabulary = problem.vocabulary(data_dir)

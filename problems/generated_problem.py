@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -12,9 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from t2t_revival.data import metadata as data_metadata
+from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.generation import OnProgress, generate
 from t2t_revival.data.generation_folder import other_data
-from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path, references_path
+from t2t_revival.data.metadata import Metadata, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is_mixture, parse
 from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
 from t2t_revival.data.origin_check import check_origins
@@ -65,58 +65,52 @@ class GeneratedProblem(Problem):
         shard_runner: ShardRunner = make_shards,
         overwrite: bool = False,
     ) -> Metadata:
-        if self.clean and not self.targets_are_text:
+        config = self.config
+        if config.clean and not self.targets_are_text:
             raise T2TError(
                 f"--clean: its rules are for text, which the targets of {self.name} are not; leave it out"
             )
-        if self.separate_vocabularies and not self.targets_are_text:
+        if config.separate_vocabularies and not self.targets_are_text:
             raise T2TError(
                 f"--separate_vocabularies: inputs and targets of {self.name} share words; leave it out"
             )
-        if self.make_alignments and not self.targets_are_text:
+        if config.make_alignments and not self.targets_are_text:
             raise T2TError(f"--make_alignments: the targets of {self.name} have no words; leave it out")
-        vocab_file, target_vocab_file = (*self.vocab_files, None, None)[:2]
         spec = DataSpec(
             name=self.dataset_filename(),
-            data_source=self.data_source,
+            config=config,
             default_source=self.default_source,
             make_source=self._make_source,
-            vocab_size=self.vocab_size,
             default_vocab_size=lambda source: checked_size(
                 self, self.default_vocab_size(source), "default_vocab_size"
             ),
             user_symbols=lambda source: checked_symbols(self, source),
             references=self.reference_lines,
-            vocab_file=vocab_file,
-            clean=self.clean,
-            update_vocab=self.update_vocab,
-            target_vocab_file=target_vocab_file,
-            separate_vocabularies=self.separate_vocabularies,
-            make_alignments=self.make_alignments,
             overwrite=overwrite,
         )
-        tmp = self.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
+        tmp = config.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
         where = (path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
         if not (data_source := self._mixture_source(where[0])):
             return generate(spec, *where)
         if self.reference_lines:
             raise T2TError(f"--data_source={data_source}: {self.name} takes one source, not several corpora")
-        spec = dataclasses.replace(spec, data_source=data_source)
-        return generate_mixture(spec, self.mixture(data_source), self.corpus_source, *where)
+        return generate_mixture(
+            spec.configured(data_source=data_source), self.mixture(data_source), self.corpus_source, *where
+        )
 
     def _mixture_source(self, data_dir: Path) -> str | None:
         """The mixture that is asked for, or that `data_dir` was made from; `None` for one source."""
         path = metadata_path(data_dir, self._files_name)
-        if self.data_source:
-            return self.data_source if is_mixture(self.data_source) else None
+        if self.config.data_source:
+            return self.config.data_source if is_mixture(self.config.data_source) else None
         found = Metadata.load(path) if path.is_file() else None
         return found.source if found and found.corpora else None
 
     @property
     def requested_mixture(self) -> Mixture | None:
         """The mixture of `data_source`; `None` where that is one source, or the data's own."""
-        lists = self.data_source and is_mixture(self.data_source)
-        return self.mixture(str(self.data_source)) if lists else None
+        lists = self.config.data_source and is_mixture(self.config.data_source)
+        return self.mixture(str(self.config.data_source)) if lists else None
 
     def mixture(self, data_source: str) -> Mixture:
         """Returns the corpora that a `--data_source` lists; raises T2TError if it is no valid list."""
@@ -162,13 +156,11 @@ class GeneratedProblem(Problem):
         source_name = None
         if mixture := self.requested_mixture:
             found = self._mixed(mixture, found, folder)
-        elif self.data_source:
-            requested = self._make_source(self.data_source, self.tmp_dir)
+        elif self.config.data_source:
+            requested = self._make_source(self.config.data_source, self.config.tmp_dir)
             if (source_name := requested.name) != found.source:
                 requested.check()
-        vocabularies = self.vocab_size, self.vocab_files
-        how = self.clean, self.update_vocab, self.separate_vocabularies, self.make_alignments
-        data_metadata.check_same(folder, found, source_name, *vocabularies, *how)
+        self.config.check(folder, found, source_name)
         return found
 
     def _mixed(self, mixture: Mixture, found: Metadata, folder: Path) -> Metadata:
@@ -184,8 +176,8 @@ class GeneratedProblem(Problem):
                 )
             corpora[corpus.name] = view.metadata(folder)
             source = self._corpus_source(corpus)
-            data_metadata.check_same(folder, corpora[corpus.name], source.name, 0)
-        return summed(found.name, str(self.data_source), mixture, corpora)
+            DataConfig().check(folder, corpora[corpus.name], source.name)
+        return summed(found.name, str(self.config.data_source), mixture, corpora)
 
     def check_origins(self, data_dir: str | Path) -> list[str]:
         """Checks that what the data was made of has not changed; returns lines on what cannot be checked.
@@ -197,16 +189,16 @@ class GeneratedProblem(Problem):
         found = Metadata.load(metadata_path(folder, self._files_name))
         if found.corpora:
             return self._check_corpora(found, folder)
-        note = check_origins(folder, found, lambda: self._make_source(found.source, self.tmp_dir))
+        note = check_origins(folder, found, lambda: self._make_source(found.source, self.config.tmp_dir))
         return [note] if note else []
 
     def _check_corpora(self, found: Metadata, folder: Path) -> list[str]:
         """Checks the origins of a mixture's corpora, and that its list of them is the same."""
-        data_source = self.data_source or found.source
+        data_source = self.config.data_source or found.source
         if data_source.endswith(SUFFIXES) and not Path(data_source).expanduser().exists():
             return [f"{data_source} is not here: whether its corpora have changed cannot be checked"]
         asked = copy.copy(self)
-        asked.data_source = data_source
+        asked.config = self.config.replace(data_source=data_source)
         if not asked.has_data(folder):
             raise T2TError(
                 f"{data_source} has changed since {found.name} in {folder} was made of it: to take that "
@@ -219,7 +211,7 @@ class GeneratedProblem(Problem):
         return [note for note in notes if note]
 
     def _corpus_source(self, corpus: Corpus) -> Source:
-        return CorpusSource(self.corpus_source(corpus, self.tmp_dir), corpus)
+        return CorpusSource(self.corpus_source(corpus, self.config.tmp_dir), corpus)
 
     def corpora(self: Self, split: str, data_dir: str | Path) -> dict[str, Self]:
         """Returns the problems of a mixture's corpora that have a split, by name.
@@ -235,8 +227,7 @@ class GeneratedProblem(Problem):
     def _view(self: Self, corpus: str) -> Self:
         view = copy.copy(self)
         view._corpus = corpus
-        view.data_source, view.vocab_size, view.vocab_files, view.clean = None, 0, (), None
-        view.update_vocab, view.separate_vocabularies, view.make_alignments = False, None, False
+        view.config = DataConfig(tmp_dir=self.config.tmp_dir)
         return view
 
     def vocabularies(self, data_dir: str | Path) -> Vocabularies:

@@ -115,7 +115,7 @@ class ParseWsj(Text2TextProblem):
 class ParseWsjSemi(ParseWsj):
     """English parsing from a treebank mixed with sentences that another parser has parsed.
 
-    Besides the arguments of `Problem`, of which `data_source` is the treebank, it takes the files of the
+    Besides the settings of `Problem`, of which `data_source` is the treebank, it takes the files of the
     parsed sentences, `auto_trees`, and the treebank's share of the training examples, `gold_share`; 0 uses
     each tree once.
 
@@ -130,9 +130,7 @@ class ParseWsjSemi(ParseWsj):
         data_source: str | None = None,
         auto_trees: Sequence[str] = (),
         gold_share: float = 0.0,
-        vocab_size: int = 0,
-        tmp_dir: str | Path | None = None,
-        vocab_file: str | Path | Sequence[Path] | None = None,
+        **settings: Any,
     ) -> None:
         from t2t_revival.parsing.treebank import mixture_name
 
@@ -142,7 +140,7 @@ class ParseWsjSemi(ParseWsj):
             data_source = mixture_name(data_source, auto_trees, gold_share)
         elif gold_share:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
-        super().__init__(data_source, vocab_size, tmp_dir, vocab_file)
+        super().__init__(data_source=data_source, **settings)
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import MixedTrees

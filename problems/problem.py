@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.generation import OnProgress
 from t2t_revival.data.metadata import Metadata
-from t2t_revival.data.vocabulary import copy_name
-from t2t_revival.data.vocabulary.sentencepiece import LEAST_SIZE
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import path_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-MOST = 10_000_000  # pieces of a vocabulary, of which a model would need gigabytes
 
 
 class Problem(abc.ABC):
@@ -32,56 +28,25 @@ class Problem(abc.ABC):
     Ids: PAD 0, EOS 1, no BOS. Splits are "train", "dev" and "test".
 
     Args:
-        data_source: the source of the examples. `None` uses that of the data in `data_dir`, or the default.
-        vocab_size: number of pieces of the vocabulary, at least 260. 0 lets the problem choose.
-        tmp_dir: the folder for files unpacked while data is made. `None` uses `data_dir/tmp`. Downloads of
-            TensorFlow Datasets go to TFDS_DATA_DIR instead, which other programs share.
-        vocab_file: an existing vocabulary to use: `vocab.*.spm`, or T2T's `vocab.*.subwords`; two, as
-            "INPUTS,TARGETS" or paths, make separate ones. `None` trains one, or two.
-        clean: whether training pairs are dropped that the rules of `data.cleaning` find faulty. `None` takes
-            data that was made either way, and makes it without.
-        update_vocab: whether pieces that the training pairs need are added to `vocab_file`; `vocab_size` is
-            the number of all pieces then.
-        separate_vocabularies: whether inputs and targets have a vocabulary each, both of `vocab_size`. `None`
-            leaves it to the class; where it has None too, data is taken that was made either way, and made
-            with one for both.
-        make_alignments: whether training examples have word alignments: the source's own, or else eflomal's.
+        **settings: fields of `DataConfig`. Where they do not say whether inputs and targets have a vocabulary
+            each, the class does.
 
     Raises:
-        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given, or update_vocab
-            without vocab_file; or vocab_file has not one name for each vocabulary.
+        T2TError: there is no such setting, or settings are invalid.
     """
 
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
     was_reversed: bool = False  # whether inputs are the shards' targets (T2T's name)
     separate_vocabularies: bool | None = None  # of a class for two scripts, True
 
-    def __init__(
-        self,
-        data_source: str | None = None,
-        vocab_size: int = 0,
-        tmp_dir: str | Path | None = None,
-        vocab_file: str | Path | Sequence[Path] | None = None,
-        clean: bool | None = None,
-        update_vocab: bool = False,
-        separate_vocabularies: bool | None = None,
-        make_alignments: bool = False,
-    ) -> None:
-        if update_vocab and not vocab_file:
-            raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
-        if vocab_size and vocab_file and not update_vocab:
-            raise T2TError(f"--vocab_size={vocab_size} and --vocab_file={vocab_file}: give one of them")
-        self.data_source = data_source
-        self.vocab_size = _vocab_size(vocab_size)
-        self.tmp_dir = None if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
-        if separate_vocabularies is not None:
-            self.separate_vocabularies = separate_vocabularies
-        self.vocab_files = _vocab_files(vocab_file, self.separate_vocabularies)
-        if self.vocab_files:
-            self.separate_vocabularies = len(self.vocab_files) == 2
-        self.clean = clean
-        self.update_vocab = update_vocab
-        self.make_alignments = make_alignments
+    def __init__(self, **settings: Any) -> None:
+        if unknown := [name for name in settings if name not in SETTINGS]:
+            raise T2TError(
+                f"problem {self.name} has no setting {unknown[0]}; its settings: {', '.join(SETTINGS)}"
+            )
+        if settings.get("separate_vocabularies") is None:
+            settings["separate_vocabularies"] = self.separate_vocabularies
+        self.config = DataConfig(**settings)
 
     @property
     def name(self) -> str:
@@ -147,27 +112,3 @@ class Problem(abc.ABC):
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: beam_size, alpha, extra_length."""
         return {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
-
-
-def _vocab_size(given: int) -> int:
-    if isinstance(given, int) and not isinstance(given, bool) and (not given or LEAST_SIZE <= given <= MOST):
-        return given
-    raise T2TError(
-        f"--vocab_size={given!r}: not a number of pieces from {LEAST_SIZE} (256 are bytes) to {MOST:,}, such "
-        "as 8000; 0 chooses by problem and corpus"
-    )
-
-
-def _vocab_files(given: str | Path | Sequence[Path] | None, separate: bool | None) -> tuple[Path, ...]:
-    """Returns the paths of no vocabulary, of one, or of the inputs' and the targets'."""
-    if not given:
-        return ()
-    named = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Path) else given
-    paths = tuple(Path(name).expanduser() for name in named)
-    shown = f"--vocab_file={','.join(map(str, paths))}"
-    if len(paths) > 2 or separate not in (None, len(paths) == 2):
-        many = "two files, as INPUTS,TARGETS" if separate or len(paths) > 2 else "one file"
-        raise T2TError(f"{shown}: give {many}")
-    if len(set(map(copy_name, paths))) < len(paths):
-        raise T2TError(f"{shown}: two vocabularies need two names: rename a file, or give one for both")
-    return paths

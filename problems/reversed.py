@@ -56,9 +56,7 @@ class ReversedProblem(Text2TextProblem):
                 f"problem {forward.name} has no reverse: it has {', '.join(methods)} for one direction; "
                 "write a class for the other direction"
             )
-        vocabulary = forward.vocab_size, forward.tmp_dir, forward.vocab_files
-        how = forward.clean, forward.update_vocab, forward.separate_vocabularies
-        super().__init__(forward.data_source, *vocabulary, *how, forward.make_alignments)
+        self.config = forward.config
         self._forward = forward
         self.source_lang = getattr(forward, "target_lang", "")
         self.target_lang = getattr(forward, "source_lang", "")

@@ -43,18 +43,16 @@ def datagen_command(
     default = getattr(problem, "default_source", "")
     if default == "wmt14" and not getattr(problem, "tfds_default", ""):
         default = ""
+    config = problem.config
+    if not config.data_source:
+        config = config.replace(data_source=source or ("" if default else "FOLDER"))
+    if vocab_file:
+        config = config.replace(
+            vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
+        )
+    usr_dir = registry.usr_dir_of(problem.name)
     return command_line(
-        "t2t-datagen",
-        problem=problem.name,
-        data_dir=data_dir,
-        data_source=problem.data_source or source or ("" if default else "FOLDER"),
-        vocab_size=(not vocab_file and problem.vocab_size) or None,
-        vocab_file=vocab_file or problem.vocab_files,
-        separate_vocabularies=not (vocab_file or problem.vocab_files) and problem.separate_vocabularies,
-        update_vocab=not vocab_file and problem.update_vocab,
-        clean=problem.clean,
-        make_alignments=problem.make_alignments,
-        t2t_usr_dir=registry.usr_dir_of(problem.name),
+        "t2t-datagen", problem=problem.name, data_dir=data_dir, **config.flags(), t2t_usr_dir=usr_dir
     )
 
 

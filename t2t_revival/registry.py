@@ -167,7 +167,6 @@ def problem(name: str, **settings: Any) -> Problem:
         )
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
-    _check_settings(base, cls, settings)
     return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
 
 
@@ -178,16 +177,6 @@ def _mirrored(name: str) -> str:
         return name
     prefix, source, target, was_reversed = match.groups()
     return f"{prefix}{target}{source}{'' if was_reversed else REVERSED}"
-
-
-def _check_settings(name: str, cls: type[Problem], settings: dict[str, Any]) -> None:
-    accepted = inspect.signature(cls).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
-        return
-    if unknown := [setting for setting in settings if setting not in accepted]:
-        place = f" ({place_of(cls)})" if _package(cls) in _PACKAGES else ""
-        known = ", ".join(accepted) or "none"
-        raise T2TError(f"problem {name}{place} has no argument {unknown[0]}; its arguments: {known}")
 
 
 def hparams(name: str, overrides: str = "") -> HParams:

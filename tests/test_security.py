@@ -14,8 +14,9 @@ import pytest
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.cli import exporter
 from t2t_revival.cli.support import run_flags
+from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import DataSpec, Metadata, SplitCounts
+from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.evaluation.translation_scores import LastStep
 from t2t_revival.serving import client
@@ -106,7 +107,9 @@ def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: st
         def count(self, split: str) -> int:
             return 20
 
-    spec = DataSpec("p", "sample", "sample", lambda name, tmp: Outside("en", "de"), 300, lambda source: 300)
+    spec = DataSpec(
+        "p", DataConfig("sample", 300), "sample", lambda name, tmp: Outside("en", "de"), lambda source: 300
+    )
     with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: not a valid name"):
         generate(spec, tmp_path / "a" / "data", None, None)
     assert list(tmp_path.rglob("*")) == []
@@ -119,7 +122,9 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
     given = tmp_path / name
     given.touch()
     made = SampleSource("en", "de")
-    spec = DataSpec("p", "sample", "sample", lambda name, tmp: made, 0, lambda source: 0, vocab_file=given)
+    spec = DataSpec(
+        "p", DataConfig("sample", vocab_file=(given,)), "sample", lambda name, tmp: made, lambda source: 0
+    )
     with pytest.raises(T2TError, match=r"a copy cannot have the name .*: rename the file"):
         generate(spec, tmp_path / "data", None, None)
     assert not (tmp_path / "data").exists()

@@ -18,12 +18,11 @@ from typing import Any
 
 from t2t_revival.data import cleaning
 from t2t_revival.data.alignment_step import has_own_alignments, write_alignments
+from t2t_revival.data.config import DataSpec
 from t2t_revival.data.generation_folder import created, generation_lock, other_data, read_plan, remove_data
 from t2t_revival.data.metadata import (
-    DataSpec,
     Metadata,
     SplitCounts,
-    check_same,
     check_vocabularies,
     cleaned_path,
     metadata_path,
@@ -77,7 +76,7 @@ def generate(
         raise T2TError(
             f"problem {spec.name!r}: not a valid file name, and its files begin with it; rename the problem"
         )
-    for given in spec.vocab_files:
+    for given in spec.config.vocab_file:
         check_file_name(given)
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
@@ -95,11 +94,11 @@ def generate(
 
 def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
     """Returns the spec of data that replaces other, made in the same way where it says nothing else."""
-    separate = spec.separate_vocabularies
-    return dataclasses.replace(
-        spec,
-        data_source=spec.data_source or plan.source,
-        clean=plan.clean if spec.clean is None else spec.clean,
+    config = spec.config
+    separate = config.separate_vocabularies
+    return spec.configured(
+        data_source=config.data_source or plan.source,
+        clean=plan.clean if config.clean is None else config.clean,
         separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
     )
 
@@ -115,27 +114,25 @@ def _cleared(spec: DataSpec, data_dir: Path, plan: Metadata, tmp_dir: Path) -> M
             source = _open_source(spec, data_dir, plan, tmp_dir)
             check_origins(data_dir, plan, lambda: source)
             return plan
-    assert spec.data_source
-    source = spec.make_source(spec.data_source, tmp_dir)
+    assert spec.config.data_source
+    source = spec.make_source(spec.config.data_source, tmp_dir)
     try:
         counted(source)
     finally:
         source.close()
     with generation_lock(data_dir):
-        remove_data(data_dir, plan, spec.vocab_files)
+        remove_data(data_dir, plan, spec.config.vocab_file)
     return None
 
 
 def _open_source(spec: DataSpec, data_dir: Path, plan: Metadata | None, tmp_dir: Path) -> Source:
     """Returns the requested source; without a request, the one that the data_dir was begun with."""
-    data_source = spec.data_source or (plan.source if plan else _default_source(spec, data_dir))
+    data_source = spec.config.data_source or (plan.source if plan else _default_source(spec, data_dir))
     source = spec.make_source(data_source, tmp_dir)
     if plan:
         if source.name != plan.source:
             source.check()
-        vocabularies = spec.vocab_size, spec.vocab_files
-        how = spec.clean, spec.update_vocab, spec.separate_vocabularies, spec.make_alignments
-        check_same(data_dir, plan, source.name, *vocabularies, *how)
+        spec.config.check(data_dir, plan, source.name)
     return source
 
 
@@ -245,7 +242,7 @@ class _Generation:
             raise self.changed_source(f"had {plan.pairs} pairs and now has {pairs}")
         if plan:
             return plan
-        if self.spec.make_alignments and source.alignments("train", 0, 1) is None:
+        if self.spec.config.make_alignments and source.alignments("train", 0, 1) is None:
             check_installed()
         self.rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         langs = source.source_lang, source.target_lang
@@ -254,9 +251,9 @@ class _Generation:
             source.name,
             *langs,
             pairs,
-            clean=bool(self.spec.clean),
+            clean=bool(self.spec.config.clean),
             weighted=source.weights(0, 1) is not None,
-            aligned=self.spec.make_alignments or has_own_alignments(source),
+            aligned=self.spec.config.make_alignments or has_own_alignments(source),
             origins=dataclasses.replace(files, version=source.version()),
             given_vocabularies=vocabularies,
         )
@@ -264,7 +261,7 @@ class _Generation:
     def own_vocabularies(self) -> list[Path]:
         """The given vocabularies but those of the data_dir itself, of which the metadata has fingerprints."""
         folder = self.data_dir.resolve()
-        return [path for path in self.spec.vocab_files if path.resolve().parent != folder]
+        return [path for path in self.spec.config.vocab_file if path.resolve().parent != folder]
 
     def changed_source(self, change: str) -> T2TError:
         return T2TError(
@@ -303,7 +300,7 @@ class _Generation:
             check_vocabularies(self.data_dir, plan)
             return plan
         self.folders.work.mkdir(exist_ok=True)
-        separate = len(known) > 1 if known else self.spec.separate_vocabularies
+        separate = len(known) > 1 if known else self.spec.config.separate_vocabularies
         sides = (INPUTS, TARGETS) if separate else (BOTH_SIDES,)
         made = [self.make_vocabulary(plan, side) for side in sides]
         for old, new in zip(known, made, strict=False):

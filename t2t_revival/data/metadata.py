@@ -1,19 +1,17 @@
-"""`DataSpec`, the data that a problem asks for, and `Metadata`, the content of its `PROBLEM.meta.json`."""
+"""`Metadata`: the content of `PROBLEM.meta.json`."""
 
 from __future__ import annotations
 
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_revival.data.records import remedy
-from t2t_revival.data.sources import Source
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
-from t2t_revival.data.vocabulary.extension import extends
+from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -23,57 +21,6 @@ from t2t_revival.utils.origins import Origins
 FORMAT_VERSION = 1
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
 HINT = "put a copy back, or use another --data_dir"
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    """The source, vocabulary and references of a problem's data.
-
-    Attributes:
-        name: the prefix of all file names.
-        data_source: the `--data_source`. `None` uses the one that the data_dir was begun with, or else
-            `default_source`.
-        default_source: the `--data_source` of an empty data_dir.
-        make_source: called with a `--data_source` and a folder for temporary files; returns the source.
-        vocab_size: number of pieces. 0 uses `default_vocab_size`, or as many as the text yields if those are
-            fewer.
-        default_vocab_size: called with the source; returns a number of pieces.
-        user_symbols: called with the source; returns texts that are always one piece of the vocabulary.
-        references: called with the source and a split; returns one line per pair of dev or test against which
-            outputs are measured. `None` measures them against the targets.
-        vocab_file: an existing vocabulary to use, of the inputs where there are two. `None` trains one.
-        update_vocab: whether pieces of the training pairs are added to `vocab_file`.
-        clean: whether the rules of `data.cleaning` drop pairs of train. `None` does as the data_dir was begun
-            with, or else drops none.
-        target_vocab_file: an existing vocabulary of the targets, where there are two.
-        tags: before sources; each is one piece of the inputs' vocabulary, with the space after it.
-        separate_vocabularies: whether inputs and targets have a vocabulary each. `None` does as the data_dir
-            was begun with, or else makes one for both.
-        make_alignments: whether examples of train have word alignments, made where the source has none.
-        overwrite: whether data that is there, or that was begun of other files, is replaced.
-    """
-
-    name: str
-    data_source: str | None
-    default_source: str
-    make_source: Callable[[str, Path | None], Source]
-    vocab_size: int
-    default_vocab_size: Callable[[Source], int]
-    user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
-    references: Callable[[Source, str], Iterable[str]] | None = None
-    vocab_file: Path | None = None
-    clean: bool | None = None
-    update_vocab: bool = False
-    target_vocab_file: Path | None = None
-    separate_vocabularies: bool | None = None
-    tags: Sequence[str] = ()
-    make_alignments: bool = False
-    overwrite: bool = False
-
-    @property
-    def vocab_files(self) -> list[Path]:
-        """The existing vocabularies."""
-        return [path for path in (self.vocab_file, self.target_vocab_file) if path]
 
 
 @dataclass(frozen=True)
@@ -234,61 +181,6 @@ def references_path(data_dir: Path, name: str, split: str) -> Path:
 def cleaned_path(data_dir: Path, name: str) -> Path:
     """Returns the path of a sample of the pairs that `--clean` has dropped."""
     return data_dir / f"{name}.cleaned.txt"
-
-
-def check_same(
-    data_dir: Path,
-    metadata: Metadata,
-    source: str | None,
-    vocab_size: int,
-    vocab_files: Sequence[Path] = (),
-    clean: bool | None = None,
-    update_vocab: bool = False,
-    separate_vocabularies: bool | None = None,
-    make_alignments: bool = False,
-) -> None:
-    """Checks that data was made from the requested source and vocabularies, and cleaned or not, as requested.
-
-    `None` and 0 accept any.
-
-    Raises:
-        T2TError: source, vocabulary size, vocabularies or cleaning differ, or word alignments are missing.
-    """
-    fault = ""
-    for made, asked in zip(metadata.vocabularies, (*vocab_files, None, None), strict=False):
-        fault = fault or _vocabulary_fault(data_dir, made, vocab_size, asked, update_vocab)
-    if separate_vocabularies not in (None, bool(metadata.target_vocab_file)):
-        made_with, asked_for = (
-            ("one vocabulary", "two") if separate_vocabularies else ("two vocabularies", "one")
-        )
-        fault = f"with {made_with}, not with {asked_for}"
-    if source and source != metadata.source:
-        fault = f"from {metadata.source}, not from {source}"
-    elif not fault and clean not in (None, metadata.clean):
-        fault = "with --clean, not without it" if metadata.clean else "without --clean, not with it"
-    if not fault and make_alignments and not metadata.aligned:
-        fault = "without --make_alignments, not with it"
-    if fault:
-        hint = "give another --data_dir, ask for what is there, or replace it with t2t-datagen --overwrite"
-        raise T2TError(f"{data_dir} holds {metadata.name} made {fault}; {hint}")
-
-
-def _vocabulary_fault(
-    data_dir: Path, made: VocabularyFile, vocab_size: int, vocab_file: Path | None, update_vocab: bool
-) -> str:
-    """Describes what a vocabulary of data has been made with other than requested; see `check_same`."""
-    if not vocab_file:
-        differs = vocab_size not in (0, made.size)
-        return f"with --vocab_size={made.size}, not {vocab_size}" if differs else ""
-    asked, path = open_vocabulary(vocab_file), data_dir / made.name
-    if not update_vocab:
-        same = asked.fingerprint == made.fingerprint
-        return "" if same else f"with {made.name}, not with {vocab_file}"
-    if not path.is_file():  # it is made again, or reported where it is read
-        return ""
-    updated = open_vocabulary(path)
-    grown = updated.size > asked.size and extends(updated, asked)
-    return "" if grown else f"with {made.name}, not with more pieces than {vocab_file}"
 
 
 def check_vocabularies(data_dir: Path, metadata: Metadata) -> list[Path]:

@@ -14,11 +14,11 @@ from typing import Any
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.source_checks import read_pairs
+from t2t_revival.data.tags import tagged
 from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
-from t2t_revival.utils.tags import tagged
 
 SUFFIXES = (".yaml", ".yml")
 NAME = re.compile(r"[A-Za-z0-9_-]+")

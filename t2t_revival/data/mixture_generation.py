@@ -14,19 +14,19 @@ from pathlib import Path
 
 from t2t_revival.data.base_source import SPLITS, Source
 from t2t_revival.data.cleaning import keeps
+from t2t_revival.data.config import DataSpec
 from t2t_revival.data.generation import OnProgress, as_before, generate
 from t2t_revival.data.generation_folder import created, generation_lock, read_plan, remove_data
 from t2t_revival.data.metadata import (
-    DataSpec,
     Metadata,
     SplitCounts,
-    check_same,
     metadata_path,
     unfinished_dir,
 )
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.source_checks import counted
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
@@ -41,7 +41,6 @@ from t2t_revival.data.vocabulary_step import (
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.origins import Origins
-from t2t_revival.utils.tags import symbol
 
 TRAIN, DEV, _ = SPLITS
 MakeSource = Callable[[Corpus, Path], Source]
@@ -67,7 +66,7 @@ def generate_mixture(
     first time; those that are added later are cut by it.
 
     Args:
-        spec: of the problem; its `data_source` is the mixture's.
+        spec: of the problem; its data_source is the mixture's.
         mixture: the corpora.
         make_source: called with a corpus and a folder for temporary files; returns the corpus's own source.
         data_dir: its folder; created if missing.
@@ -78,7 +77,7 @@ def generate_mixture(
     Raises:
         T2TError: as `generate`; no corpus has a dev split; the data_dir holds data that is no mixture.
     """
-    data_source = spec.data_source
+    data_source = spec.config.data_source
     assert data_source
     progress = progress or (lambda stage, done, total: None)
     tmp_dir = tmp_dir or data_dir / "tmp"
@@ -94,7 +93,7 @@ def generate_mixture(
         plan = next(iter(plans.values()), None)
         if plan:
             _check_plan(plan, spec, mixture, data_dir)
-            spec = dataclasses.replace(spec, clean=plan.clean)
+            spec = spec.configured(clean=plan.clean)
         sources = {
             corpus.name: CorpusSource(make_source(corpus, tmp_dir), corpus) for corpus in mixture.corpora
         }
@@ -163,7 +162,7 @@ def _cleared(
             counted(source.wrapped)
         with generation_lock(data_dir):
             for plan in plans.values():
-                remove_data(data_dir, plan, spec.vocab_files)
+                remove_data(data_dir, plan, spec.config.vocab_file)
     return {}
 
 
@@ -180,16 +179,18 @@ def _lasting_name(data_source: str, source: MixtureSource) -> str:
 
 def _corpus_spec(spec: DataSpec, corpus: Corpus, source: CorpusSource, vocabularies: list[Path]) -> DataSpec:
     """Returns the data of one corpus, cut by the vocabulary of all."""
+    config = spec.config.replace(
+        data_source=corpus.source,
+        vocab_size=0,
+        vocab_file=tuple(vocabularies),
+        separate_vocabularies=None,
+        update_vocab=False,
+    )
     return dataclasses.replace(
         spec,
         name=corpus_name(spec.name, corpus.name),
-        data_source=corpus.source,
+        config=config,
         make_source=lambda name, tmp_dir: source,
-        vocab_file=vocabularies[0],
-        target_vocab_file=vocabularies[1] if len(vocabularies) > 1 else None,
-        separate_vocabularies=len(vocabularies) > 1,
-        vocab_size=0,
-        update_vocab=False,
         tags=[corpus.tag] if corpus.tag else (),
     )
 
@@ -204,17 +205,16 @@ def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
 
 def _check_plan(plan: Metadata, spec: DataSpec, mixture: Mixture, data_dir: Path) -> None:
     """Checks that data was made as requested, and that its vocabulary has all tags."""
-    how = spec.clean, spec.update_vocab, spec.separate_vocabularies, spec.make_alignments
-    check_same(data_dir, plan, None, spec.vocab_size, spec.vocab_files, *how)
+    spec.config.check(data_dir, plan, None)
     vocabulary = open_vocabulary(data_dir / plan.vocab_file)
     known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
     if missing := [tag for tag in mixture.tags if as_piece(symbol(tag)) not in known]:
         if not isinstance(vocabulary, Vocabulary):
             raise no_symbols(vocabulary, missing)
         raise T2TError(
-            f"--data_source={spec.data_source}: tag {missing[0]!r} is not in {vocabulary.path}: give another "
-            f"--data_dir, where a new vocabulary has it, or add it there with --vocab_file={vocabulary.path} "
-            "--update_vocab"
+            f"--data_source={spec.config.data_source}: tag {missing[0]!r} is not in {vocabulary.path}: give "
+            "another --data_dir, where a new vocabulary has it, or add it there with "
+            f"--vocab_file={vocabulary.path} --update_vocab"
         )
 
 
@@ -312,10 +312,10 @@ def _vocabularies(
 ) -> list[Path]:
     """Returns the paths of the vocabulary, or the two, of a new mixture, made if they are missing."""
     spec = dataclasses.replace(spec, tags=source.mixture.tags)
-    sides = (INPUTS, TARGETS) if spec.separate_vocabularies else (BOTH_SIDES,)
+    sides = (INPUTS, TARGETS) if spec.config.separate_vocabularies else (BOTH_SIDES,)
 
     def made(side: slice) -> TextEncoder:
-        lines = source.text(bool(spec.clean), side)
+        lines = source.text(bool(spec.config.clean), side)
         on_training = partial(progress, "vocabulary", 0, source.count(TRAIN))
         return make_vocabulary(spec, data_dir, work_dir, source, lines, on_training, side)
 

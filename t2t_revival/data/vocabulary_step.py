@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from t2t_revival.data.cleaning import KEPT, rule_numbers
-from t2t_revival.data.metadata import DataSpec
+from t2t_revival.data.config import DataSpec
 from t2t_revival.data.source_checks import read_pairs
 from t2t_revival.data.sources import Source
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
-from t2t_revival.utils.tags import symbol
 
 SAMPLE_CHARACTERS = 20_000_000  # of both sides together, on which a vocabulary is trained
 SAMPLE_REGIONS = 100  # evenly spread over the corpus, from which these are taken
@@ -39,25 +39,24 @@ def make_vocabulary(
     Raises:
         T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
     """
-    symbols, given, name = [*spec.user_symbols(source)], spec.vocab_file, f"vocab.{spec.name}"
-    if sides == TARGETS:
-        given = spec.target_vocab_file
-    else:
+    config, symbols, name = spec.config, [*spec.user_symbols(source)], f"vocab.{spec.name}"
+    if sides != TARGETS:
         symbols += map(symbol, spec.tags)
     if sides != BOTH_SIDES:
         name += f".{_side_names(source)[sides.start or 0]}"
-    if given:
+    if config.vocab_file:
+        given = config.vocab_file[-1 if sides == TARGETS else 0]
         vocabulary, copy = open_vocabulary(given), work_dir / copy_name(given)
-        if spec.update_vocab:
+        if config.update_vocab:
             on_training()
             new = work_dir / f"{name}.new{copy.suffix}"
-            size = extend(vocabulary, lines, new, spec.vocab_size, symbols).size
+            size = extend(vocabulary, lines, new, config.vocab_size, symbols).size
             return open_vocabulary(new.rename(work_dir / f"{name}.{size}{new.suffix}"))
         _check_symbols(vocabulary, symbols)
         with atomic_write(copy) as file:
             file.write(vocabulary.content)
         return open_vocabulary(copy)
-    size = spec.vocab_size or known_size or spec.default_vocab_size(source)
+    size = config.vocab_size or known_size or spec.default_vocab_size(source)
     file_name = f"{name}.{{}}.spm".format
     if (existing := data_dir / file_name(size)).exists():
         return _check_symbols(Vocabulary(existing), symbols)
@@ -66,9 +65,9 @@ def make_vocabulary(
     try:
         return Vocabulary.train(lines, work_dir / file_name(size), size, symbols)
     except VocabularyTooLargeError as error:
-        if spec.vocab_size and sides != BOTH_SIDES:
+        if config.vocab_size and sides != BOTH_SIDES:
             raise T2TError(f"{_side_names(source)[sides == TARGETS]}: {error}") from error
-        if spec.vocab_size:
+        if config.vocab_size:
             raise
         return Vocabulary.train(lines, work_dir / file_name(error.max_size), error.max_size, symbols)
 

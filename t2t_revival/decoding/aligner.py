@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -19,7 +20,6 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.tags import symbol
 from t2t_revival.utils.texts import pairs_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from t2t_revival.data.tags import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.tags import leading_tag
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.batching import DecodingProgress

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS
-from t2t_revival.utils.tags import symbol
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder

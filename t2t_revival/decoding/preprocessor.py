@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2t_revival import registry
+from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies

@@ -25,6 +25,7 @@ from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup
+from t2t_revival.decoding.model_tags import check_tag
 from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import translate_paragraphs
@@ -38,7 +39,6 @@ from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import check_not_forked
-from t2t_revival.utils.tags import check_tag
 from t2t_revival.utils.texts import pairs_of, shown, texts_of
 
 if TYPE_CHECKING:

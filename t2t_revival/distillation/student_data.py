@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.generation import OnProgress, generate
-from t2t_revival.data.metadata import DataSpec, Metadata, metadata_path
+from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.decoding.outputs import to_bytes
@@ -57,14 +58,10 @@ def make_student_data(
                 _write_text(outputs, original_targets, metadata, text)
             spec = DataSpec(
                 name=metadata.name,
-                data_source=str(text),
+                config=DataConfig(str(text), vocab_file=tuple(vocab_files)),
                 default_source=str(text),
                 make_source=lambda name, tmp_dir: FolderSource(name, *_languages(metadata), tmp_dir),
-                vocab_size=0,
                 default_vocab_size=lambda source: 0,
-                vocab_file=vocab_files[0],
-                target_vocab_file=vocab_files[1] if len(vocab_files) > 1 else None,
-                separate_vocabularies=len(vocab_files) > 1,
             )
             generate(spec, data_dir, None, progress)
     return checked_json.load(text / "counts.json", f"restore a copy, or {ANOTHER}")

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from google.protobuf.json_format import MessageToDict
 
+from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
 from t2t_revival.server.batching import TEXTS, Batcher, BatchLimits, QueueFullError
@@ -27,7 +28,6 @@ from t2t_revival.server.terms import Unaligned, check_terms
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import WITH_OPTIONS
-from t2t_revival.utils.tags import tagged
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints

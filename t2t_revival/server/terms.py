@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from t2t_revival.data.tags import symbol
 from t2t_revival.decoding.aligner import aligned
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.term_check import Outputs, TermCheck
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import NO_OUTPUT
-from t2t_revival.utils.tags import symbol
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans
 from t2t_revival.data.word_alignment import Link, words_of_spans
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -16,7 +17,6 @@ from t2t_revival.decoding.paragraphs import leading_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import Model, text_of
 from t2t_revival.serving.signatures import SCORE, Inputs
-from t2t_revival.utils.tags import tagged
 
 COLUMNS = (
     *("tokens", "token_log_probs", "token_ends", "alternatives", "alternative_log_probs", "target_texts"),

@@ -20,6 +20,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     write_ctranslate2,
 )
 from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
@@ -34,7 +35,6 @@ from t2t_revival.serving.signatures import (
     option_inputs,
 )
 from t2t_revival.utils.files import atomic_write
-from t2t_revival.utils.tags import known_tags
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads

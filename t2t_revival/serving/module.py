@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from t2t_revival.data.tags import symbol
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
+from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.shortlist import shortlist_of
@@ -32,7 +34,6 @@ from t2t_revival.serving.signatures import (
     WITH_SHORTLIST,
 )
 from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
-from t2t_revival.utils.tags import known_tags, symbol
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.decoding.resumable import digest
@@ -16,7 +17,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, Output, query
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.tags import tagged
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
+from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, TAG
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, Inputs
-from t2t_revival.utils.tags import check_tag, known_tags
 
 OUTPUTS = (
     tf.TensorSpec([None, None], tf.string, "outputs"),

@@ -136,7 +136,7 @@ def test_overwrite_makes_what_a_new_data_dir_would_have(corpus, made, tmp_path):
     other = write_corpus(tmp_path / "other", train=200)
     for asked in (problem(corpus, vocab_size=330), problem(other, vocab_size=320)):
         asked.generate_data(made, overwrite=True)
-        fresh = tmp_path / f"fresh{asked.vocab_size}"
+        fresh = tmp_path / f"fresh{asked.config.vocab_size}"
         asked.generate_data(fresh)
         assert snapshot(made) == snapshot(fresh)
         assert asked.check_origins(made) == []

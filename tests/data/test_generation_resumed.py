@@ -119,7 +119,8 @@ def test_lost_and_corrupt_files_are_made_again_and_no_others(kind, finished, sou
             problem.generate_data(data, progress=interrupt_with(8, data))
     shards, lines = damage(data)
     kept = made_at(path for path in data.glob("*-train-*") if path not in shards)
-    asked = problem.data_source if kind in MIXTURES and not finished else None  # whose list is not stored yet
+    begun_mixture = kind in MIXTURES and not finished  # whose list is not stored yet
+    asked = problem.config.data_source if begun_mixture else None
     again = registry.problem(KINDS[kind].problem, data_source=asked)
     again.generate_data(data, progress=lambda stage, done, total: stages.append(stage))
     assert snapshot(data) == whole(kind)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import PairsSource, Source, T2TError, Text2TextProblem
+from t2t_revival.data.config import DataConfig
 
 HERE = re.escape(str(Path(__file__)))
 
@@ -55,7 +56,7 @@ def test_three_methods_are_enough(tmp_path):
     assert metadata.splits["train"].examples == metadata.splits["dev"].examples == 40
     assert problem(Numbers()).generate_data(tmp_path) == metadata
     other = problem(Numbers())
-    other.data_source = "others"
+    other.config = DataConfig("others")
     with pytest.raises(T2TError, match="made from numbers, not from others"):
         other.generate_data(tmp_path)
 

@@ -6,12 +6,13 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
+from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
+from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.serving import served_translator
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.utils.tags import known_tags, tagged
 
 TEXT = [f"the {noun} sees {number} houses" for noun in ("dog", "cat") for number in range(9)]
 LINES = ["the dog sees 3 houses", " ", "<2de> the cat"]

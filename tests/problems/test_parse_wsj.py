@@ -158,9 +158,9 @@ def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path
         registry.problem("parse_wsj_semi", auto_trees=["a.trees"])
     with pytest.raises(T2TError, match="--auto_trees is missing"):
         registry.problem("parse_wsj_semi", data_source="sample").generate_data(tmp_path)
-    with pytest.raises(T2TError, match="problem parse_wsj has no argument auto_trees"):
+    with pytest.raises(T2TError, match="problem parse_wsj has no setting auto_trees"):
         registry.problem("parse_wsj", auto_trees=["a.trees"])
-    with pytest.raises(T2TError, match="problem parse_wsj_semi has no argument nonsense"):
+    with pytest.raises(T2TError, match="problem parse_wsj_semi has no setting nonsense"):
         registry.problem("parse_wsj_semi", nonsense=1)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from t2t_revival import HParams, PairsSource, Problem, T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.config import DataConfig
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.problems.text_problems import Finished
 
@@ -85,7 +86,7 @@ def test_names_languages_and_settings():
     reverse = registry.problem("usr_animals_rev", data_source="x", vocab_size=700)
     assert reverse.name == "usr_animals_rev"
     assert (reverse.source_lang, reverse.target_lang) == ("de", "en")
-    assert (reverse.data_source, reverse.vocab_size, reverse.was_reversed) == ("x", 700, True)
+    assert (reverse.config, reverse.was_reversed) == (DataConfig("x", 700), True)
     assert reverse.decode_hparams() == UsrAnimals().decode_hparams()
     assert reverse.usual_hparams == UsrAnimals.usual_hparams
     assert not UsrAnimals.was_reversed

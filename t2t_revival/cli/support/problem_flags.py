@@ -13,7 +13,9 @@ from absl import flags
 
 from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import command, tensorflow_setup
+from t2t_revival.cli.support.field_flags import define_fields
 from t2t_revival.cli.support.messages import ProgressBar
+from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
@@ -30,56 +32,15 @@ STAGES = {  # of data generation
     "aligning": "aligning the words of train",
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
-OWN_FLAGS = (  # which a problem gets where they are given, since not every problem takes each
-    "vocab_file",
-    "separate_vocabularies",
-    "clean",
-    "update_vocab",
-    "make_alignments",
-    "auto_trees",
-    "gold_share",
-)
-DATA_FLAGS = (
-    "problem",
-    "data_dir",
-    "tmp_dir",
-    "data_source",
-    "vocab_size",
-    *OWN_FLAGS,
-    "t2t_usr_dir",
-)
+OWN_FLAGS = (*SETTINGS, "auto_trees", "gold_share")  # of a problem; the last two are parse_wsj_semi's
+DATA_FLAGS = ("problem", "data_dir", *OWN_FLAGS, "t2t_usr_dir")
 
 
 def define(values: flags.FlagValues) -> None:
     """Adds the flags of a command that generates data."""
     define_names(values)
     command.define(values, DATA_DIR, data_dir="Folder of vocabulary and shards.")
-    command.define(
-        values,
-        None,
-        tmp_dir="Folder for unpacked files; by default inside data_dir.",
-        data_source="Source of sentence pairs: a folder with train.en train.de dev.en dev.de "
-        "[test.en test.de] (for your languages; .gz too), sample, wmt14, tfds:NAME/CONFIG, or "
-        "hf:OWNER/NAME/CONFIG (or hf:FOLDER, in a format of Hugging Face datasets); several corpora as "
-        "NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT, or a .yaml file of them. Source of "
-        "trees: a Penn Treebank folder (with wsj/02 to wsj/23), a folder with train.trees dev.trees "
-        "[test.trees], or sample. By default the source from which data_dir was made; for translation wmt14.",
-        vocab_file="An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords. "
-        "Two, SOURCE,TARGET, are separate vocabularies; those of PROBLEM_rev are in the order of PROBLEM.",
-    )
-    command.define(
-        values,
-        False,
-        clean="Drop training pairs that rules find faulty: broken text, equal sides, long sides, uneven "
-        "lengths, few letters, duplicates. --noclean asks for data that is not cleaned.",
-        update_vocab="Add the pieces that the training pairs need to the given vocabulary, whose ids stay; "
-        "--vocab_size is the number of all then, by default a quarter more at most.",
-        separate_vocabularies="A vocabulary for each side, of --vocab_size pieces each, as two scripts need: "
-        "English and Chinese. By default one for both.",
-        make_alignments="Word alignments of the training pairs, for guided_alignment_weight: those of the "
-        "sample corpus's grammar, or of the folder's train.align, or else eflomal's.",
-    )
-    command.define(values, 0, vocab_size="Pieces of the vocabulary; 0 chooses by problem and corpus.")
+    define_fields(values, DataConfig, {name: name for name in SETTINGS})
     command.define(
         values,
         [],
@@ -131,13 +92,7 @@ def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> 
                 "leave it out, or give --update_vocab"
             )
         own.setdefault("vocab_file", vocab_files)
-    return registry.problem(
-        values.problem,
-        data_source=values.data_source,
-        vocab_size=values.vocab_size,
-        tmp_dir=values.tmp_dir,
-        **own,
-    )
+    return registry.problem(values.problem, **own)
 
 
 def text_problem(values: flags.FlagValues, name: str | None = None) -> Text2TextProblem:
@@ -201,7 +156,7 @@ def generate_data(
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Returns whether the source of a problem's data is TensorFlow Datasets, which imports TensorFlow."""
-    source = str(problem.data_source or getattr(problem, "default_source", "wmt14"))
+    source = str(problem.config.data_source or getattr(problem, "default_source", "wmt14"))
     corpora = (
         problem.mixture(source).corpora
         if isinstance(problem, Text2TextProblem) and is_mixture(source)

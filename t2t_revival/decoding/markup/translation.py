@@ -7,13 +7,14 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from t2t_revival.data.tags import leading_tag
 from t2t_revival.decoding.aligner import align
 from t2t_revival.decoding.markup.plain import Plain, take_out
 from t2t_revival.decoding.markup.put_back import put_back
+from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.tags import known_tags, leading_tag
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.batching import DecodingProgress
