@@ -5,14 +5,11 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.serving.litert import write_litert
-from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.visualization.attention import compute_attention
@@ -65,19 +62,6 @@ def test_attention_is_labelled_by_both(translator: Translator, chinese: Vocabula
 
 
 @pytest.mark.slow
-@pytest.mark.nightly
-def test_the_exported_graph_has_both(translator: Translator, tmp_path: Path) -> None:
-    module = ServingModule(translator)
-    tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.signatures)
-    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
-    found = served(inputs=tf.constant(LINES))
-    expected = [best for (best,) in translator.nbest(LINES, n=1)]
-    assert [row[0].decode() for row in found["outputs"].numpy()] == [output.text for output in expected]
-    scores = [output.score for output in expected]  # which tell the ids of one input from those of another
-    np.testing.assert_allclose(found["scores"].numpy()[:, 0], scores, rtol=1e-4)
-
-
-@pytest.mark.slow
 def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator) -> None:
     pytest.importorskip("ctranslate2")
     theirs = Translator.load(out, engine="ctranslate2")
@@ -89,18 +73,6 @@ def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator)
     folder = out / "ctranslate2-cache" / "model"
     assert (folder / "vocabulary.source.spm").read_bytes() == translator.vocabulary.content
     assert (folder / "vocabulary.target.spm").read_bytes() == translator.vocabularies.targets.content
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_litert_has_both_files(translator: Translator, tmp_path: Path, chinese: Vocabulary) -> None:
-    write_litert(translator, tmp_path / "model")
-    names = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert names == ["model.tflite", "vocabulary.source.spm", "vocabulary.target.spm"]
-    interpreter = tf.lite.Interpreter(str(tmp_path / "model" / "model.tflite"))
-    ids = np.array([translator.encode(LINES[0])], np.int32)
-    found = interpreter.get_signature_runner()(inputs=ids)["outputs"][0, 0]
-    assert chinese.decode(found.tolist()) == translator.translate(LINES[0])
 
 
 def test_ctranslate2_refuses_vocabularies_of_two_kinds(
