@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from t2t_revival import HParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import resumable
+from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
@@ -83,6 +85,33 @@ def test_it_is_converted_again_for_other_weights(out, vocabulary, tmp_path):
     assert [note.split()[1] for note in notes] == ["model.ckpt-7.npz", "model.ckpt-8.npz"]
     translator.load_checkpoint(checkpoints.list_checkpoints(folder)[0])
     assert translator.translate(LINES) == load(out).translate(LINES)
+
+
+@pytest.mark.slow
+def test_one_conversion_serves_all_until_it_is_damaged(out, tmp_path):
+    folder, notes = shutil.copytree(out, tmp_path / "out", ignore=shutil.ignore_patterns(FOLDER)), []
+    with ThreadPoolExecutor(4) as pool:
+        outputs = [*pool.map(lambda _: load(folder, on_note=notes.append).translate("cat"), range(4))]
+    assert len(notes) == 1
+    converted = folder / FOLDER / MODEL
+    for damage in (
+        lambda: (converted / "model.bin").write_bytes(b"damaged"),
+        lambda: (converted / "config.json").unlink(),
+        lambda: (converted / "more").touch(),
+        lambda: (converted / ORIGIN).write_text("{"),
+    ):
+        damage()
+        (folder / FOLDER / f"{UNFINISHED}x").mkdir()
+        outputs += [load(folder, on_note=notes.append).translate("cat") for _ in range(2)]
+    assert len(notes) == 5
+    assert len({*outputs}) == 1
+    assert [path.name for path in (folder / FOLDER).iterdir()] == [MODEL], (
+        "what a killed process left is gone"
+    )
+    shutil.rmtree(folder / FOLDER)
+    (folder / FOLDER).touch()
+    assert load(folder, on_note=notes.append).translate("cat") == outputs[0]
+    assert "is converted for this run only" in notes[-1]
 
 
 def test_an_engine_that_does_not_exist(out):

@@ -139,10 +139,6 @@ def test_weights_that_are_no_numbers_give_one_output_of_no_probability(translato
         translator.model.set_weights(weights)
 
 
-def test_empty_prefixes_are_none(translator):
-    assert translator.nbest(LINES, prefixes=[""] * len(LINES)) == translator.nbest(LINES)
-
-
 @pytest.mark.parametrize(
     ("lines", "prefixes", "said"),
     [
