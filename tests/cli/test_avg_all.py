@@ -78,16 +78,6 @@ def changed(out, write_checkpoint):
     return out
 
 
-def test_an_average_is_of_one_training_data(changed, capsys):
-    assert run(f"--output_dir={changed}", "--n=4", "--skip_scoring") == 0
-    captured = capsys.readouterr()
-    assert "averaged 2 checkpoints (steps 9, 10)" in captured.out
-    assert captured.err == (
-        "left out, since step 10 may have been trained on other data (bbbbbbbb): step 7 (unknown), step 8 "
-        "(aaaaaaaa); --mix_data averages them too\n"
-    )
-
-
 def test_training_data_is_mixed_where_that_is_asked_for(changed, capsys):
     assert run(f"--output_dir={changed}", "--n=3", "--mix_data", "--skip_scoring") == 0
     captured = capsys.readouterr()

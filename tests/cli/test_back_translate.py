@@ -6,10 +6,8 @@ import shlex
 import pytest
 
 from t2t_revival import Translation, Translator
-from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.cli import back_translate, datagen
 from t2t_revival.training.run import Run
-from t2t_revival.utils import checked_json
 from tests.support.command_lines import last_of_each
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
@@ -51,13 +49,6 @@ def loads(monkeypatch):
 
 def run(*flags):
     return back_translate.main(last_of_each(["t2t-back-translate", *map(str, flags)]))
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-back-translate: error: ")]
-    return line
 
 
 @pytest.fixture
@@ -112,42 +103,3 @@ def test_the_other_direction_of_a_problem_without_a_reverse(flags, out, tmp_path
     assert hint.startswith("next: t2t-datagen --problem=PROBLEM --data_source=")
     assert hint.endswith(f" --t2t_usr_dir={package}")
     assert lines(tmp_path / "it is back" / "train.cs") == DECODED
-
-
-def test_methods(flags, tmp_path, loads):
-    assert run(*flags, "--method=sampling", "--decode_hparams=sampling_temp=0.8,random_seed=3") == 0
-    origin = checked_json.load(tmp_path / "it is back" / "origin.json", "")
-    assert (origin["sampling_method"], origin["sampling_temp"], origin["random_seed"]) == ("random", 0.8, 3)
-    assert loads == ["random"]
-    noised = [*flags[:2], f"--corpus_dir={tmp_path / 'noised'}", "--method=noised", "--noise=drop=0.5,seed=1"]
-    assert run(*noised) == 0
-    assert loads == ["random", "argmax"]
-    noise = WordNoise(drop=0.5, seed=1)
-    assert lines(tmp_path / "noised" / "train.de") == [
-        noise.apply(line.upper(), number) for number, line in enumerate(DECODED, start=1)
-    ]
-
-
-def test_workers(flags, loads, capsys):
-    shared = [*flags, "--decode_shards=2"]
-    assert run(*shared, "--worker_id=0") == 0  # which has none of one block
-    captured = capsys.readouterr()
-    assert captured.err.endswith("this worker is done; the last of the 2 to finish writes the corpus\n")
-    assert captured.out == ""
-    assert run(*shared, "--worker_id=1") == 0
-    assert "pairs     3 of 5 lines" in capsys.readouterr().out
-
-
-def test_other_noise_and_other_models_are_refused_before_decoding(
-    flags, out, write_checkpoint, loads, capsys
-):
-    assert run(*flags) == 0
-    capsys.readouterr()
-    error = failure(capsys, run(*flags, "--method=noised"))
-    assert "holds a corpus with noise none, not drop=0.1,blank=0.1,swap=3,seed=0: give another" in error
-    write_checkpoint(out, 12)
-    error = failure(capsys, run(*flags))
-    assert "holds outputs with model=model.ckpt-7.npz with weights" in error
-    assert error.endswith("give another --corpus_dir")
-    assert run(*flags, f"--checkpoint={out / 'model.ckpt-7.npz'}") == 0
-    assert loads == ["argmax"]

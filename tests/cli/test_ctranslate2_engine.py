@@ -41,28 +41,6 @@ def test_a_file_and_without_tensorflow_once_it_is_converted(out, text, capsys):
 
 
 @pytest.mark.slow
-def test_a_split_and_scores(out, tmp_path, capsys):
-    assert decode(out, ENGINE) == 0
-    assert "BLEU" in capsys.readouterr().out
-    (tmp_path / "pairs").write_text("the dog\tder Hund\n")
-    found = []
-    for engine in (ENGINE, "--engine=tensorflow"):
-        assert decode(out, engine, f"--score_file={tmp_path / 'pairs'}") == 0
-        found.append(float(capsys.readouterr().out))
-    assert found[0] == pytest.approx(found[1], rel=0.01)  # PAD has a probability in this random model
-
-
-@pytest.mark.parametrize("command", ["decoder", "eval"])
-def test_without_the_package(out, text, command, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    if command == "decoder":
-        assert decode(out, f"--decode_from_file={text}", ENGINE) == 1
-    else:
-        assert eval_command.main(["t2t-eval", f"--output_dir={out}", ENGINE]) == 1
-    assert "CTranslate2 is not installed, or too old: pip install -U ctranslate2" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 def test_each_checkpoint_is_scored_and_the_newest_conversion_kept(out, capsys, write_checkpoint):
     write_checkpoint(out, 9)
     assert eval_command.main(["t2t-eval", f"--output_dir={out}", ENGINE]) == 0

@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.cli import decoder, query_server
-from tests.support.command_lines import last_of_each
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 from tests.support.processes import TIMEOUT, start_command
 
@@ -89,10 +88,6 @@ def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsy
     assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
 
 
-def test_a_text_that_is_not_utf8(address, capsys):
-    refused(capsys, run(*address, "--inputs_once=b\udce4d"), "not UTF-8 text")
-
-
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -144,19 +139,6 @@ def test_folders_without_a_model(tmp_path, capsys):
     refused(capsys, run(*flags), f"{tmp_path / '11'}: not a SavedModel that t2t-exporter wrote")
 
 
-def test_errors_of_a_server(address, server, tmp_path, capsys):
-    (tmp_path / "in").write_text("a\nb\n")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
-    refused(capsys, run(*last_of_each([*address, "--servable_name=other", *flags])), "--servable_name=other")
-
-    def refuse(*_):
-        raise Refusal("INVALID_ARGUMENT", "no\n\t [[{{node Assert}}]]")
-
-    server.predict = refuse
-    refused(capsys, run(*address, *flags), ": invalid request: no")
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
 @pytest.mark.slow
 def test_ctrl_c_in_mid_call(address, server, tmp_path):
     process, ended = None, threading.Event()
@@ -193,30 +175,3 @@ def test_a_folder_is_answered_as_the_decoder_does(out, export_dir, tmp_path, cap
     )
     assert "E0000" not in done.stderr
     assert "WARNING" not in done.stderr
-
-
-def texts_of(values):
-    return [value.decode() if isinstance(value, bytes) else value for value in values]
-
-
-def test_constraints_are_sent_for_their_lines_alone(address, server, tmp_path, capsys):
-    asked = []
-
-    def answer(name, signature, inputs):
-        asked.append((signature, inputs))
-        return echo(name, signature, inputs)
-
-    server.predict = answer
-    (tmp_path / "in").write_text("one dog\ntwo\nthree Dogs\n")
-    (tmp_path / "terms").write_text("dog\tHUND\ndogs\thunde\n")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--terminology={tmp_path / 'terms'}"]
-    assert run(*address, *flags) == 0
-    captured = capsys.readouterr()
-    assert captured.out == "ONE DOG\nTWO\nTHREE DOGS\n"
-    assert "in, line 1: no room for 'HUND'" in captured.err
-    (free, texts), (bound, others) = asked
-    assert (free, bound) == ("serving_default", "translate_with_constraints")
-    assert texts_of(texts["inputs"]) == ["two"]
-    assert texts_of(others["inputs"]) == ["one dog", "three Dogs"]
-    assert texts_of(others["constraints"]) == ["HUND", "Hunde"]
-    assert texts_of(others["avoid"]) == ["", ""]

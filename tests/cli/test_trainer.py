@@ -19,6 +19,7 @@ from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
+from tests.support.processes import run_command
 from tests.support.trainer_command import SMALL, error_of, train
 
 pytestmark = pytest.mark.slow
@@ -223,3 +224,21 @@ def test_an_average_without_a_score_is_the_default(out, tmp_path, capsys):
     assert "averaged 2 checkpoints (steps 2, 4)" in shown
     assert f"next: t2t-decoder --output_dir={out}\n" in shown
     assert select_checkpoint(out).averaged
+
+
+def test_a_training_that_stops_early_says_why_and_names_its_best(data, out, capsys):
+    """No score is better by so much."""
+    early = "--eval_early_stopping_steps=2", "--eval_early_stopping_metric_delta=9", "--train_steps=20"
+    assert train(data, out, *early, "--local_eval_frequency=2", "--keep_best=1") == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"stopped by early stopping\nbest dev loss: [\d.]+ at step (\d+)\n", shown)
+    best = re.search(r"best checkpoint by loss, [\d.]+: (\S+): commands use it from now on\n", shown)[1]
+    assert best.startswith(str(out / "best" / "model.ckpt-"))
+
+
+@pytest.mark.parametrize("command", ["trainer", "datagen"])
+def test_registry_help(command, capsys):
+    assert run_command(f"t2t-{command}", "--registry_help") == 0
+    shown = capsys.readouterr().out
+    for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
+        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)

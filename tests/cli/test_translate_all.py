@@ -6,7 +6,6 @@ import pytest
 
 from t2t_revival import Translation, Translator
 from t2t_revival.cli import decoder, translate_all
-from t2t_revival.cli.support import command
 from t2t_revival.evaluation.translation_scores import list_translations
 from t2t_revival.utils.files import exclusive_lock
 
@@ -80,31 +79,6 @@ def test_what_is_there_is_not_made_again(out, source, steps_decoded, capsys, wri
     assert "translate_ende-7, there already" in capsys.readouterr().out
     assert (out / "translations" / "translate_ende-7").read_text() == "mine\n"
     assert (out / "translations" / "translate_ende-12").read_text() == "12 the dog\n12 \n12 sees 3 houses\n"
-
-
-def test_interrupted_it_leaves_nothing_half_and_goes_on(
-    out, source, steps_decoded, capsys, monkeypatch, write_checkpoint
-):
-    write_checkpoint(out, 12)
-
-    def interrupt(descriptor):
-        if (out / "translations" / "translate_ende-12.part").exists():
-            assert [file.step for file in list_translations(out / "translations")] == [7]
-            raise KeyboardInterrupt
-        sync(descriptor)
-
-    sync = os.fsync
-    monkeypatch.setattr(os, "fsync", interrupt)
-    assert run(out, source) == command.EXIT_INTERRUPTED
-    assert "interrupted; 3 of 3 lines are done and kept with" in capsys.readouterr().err
-    monkeypatch.setattr(os, "fsync", sync)
-    names = {path.name for path in (out / "translations").iterdir() if not path.name.startswith(".")}
-    assert names == {"translate_ende-7", "translate_ende-12.part", "translate_ende-flags.json"}
-    assert [file.step for file in list_translations(out / "translations")] == [7]
-    assert run(out, source) == 0
-    assert "translate_ende-12.part: 3 of 3 lines are done" in capsys.readouterr().err
-    assert steps_decoded == [7, 12, 12]
-    assert len(list(out.glob("translations/.*"))) == 0
 
 
 def test_min_steps_damage_and_removal(out, source, steps_decoded, capsys, monkeypatch, write_checkpoint):
