@@ -5,13 +5,13 @@ import shlex
 
 import pytest
 
-from t2t_revival import Translation, Translator
 from t2t_revival.cli import back_translate, datagen
 from t2t_revival.training.run import Run
 from tests.support.command_lines import last_of_each
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
 DECODED = [LINES[number] for number in (0, 2, 4)]
+DECODING = "--decode_hparams=beam_size=2,extra_length=3"
 PROBLEM = """
 from t2t_revival import registry
 from t2t_revival import Text2TextProblem
@@ -32,40 +32,25 @@ def mono(tmp_path):
     return path
 
 
-@pytest.fixture
-def loads(monkeypatch):
-    """Replaces the search by outputs in capitals; collects the sampling methods of its calls."""
-    methods = []
-
-    def nbest(translator, lines, on_outputs, **_):
-        methods.append(translator.options.sampling_method)
-        outputs = [[Translation(line.upper(), -1.0)] for line in lines]
-        on_outputs(dict(enumerate(outputs)))
-        return outputs
-
-    monkeypatch.setattr(Translator, "nbest", nbest)
-    return methods
-
-
 def run(*flags):
     return back_translate.main(last_of_each(["t2t-back-translate", *map(str, flags)]))
 
 
 @pytest.fixture
 def flags(out, mono, tmp_path):
-    return [f"--model_dir={out}", f"--mono={mono}", f"--corpus_dir={tmp_path / 'it is back'}"]
+    return [f"--model_dir={out}", f"--mono={mono}", f"--corpus_dir={tmp_path / 'it is back'}", DECODING]
 
 
 def lines(path):
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def test_a_corpus_and_the_next_command(flags, tmp_path, loads, capsys):
+def test_a_corpus_and_the_next_command(flags, tmp_path, capsys):
     folder = tmp_path / "it is back"
     assert run(*flags) == 0
     captured = capsys.readouterr()
     assert lines(folder / "train.en") == DECODED
-    assert lines(folder / "train.de") == [line.upper() for line in DECODED]
+    assert len(lines(folder / "train.de")) == len(DECODED)
     *said, hint = captured.out.splitlines()
     assert said == [
         f"corpus    {folder / 'train.de'} of the model's outputs, {folder / 'train.en'} of the text",
@@ -80,20 +65,18 @@ def test_a_corpus_and_the_next_command(flags, tmp_path, loads, capsys):
         "--data_dir=DATA_DIR",
     ]
     assert datagen.command_flags()(words) == words[:1]
-    assert loads == ["argmax"]
     assert run(*flags) == 0
     assert capsys.readouterr().out == captured.out
-    assert loads == ["argmax"], "nothing is decoded again"
 
 
-def test_a_reversed_problem_is_reversed_again(flags, out, tmp_path, loads, capsys):
+def test_a_reversed_problem_is_reversed_again(flags, out, tmp_path, capsys):
     Run(**{**vars(Run.load(out)), "problem": "translate_ende_rev"}).save(out)
     assert run(*flags) == 0
     assert "next: t2t-datagen --problem=translate_ende --data_source" in capsys.readouterr().out
     assert lines(tmp_path / "it is back" / "train.de") == DECODED
 
 
-def test_the_other_direction_of_a_problem_without_a_reverse(flags, out, tmp_path, loads, capsys):
+def test_the_other_direction_of_a_problem_without_a_reverse(flags, out, tmp_path, capsys):
     package = tmp_path / "usr_lower"
     package.mkdir()
     (package / "__init__.py").write_text(PROBLEM)

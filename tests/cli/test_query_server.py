@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -100,20 +99,6 @@ def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsy
 def test_beams_and_scores_are_joined_by_tabs(address, capsys, options, line):
     assert run(*address, "--inputs_once=a\tb", f"--decode_hparams={options}") == 0
     assert capsys.readouterr().out == f"{line}\n"
-
-
-def test_a_line_with_fewer_outputs_has_empty_ones_behind_them(address, server, tmp_path, capsys):
-    (tmp_path / "in").write_text("one\n\ntwo\n")
-    outputs = np.array([[b"A", b"B"], [b"", b""], [b"C", b""]], object)
-    scores = np.float32([[-1.0, -2.0], [0.0, -1e9], [-1.0, -1e9]])
-    server.predict = lambda *_: {"outputs": outputs, "scores": scores}
-    options = "--decode_hparams=beam_size=2,return_beams=True"
-    for more, expected in (
-        ("", "A\tB\n\nC\t\n"),
-        (",write_beam_scores=True", "A\t-1.00\tB\t-2.00\n\t0.00\nC\t-1.00\t\t-inf\n"),
-    ):
-        assert run(*address, f"--decode_from_file={tmp_path / 'in'}", f"{options}{more}") == 0
-        assert capsys.readouterr().out == expected
 
 
 def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
