@@ -21,6 +21,14 @@ def _write_checkpoint(folder, step, data="", **changes):
     checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), meta)
 
 
+def failure(capsys, status):
+    """Returns the one line of error of a command that has ended with this status."""
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-") and ": error: " in line]
+    return line
+
+
 @pytest.fixture
 def write_checkpoint():
     """Writes a checkpoint with random weights: (folder, step, fingerprint of data, changes of hparams)."""

@@ -7,18 +7,11 @@ from t2t_revival.cli import avg_all
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import exclusive_lock
+from tests.cli.conftest import failure
 
 
 def run(*arguments):
     return avg_all.main(["t2t-avg-all", *map(str, arguments)])
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if not line.startswith("warning")]
-    assert line.startswith("t2t-avg-all: error: ")
-    return line
 
 
 def weights(path):

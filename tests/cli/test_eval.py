@@ -14,6 +14,7 @@ from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from tests.cli.conftest import failure
 
 
 @pytest.fixture
@@ -53,13 +54,6 @@ def steps(text):
     return [
         int(line.split()[0]) for line in text.splitlines() if line[:1] == " " and line.split()[0].isdigit()
     ]
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-eval: error: ")]
-    return line
 
 
 @pytest.mark.slow

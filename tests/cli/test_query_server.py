@@ -87,20 +87,6 @@ def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsy
     assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ("beam_size=2", "A\tB"),
-        ("beam_size=2,return_beams=True", "A B\tA B"),
-        ("beam_size=2,write_beam_scores=True", "A B\t0.00"),
-        ("beam_size=2,return_beams=True,write_beam_scores=True", "A B\t0.00\tA B\t-1.00"),
-    ],
-)
-def test_beams_and_scores_are_joined_by_tabs(address, capsys, options, line):
-    assert run(*address, "--inputs_once=a\tb", f"--decode_hparams={options}") == 0
-    assert capsys.readouterr().out == f"{line}\n"
-
-
 def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
     server.predict = lambda name, _, inputs: echo(name, "translate_with_options", {**inputs, "n": [2]})
     assert run(*address, "--inputs_once=a") == 0

@@ -17,10 +17,11 @@ from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
+from tests.cli.conftest import failure
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
 from tests.support.processes import run_command
-from tests.support.trainer_command import SMALL, error_of, train
+from tests.support.trainer_command import SMALL, train
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +102,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(run, data, tmp
     sys.modules.pop("usr_half_rate")
     del registry._SCHEDULE_FACTORS["half_rate"]
     registry._PACKAGES.clear()  # as in a process of its own
-    line = error_of(capsys, train(data, tmp_path / "out", each, "--train_steps=5", hparams=""))
+    line = failure(capsys, train(data, tmp_path / "out", each, "--train_steps=5", hparams=""))
     assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
     assert line.endswith("(one of your own needs --t2t_usr_dir)")
     assert average(tmp_path / "out", "--n=1") == 0
@@ -182,7 +183,7 @@ def test_a_run_goes_on_with_its_own_hparams_before_a_damaged_checkpoint(data, ou
 
 def test_a_second_trainer_is_refused_and_a_reader_is_not(data, out, capsys):
     with output_dir_lock(out):
-        error = error_of(capsys, train(data, out, "--train_steps=9"))
+        error = failure(capsys, train(data, out, "--train_steps=9"))
         assert f"{out} is in use by another t2t-trainer" in error
         assert average(out, "--n=1") == 0
 

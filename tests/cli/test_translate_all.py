@@ -8,6 +8,7 @@ from t2t_revival import Translator
 from t2t_revival.cli import decoder, translate_all
 from t2t_revival.evaluation.translation_scores import list_translations
 from t2t_revival.utils.files import exclusive_lock
+from tests.cli.conftest import failure
 
 LINES = "the dog\n\nsees 3 houses\n"
 OPTIONS = "beam_size=2,extra_length=3"
@@ -24,13 +25,6 @@ def run(out, source, *more):
     usual = [] if any("beam_size" in flag for flag in more) else [f"--decode_hparams={OPTIONS}"]
     flags = [f"--model_dir={out}", f"--source={source}", *usual, *more]
     return translate_all.main(["t2t-translate-all", *map(str, flags)])
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-translate-all: error: ")]
-    return line
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.errors import LineError
-from tests.support.tiny_models import TINY, logits_of
+from tests.support.tiny_models import TINY, log_softmax, logits_of
 
 HEADS = AlignmentHeads(2, (1, 2), shifted=True)
 LINES = ["the dog sees the house", "", "the dog", "the houses"]
@@ -36,10 +36,6 @@ def translator_of(model, vocabulary, options=EVERYTHING, **how) -> Translator:
 @pytest.fixture(scope="module")
 def translator(model, vocabulary) -> Translator:
     return translator_of(model, vocabulary)
-
-
-def log_softmax(logits):
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
 def test_tokens_have_the_models_log_probabilities(translator, model, vocabulary):

@@ -7,7 +7,6 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Translator
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, LITERT, check_held
 from t2t_revival.decoding.right_to_left import reverse
 from tests.support.tiny_models import TINY, log_probs_of, tiny
 
@@ -82,13 +81,6 @@ def test_what_is_refused(vocabulary):
         own.nbest(LINES, prefixes=["der", ""])
     with pytest.raises(T2TError, match="words are aligned by models that write from left to right"):
         translator(vocabulary, alignment_heads=AlignmentHeads(1, (1,), shifted=True))
-    for holder in (LITERT, CTRANSLATE2_FORMAT):
-        with pytest.raises(
-            T2TError, match=r"does not support reverse_target=True, .*: give --format=saved_m"
-        ):
-            check_held(BACKWARDS, holder)
-        check_held(TINY, holder)
-    check_held(BACKWARDS, CTRANSLATE2)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
@@ -16,7 +15,6 @@ from t2t_revival.visualization.attention import compute_attention
 
 CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9
 HPARAMS = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
-LINES = ["the dog sees 7 houses .", "", "the cat"]
 OPTIONS = DecodeHParams(beam_size=2, extra_length=4)
 
 
@@ -59,20 +57,6 @@ def test_attention_is_labelled_by_both(translator: Translator, chinese: Vocabula
         "<EOS>",
     ]
     assert last.queries == [*(chinese.pieces[i] for i in chinese.encode("小猫")), "<EOS>"]
-
-
-@pytest.mark.slow
-def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator) -> None:
-    pytest.importorskip("ctranslate2")
-    theirs = Translator.load(out, engine="ctranslate2")
-    assert theirs.engine == "ctranslate2, float32"
-    assert theirs.translate(LINES) == translator.translate(LINES)
-    pairs = [(LINES[0], "小猫。"), (LINES[2], "鸟")]
-    found, expected = ([score.log_prob for score in each.score(pairs)] for each in (theirs, translator))
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-    folder = out / "ctranslate2-cache" / "model"
-    assert (folder / "vocabulary.source.spm").read_bytes() == translator.vocabulary.content
-    assert (folder / "vocabulary.target.spm").read_bytes() == translator.vocabularies.targets.content
 
 
 def test_ctranslate2_refuses_vocabularies_of_two_kinds(
