@@ -1,5 +1,6 @@
 """A trained model for the commands that use one."""
 
+import re
 import shutil
 
 import keras
@@ -27,6 +28,16 @@ def failure(capsys, status):
     assert status == 1
     (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-") and ": error: " in line]
     return line
+
+
+def refused(capsys, status, *parts):
+    """Checks that a command ended with one line of error, which has these parts, and nothing else."""
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (1, "")
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("decoding with")]
+    assert re.match("t2t-[a-z-]+: error: ", line)
+    for part in parts:
+        assert str(part) in line
 
 
 @pytest.fixture

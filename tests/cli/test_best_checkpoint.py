@@ -10,7 +10,7 @@ from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.utils import checked_json
-from tests.support.trainer_command import train
+from tests.cli.trainer_command import train
 
 pytestmark = pytest.mark.slow
 

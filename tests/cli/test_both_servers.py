@@ -13,7 +13,7 @@ import requests
 
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
-from tests.support.served import Server
+from tests.cli.served import Server
 
 HOST = "127.0.0.1"
 BINARY = shutil.which("tensorflow_model_server")

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.decoding.converted_model import FOLDER, MODEL
-from tests.support.decoder_command import DECODE, decode
+from tests.cli.decoder_command import DECODE, decode
 
 pytest.importorskip("ctranslate2")
 ENGINE = "--engine=ctranslate2"

@@ -12,7 +12,7 @@ import pytest
 from t2t_revival import Translator
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import DECODE, decode, run
+from tests.cli.decoder_command import DECODE, decode, run
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ import pytest
 
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import decode, refused
+from tests.cli.conftest import refused
+from tests.cli.decoder_command import decode
 
 
 def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):

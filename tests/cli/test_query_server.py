@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival.cli import decoder, query_server
+from tests.cli.conftest import refused
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 from tests.support.processes import TIMEOUT, start_command
 
@@ -40,17 +41,6 @@ def address(request, server):
 
 def run(*arguments):
     return query_server.main(["t2t-query-server", *map(str, arguments)])
-
-
-def refused(capsys, status, *parts):
-    """Checks that the command ended with one line of error and nothing else."""
-    captured = capsys.readouterr()
-    assert status == 1
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    assert line.startswith("t2t-query-server: error: ")
-    for part in parts:
-        assert str(part) in line
 
 
 def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):

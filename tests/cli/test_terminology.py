@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.decoder_command import decode, run
+from tests.cli.decoder_command import decode, run
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segmen
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
 from tests.cli.conftest import failure
+from tests.cli.trainer_command import SMALL, train
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
 from tests.support.processes import run_command
-from tests.support.trainer_command import SMALL, train
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.training.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.conftest import failure
+from tests.cli.trainer_command import SMALL, train
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
-from tests.support.trainer_command import SMALL, train
 
 pytestmark = pytest.mark.slow
 

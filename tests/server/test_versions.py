@@ -8,6 +8,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.server import versions
+from t2t_revival.server.predict import RequestError
 from t2t_revival.server.versions import ServedModel
 
 
@@ -43,6 +44,28 @@ def write(folder, number, content="good"):
 def look(model, in_use=lambda model: False):
     asyncio.run(model.update(in_use))
     return {number: version.state for number, version in model.versions.items()}
+
+
+def test_a_new_version_takes_over_when_it_is_loaded(folder):
+    said = []
+    model = ServedModel("m", folder, say=said.append)
+    assert look(model) == {}
+    assert not model.is_ready
+    write(folder, 1)
+    assert look(model) == {1: "AVAILABLE"}
+    assert model.find() == (1, "1")
+    first = model.find()[1]
+    write(folder, 2)
+    assert look(model, lambda used: used == "1") == {1: "UNLOADING", 2: "AVAILABLE"}
+    assert model.find() == (2, "2")
+    with pytest.raises(RequestError, match="Servable not found for request: Specific, 1"):
+        model.find(1)
+    assert look(model) == {1: "END", 2: "AVAILABLE"}
+    assert model.versions[1].model is None
+    assert first.is_closed
+    assert said == ["m: version 1 is served", "m: version 2 is served", "m: version 1 is no longer served"]
+    assert look(model) == {1: "END", 2: "AVAILABLE"}
+    assert len(said) == 3
 
 
 def test_a_damaged_version_is_refused_once_and_loaded_when_it_is_mended(folder):
