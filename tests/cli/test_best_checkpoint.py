@@ -73,3 +73,12 @@ def test_an_interrupted_export_names_its_command(tmp_path, capsys):
         export.ask()
     said = capsys.readouterr().err
     assert f"is not exported: t2t-exporter --output_dir={tmp_path} --checkpoint=best" in said
+
+
+@pytest.mark.nightly
+def test_one_export_runs_at_a_time_and_the_last_wish_counts(run, capsys):
+    with BestExport({"output_dir": run}) as export:
+        for _ in range(3):
+            export.ask()
+        export.finish()
+    assert capsys.readouterr().err.count("exported the best checkpoint\n") == 2
