@@ -53,7 +53,7 @@ def scores_of(model, source, outputs, alpha, penalty):
         {"no_repeat_ngram_size": 2},
         {"no_repeat_ngram_size": 3, "min_length_ratio": 1.5},
         {"min_length_ratio": 1.0},
-        {"max_length_ratio": 0.5},
+        {"max_length_ratio": 0.7},
         {"min_length_ratio": 1.0, "max_length_ratio": 1.0},
         {"repetition_penalty": 1.7},
         {"repetition_penalty": 0.6, "max_length_ratio": 1.5},
